@@ -37,21 +37,16 @@ env: ## make .venv from the lock files, if it is missing or outdated
 
 .PHONY: demo
 demo: EXPERIMENT := demo
-demo: run ## run the demo experiment and make its page and report (about five minutes on two cores)
+demo: run ## run the demo experiment and make its page (about five minutes on two cores)
 
 .PHONY: real
 real: EXPERIMENT := real_small
-real: run ## run the small experiment on real corpora and make its page and report
+real: run ## run the small experiment on real corpora and make its page
 
 .PHONY: run
-run: env ## run EXPERIMENT=name and make its tables, page and report; CORES=n sets the number of cores
+run: env ## run EXPERIMENT=name and make its tables and page; CORES=n sets the number of cores
 	@$(IN_ENVIRONMENT) snakemake --cores $(CORES) -- "results/$(EXPERIMENT)/index.html"
-	@$(MAKE) --no-print-directory report EXPERIMENT="$(EXPERIMENT)"
-
-.PHONY: report
-report: env ## make the report of EXPERIMENT=name again from its results
-	@$(IN_ENVIRONMENT) snakemake --report "results/$(EXPERIMENT)/report.html" -- "results/$(EXPERIMENT)/index.html"
-	@echo "The page is $$PWD/results/$(EXPERIMENT)/index.html, the report $$PWD/results/$(EXPERIMENT)/report.html"
+	@echo "The page is $$PWD/results/$(EXPERIMENT)/index.html"
 
 TARGET ?= results/$(EXPERIMENT)/index.html
 .PHONY: why

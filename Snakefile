@@ -54,9 +54,6 @@ wildcard_constraints:
     address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
 
-report: "workflow/report/workflow.rst"
-
-
 # Every rule takes what is the same in all of them (log, benchmark, environment, threads, resources, settings and the
 # file with its call) from the record of its stage in scripts/hatchery/stages/.
 

@@ -17,7 +17,8 @@ def main(arguments: argparse.Namespace) -> None:
         figures=arguments.figures,
         cards=named_paths(arguments.card),
         runs=arguments.runs,
-        run_cards=named_paths(arguments.run_card),
+        curves=arguments.curves,
+        pretraining=named_paths(arguments.pretraining),
         tables=arguments.tables,
         filled=named_paths(arguments.filled),
         costs=arguments.cost,
@@ -39,8 +40,9 @@ if __name__ == "__main__":
         "--card", nargs="+", action="extend", metavar="CORPUS=PATH", help="manifest of a corpus card; repeatable"
     )
     parser.add_argument("--runs", type=Path, help="runs.parquet of the experiment")
+    parser.add_argument("--curves", type=Path, help="curves.parquet of the experiment")
     parser.add_argument(
-        "--run-card", nargs="+", action="extend", metavar="RUN=PATH", help="page of a run card; repeatable"
+        "--pretraining", nargs="+", action="extend", metavar="RUN=PATH", help="manifest of a run; repeatable"
     )
     parser.add_argument(
         "--filled",

@@ -28,23 +28,6 @@ def size(value: float) -> str:
     return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
 
 
-def mebibytes(value: float) -> str:
-    """Memory in MiB or GiB."""
-    return f"{value / 1024:,.1f} GiB" if value >= 10_000 else f"{value:,.0f} MiB"
-
-
-def duration(seconds: float) -> str:
-    """A measured time in the two units that matter: 4 d 03 h, 8 h 13 min, 12 min 05 s, 34 s."""
-    if seconds < 0.05:
-        return "< 0.1 s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return _hours_or_days(seconds, days_from_hours=48)
-
-
 def rough_duration(seconds: float) -> str:
     """An estimated time, no finer than an estimate is: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for nothing."""
     if not seconds:

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from hatchery.analysis import summary_rows
-from hatchery.analysis.tidy_tables import RUNS, write_rows
+from hatchery.analysis.tidy_tables import CURVES, RUNS, write_rows
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import stage_run
@@ -27,7 +27,6 @@ from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.views.page import PageInputs, write_page
 from hatchery.views.paper_tables.views import PaperTableView, views_json
 from hatchery.views.provenance_page import write_provenance
-from hatchery.views.run_cards.stage import write_run_card
 from hatchery.views.summary_notes import SectionNote, SummaryNotes, notes_json
 
 COLUMNS = ",".join(summary_rows.COLUMNS)
@@ -46,10 +45,6 @@ TABLES = [
         ),
     )
 ]
-COST = (
-    "cell,tokens,training_flops,development_flops,paper_flops,paper_formula,"
-    "wall_seconds,device_hours,device,devices,mfu"
-)
 SETTINGS: dict[str, Any] = {
     "stage": "pretrain",
     "stage_version": 1,
@@ -60,7 +55,6 @@ SETTINGS: dict[str, Any] = {
     "optimizer": {"name": "lamb", "learning_rate": 0.005},
     "seed": 1,
 }
-CARD = {"stage": "write_run_card", "stage_version": 1, "experiment": "demo", "model_description": "A model."}
 
 
 def two_panels(style: Style) -> Figure:
@@ -83,6 +77,7 @@ class Site:
         self.runs: list[dict[str, Any]] = []
         self.day: str | None = None
         self._rows: list[dict[str, Any]] = []
+        self._curves: list[dict[str, Any]] = []
 
     def add_run(
         self,
@@ -100,15 +95,15 @@ class Site:
             last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
             run.measures.update({"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]})
             run.measures.update(measures or {})
-            run.volatile.update({"training_seconds": 125.0, "tokens_per_second": 1024.5, "resumed_from_step": 0})
         self.pretraining[name] = output
         self.runs.append({"name": name, "model": model, "seed": 1})
-        counts = {"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]}
+        counts = {"parameters": 12345, "steps": last["step"], "tokens": last["tokens"], "training_flops": 5e6}
         losses = {name: last.get(name) for name in ("loss", "development_loss", "development_perplexity")}
         initial = (measures or {}).get("initial_model", {})
         start = {"initial": initial.get("take", ""), "earlier_tokens": initial.get("earlier_tokens")}
         place = {"experiment": "demo", "model": model, "run": name, "seed": 1, "label": model}
         self._rows.append({**place, **counts, **losses, **start, "manifest": sha256_file(output)})
+        self._curves += [{"experiment": "demo", "model": model, "run": name, "seed": 1, **row} for row in metrics]
         return output
 
     def write_runs(self) -> Path:
@@ -117,11 +112,11 @@ class Site:
         write_rows(path, RUNS, [{**row, "day": self.day} for row in self._rows])
         return path
 
-    def write_cost(self) -> Path:
-        lines = [COST] + [f"{run},4096,5000000,100,2e6,6 N D,60,0.0167,cpu,1,0.3" for run in self.pretraining]
-        write_text(self.results / "cost.csv", "\n".join(lines) + "\n")
-        write_checksums([self.results / "cost.csv"])
-        return self.results / "cost.csv"
+    def write_curves(self) -> Path:
+        """Their losses."""
+        path = self.results / "curves.parquet"
+        write_rows(path, CURVES, self._curves)
+        return path
 
     def write_filled(self, name: str) -> Path:
         """A sentence that the model of a run filled in."""
@@ -134,15 +129,6 @@ class Site:
             run.add_output(run.folder / SENTENCES_FILE)
             run.measures["split"] = "dev"
         return output
-
-    def write_card(self, name: str, **label: str) -> Path:
-        card = self.results / "run_cards" / f"{name}.html"
-        run = {"name": name, "model": name.partition("-")[0], "seed": 1, **label}
-        cost = self.write_cost()
-        markdown, drawing = card.with_suffix(".md"), card.with_suffix(".svg")
-        filled = self.write_filled(name)
-        write_run_card({**CARD, "run": run}, self.pretraining[name], cost, card, markdown, drawing, filled)
-        return card
 
     def write_summary(self, rows: Sequence[str]) -> Path:
         """Rows `model,suite,...,verdict`, perhaps with `|sampling_deviation,blind_guess` behind them.
@@ -192,7 +178,8 @@ class Site:
             figures=figures,
             cards={"a&b": corpus},
             runs=self.write_runs(),
-            run_cards={run: self.write_card(run) for run in self.pretraining},
+            curves=self.write_curves(),
+            pretraining=self.pretraining,
             tables=tables,
             filled={run: self.write_filled(run) for run in self.pretraining},
             costs=[self.results / "cost.md"],

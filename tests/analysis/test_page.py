@@ -16,7 +16,7 @@ from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.verified import write_checksums
-from hatchery.errors import ConfigError, EvaluationError, ManifestError
+from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.rendering.style import Style, model_styles
 from hatchery.views.figures.registry import declared_figures
@@ -58,18 +58,18 @@ def test_every_link_of_the_page_and_of_what_it_leads_to_has_a_target(written: Si
     problems, pages = link_problems(written.page)
     assert problems == []
     names = {page.name for page in pages}
-    assert names == {"index.html", "provenance.html", "card.html", "ltg-s1.html", "elc-s1.html"}
+    assert names == {"index.html", "provenance.html", "card.html"}
 
 
 def test_a_link_without_target_would_be_found(site: Site) -> None:
     site.write(ROWS)
     text = site.page.read_text(encoding="utf-8").replace("provenance.html#row-elc", "provenance.html#row-elk", 1)
     write_text(site.page, text)
-    (site.results / "run_cards" / "ltg-s1.html").unlink()
+    (site.results / "cost.md").unlink()
     problems, _ = link_problems(site.page)
     assert len(problems) == 2
-    assert "there is no such place" in problems[0]
-    assert "'run_cards/ltg-s1.html' is not there" in problems[1]
+    assert "'cost.md' is not there" in problems[0]
+    assert "there is no such place" in problems[1]
 
 
 def test_every_number_of_the_summary_is_a_link_to_its_row(written: Site) -> None:
@@ -82,12 +82,12 @@ def test_every_number_of_the_summary_is_a_link_to_its_row(written: Site) -> None
     assert shown["row-elc-pretraining-development-perplexity"] == "665.10"
 
 
-def test_every_run_leads_to_its_manifest_and_to_its_card(written: Site) -> None:
+def test_every_run_leads_to_its_manifest_and_to_its_details(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
     for run, path in written.pretraining.items():
         digest, words = read_manifest(path).digest[:12], run.replace("-s", ", seed ")
         assert f'<a href="provenance.html#m-{digest}">{digest}</a>' in text
-        assert f'<a href="run_cards/{run}.html">{words}</a>' in text
+        assert f'<a href="#run-{run}">{words}</a>' in text
 
 
 def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:
@@ -131,8 +131,8 @@ def test_from_five_models_on_they_are_the_rows_of_tables(site: Site, models: int
 
 def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
-    # Two drawings as they are, and one for wide screens and for phones.
-    assert text.count("<svg") == 4
+    # Two drawings as they are, one for wide screens and for phones, and the losses of two runs.
+    assert text.count("<svg") == 6
     assert text.count('class="wide"') == text.count('class="narrow"') == 1
     assert "<symbol" not in text
     assert 'id="learning_curves-a"' in text
@@ -146,14 +146,14 @@ def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site
     assert '<a href="../cards/a%26b/card.html">a&amp;b</a>' in text
     assert text.count("1,234,567") == 2
     assert re.search(
-        r'run_cards/ltg-s1\.html">ltg, seed 1</a></th><td[^>]*>12,345</td><td[^>]*>3</td><td[^>]*>384</td>'
+        r'#run-ltg-s1">ltg, seed 1</a></th><td[^>]*>12,345</td><td[^>]*>3</td><td[^>]*>384</td>'
         r"<td[^>]*>6\.000</td>",
         text,
     )
 
 
 def test_the_page_can_be_read_without_seeing_it(written: Site) -> None:
-    for path in (written.page, written.results / "provenance.html", written.results / "run_cards" / "elc-s1.html"):
+    for path in (written.page, written.results / "provenance.html"):
         page = read_page(path)
         levels = page.levels()
         assert levels.count(1) == 1
@@ -169,7 +169,7 @@ def test_the_page_can_be_read_without_seeing_it(written: Site) -> None:
             if tag == "svg":
                 assert attributes["role"] == "img"
                 assert attributes["aria-label"]
-                assert attributes["aria-describedby"] in page.ids
+                assert attributes.get("aria-describedby") in {None, *page.ids}
             if tag == "th":
                 assert attributes.get("scope") in ("col", "row", "rowgroup")
 
@@ -197,13 +197,11 @@ def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
     assert groups == [["phenomenon average", "paradigm average"], ["agreement"]]
 
 
-def test_the_page_leads_to_the_cost_and_says_how_report_and_export_are_made(written: Site) -> None:
+def test_the_page_leads_to_the_cost_and_says_how_the_export_is_made(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
     assert '<a href="cost.md">cost.md</a>' in text
-    assert "<code>make report EXPERIMENT=demo</code>" in text
     assert "<code>snakemake --cores 1 results/demo/export/README.md</code>" in text
-    # Neither is there when the page is written, so neither is a link.
-    assert 'href="report.html"' not in text
+    # It is not there when the page is written, so it is no link.
     assert 'href="export' not in text
 
 
@@ -215,8 +213,6 @@ def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
     for model, guess in (("ltg", "<strong>sleep</strong> <span>40 %</span>"), ("elc", "…ing <span>&lt; 1 %</span>")):
         swatch = '(?:<span class="swatch"[^>]*></span>)?'
         assert re.search(rf'scope="row">{swatch}{model}</th><td dir="auto">{re.escape(guess)}</td>', section)
-    card = read_page(written.results / "run_cards" / "ltg-s1.html").text
-    assert re.search(r"The dogs ____ near <the> house\. sleep sleep \(40\.0\s%\) …ing \(0\.4\s%\)", card)
 
 
 def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_path: Path) -> None:
@@ -286,7 +282,7 @@ def test_of_when_and_where_results_were_made_the_page_tells_the_day_alone(site: 
     assert written("2024-02-29", seconds=8) == first
     assert "pretrained on 1 March 2024" in written("2024-03-01")
     assert "were pretrained o" not in written("later")
-    assert "another-machine" in (site.results / "run_cards" / "elc-s1.html").read_text(encoding="utf-8")
+    assert "another-machine" in (site.results / "provenance.html").read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> None:
@@ -300,18 +296,6 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
         write_page({"experiment": "demo", "description": ""}, inputs, site.page)
     assert not site.page.exists()
-
-
-def test_a_card_without_its_run_is_refused(site: Site) -> None:
-    site.write(ROWS)
-    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
-    inputs = PageInputs(*(site.results / name for name in names), run_cards={"other-s1": site.page})
-    with pytest.raises(ConfigError, match="--runs has no row of other-s1"):
-        write_page(
-            {"experiment": "demo", "description": ""},
-            PageInputs(**{**vars(inputs), "runs": site.write_runs()}),
-            site.page,
-        )
 
 
 def test_the_table_of_runs_needs_no_file_of_a_run_and_no_altered_table(site: Site) -> None:
@@ -355,7 +339,7 @@ def test_the_colour_that_a_model_has_in_figures_stands_beside_its_name(written: 
         assert f"<li>{swatch}{model}</li>" in text
         assert f'<th scope="col" class="number">{swatch}{model}</th>' in text
         assert f'<th scope="row">{swatch}{model}</th>' in text
-        assert f'<th scope="row">{swatch}<a href="run_cards/{model}-s1.html">' in text
+        assert f'<th scope="row">{swatch}<a href="#run-{model}-s1">' in text
     assert '<th scope="col" class="number">roberta</th>' in text
 
 

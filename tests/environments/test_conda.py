@@ -22,7 +22,6 @@ PROGRAMS = {
     "jsonschema",
     "markdown-it-py",
     "mypy",
-    "pygments",
     "pytest",
     "pytest-xdist",
     "ruff",

@@ -140,7 +140,6 @@ def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
     for run in PROJECT.seeded_runs(experiment):
         assert stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name)
         assert stage_settings(PROJECT, "export_model", experiment=experiment, run=run.name)
-        assert stage_settings(PROJECT, "write_run_card", experiment=experiment, run=run.name)
     for task in block["finetuning"]["tasks"]:
         assert stage_settings(PROJECT, "finetune", experiment=experiment, task=task)
     for suite in block["minimal_pairs"]:

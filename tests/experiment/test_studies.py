@@ -78,7 +78,7 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     call = KeptResults(Project(folder)).job("write_page", experiment="side")
     assert call.arguments["part"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
     assert call.arguments["analysis"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
-    assert "demo/random-s42" in call.arguments["run_card"]
+    assert "demo/random-s42" in call.arguments["pretraining"]
     assert "part" not in KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
 
 

@@ -17,7 +17,7 @@ PATTERNS = [
     "results/{experiment}/summary.csv",
     "results/{experiment}/index.html",
     "results/{experiment}/figures/{figure}.svg",
-    "results/{experiment}/run_cards/{run}.html",
+    "results/{experiment}/export/{run}/manifest.json",
     "results/corpora/{corpus}/manifest.json",
     "results/tokens/{corpus}/{tokenizer}/manifest.json",
     "results/tokenizer_sweeps/{sweep}/manifest.json",
@@ -106,7 +106,7 @@ def test_the_names_of_blocks_are_those_that_the_rules_take(repository: Path) -> 
     ("words", "expected"),
     [
         (["-n", "results/demo/summary.csv"], Request(("results/demo/summary.csv",), "local", True)),
-        (["--cores", "2", "--report", "results/demo/report.html", "--", "a", "b"], Request(("a", "b"), "local", False)),
+        (["--cores", "2", "--report", "report.html", "--", "a", "b"], Request(("a", "b"), "local", False)),
         (["--profile", "slurm", "a"], Request(("a",), "slurm", False)),
         (["--config", "x=1", "--until", "pretrain", "-c1"], Request((), "local", False)),
         (["--unlock", "a"], None),

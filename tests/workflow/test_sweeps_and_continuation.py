@@ -30,9 +30,9 @@ def test_every_run_of_a_sweep_is_planned(project: Path) -> None:
 
 
 def test_the_model_that_a_run_starts_from_is_an_input_of_its_job(project: Path) -> None:
-    planned = planned_rules(project, "results/chain/run_cards/later-s42.html")
+    planned = planned_rules(project, "results/chain/pretraining/later-s42/manifest.json")
     assert planned["pretrain"] == 2
-    assert planned_rules(project, "results/chain/run_cards/base-s42.html")["pretrain"] == 1
+    assert planned_rules(project, "results/chain/pretraining/base-s42/manifest.json")["pretrain"] == 1
 
 
 def test_a_circle_ends_in_one_line(project: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from projects import make_project, snakemake
 
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.evaluation.filled_sentences.results import read_examples
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     folder = make_project(tmp_path_factory.mktemp("translation") / "project", repository)
     (folder / "config/config.yaml").write_bytes((repository / "config/config.yaml").read_bytes())
     analyses = [f"results/{STUDY}/analyses/{name}/manifest.json" for name in ("starts", "paired_bootstrap")]
-    targets = (f"results/{STUDY}/summary.csv", *analyses, f"results/{EXPERIMENT}/run_cards/zero-s0.md")
+    targets = (
+        f"results/{STUDY}/summary.csv",
+        *analyses,
+        f"results/{EXPERIMENT}/filled_sentences/zero-s0/manifest.json",
+    )
     result = snakemake(folder, "--cores", "2", *targets, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
@@ -75,6 +80,6 @@ def test_differences_on_drawn_sentences_are_those_of_pairs_of_runs(folder: Path)
     assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows)
 
 
-def test_the_run_card_shows_translated_sentences(folder: Path) -> None:
-    card = (folder / f"results/{EXPERIMENT}/run_cards/zero-s0.md").read_text(encoding="utf-8")
-    assert "## Examples" in card and "target tokens per step, at most" in card
+def test_a_model_shows_sentences_that_it_translated(folder: Path) -> None:
+    written = read_examples(folder / f"results/{EXPERIMENT}/filled_sentences/zero-s0/manifest.json")
+    assert written.task == "translate" and written.examples

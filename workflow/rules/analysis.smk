@@ -45,12 +45,7 @@ rule summarise:
         measurements="results/{experiment}/measurements.parquet",
         published=stage.given("published"),
     output:
-        csv=report(
-            "results/{experiment}/summary.csv",
-            caption="../report/summary.rst",
-            category="Results",
-            labels={"experiment": "{experiment}", "table": "summary"},
-        ),
+        csv="results/{experiment}/summary.csv",
         parquet="results/{experiment}/summary.parquet",
         markdown="results/{experiment}/summary.md",
         text="results/{experiment}/summary.txt",
@@ -87,12 +82,7 @@ rule write_tables:
         sizes="config/published/corpora/sizes.csv",
     output:
         manifest="results/{experiment}/paper_tables/manifest.json",
-        page=report(
-            "results/{experiment}/paper_tables/tables.html",
-            caption="../report/paper_tables.rst",
-            category="Results",
-            labels={"experiment": "{experiment}", "table": "tables of the paper"},
-        ),
+        page="results/{experiment}/paper_tables/tables.html",
     log:
         stage.log,
     benchmark:

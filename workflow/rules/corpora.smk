@@ -127,24 +127,9 @@ rule describe_corpus:
         tokens=stage.given("tokens"),
     output:
         manifest="results/cards/{corpus}/manifest.json",
-        card=report(
-            "results/cards/{corpus}/card.html",
-            caption="../report/corpus_card.rst",
-            category="Corpora",
-            labels={"corpus": "{corpus}", "item": "card"},
-        ),
-        growth=report(
-            "results/cards/{corpus}/vocabulary_growth.svg",
-            caption="../report/corpus_card.rst",
-            category="Corpora",
-            labels={"corpus": "{corpus}", "item": "vocabulary growth"},
-        ),
-        lengths=report(
-            "results/cards/{corpus}/length_distribution.svg",
-            caption="../report/corpus_card.rst",
-            category="Corpora",
-            labels={"corpus": "{corpus}", "item": "lengths"},
-        ),
+        card="results/cards/{corpus}/card.html",
+        growth="results/cards/{corpus}/vocabulary_growth.svg",
+        lengths="results/cards/{corpus}/length_distribution.svg",
     log:
         stage.log,
     benchmark:

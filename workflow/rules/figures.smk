@@ -7,15 +7,7 @@ rule draw_figure:
     input:
         stage.given(),
     output:
-        figure=report(
-            "results/{experiment}/figures/{figure}.svg",
-            caption="../report/figure.rst",
-            category="Figures",
-            labels=lambda wildcards: {
-                "experiment": wildcards.experiment,
-                "figure": declared_figures()[wildcards.figure].title.lower(),
-            },
-        ),
+        figure="results/{experiment}/figures/{figure}.svg",
         checksums="results/{experiment}/figures/{figure}.sha256",
     log:
         stage.log,
@@ -29,9 +21,8 @@ rule draw_figure:
         **stage.resources,
     params:
         **stage.params,
-        text=lambda wildcards: LAYOUT.figure_text(
-            wildcards.experiment, wildcards.figure
-        ),
+        # The page tells it: with a new text, figure and page are made again.
+        text=lambda wildcards: declared_figures()[wildcards.figure].told,
     shell:
         "python scripts/draw_figure.py @{params.call} --output {output.figure}"
         " 2>&1 | tee {log}"

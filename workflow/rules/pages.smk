@@ -10,7 +10,8 @@ rule write_page:
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
         cards=stage.given("card"),
         runs="results/{experiment}/runs.parquet",
-        run_cards=stage.given("run_card"),
+        curves="results/{experiment}/curves.parquet",
+        pretraining=stage.given("pretraining"),
         tables=stage.given("tables"),
         filled=stage.given("filled"),
         cost=lambda wildcards: LAYOUT.costs(wildcards.experiment),
@@ -29,43 +30,8 @@ rule write_page:
         **stage.params,
     shell:
         "python scripts/write_page.py @{params.call} --summary {input.summary}"
-        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --runs {input.runs} --figures {input.figures} --cost {input.cost}"
+        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --runs {input.runs} --curves {input.curves} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
-
-
-stage = LAYOUT.stage("write_run_card")
-
-
-rule write_run_card:
-    input:
-        pretraining=lambda wildcards: LAYOUT.kept_manifest(
-            wildcards.experiment, "pretraining", wildcards.run
-        ),
-        cost="results/{experiment}/cost.csv",
-        filled="results/{experiment}/filled_sentences/{run}/manifest.json",
-    output:
-        page=report(
-            "results/{experiment}/run_cards/{run}.html",
-            caption="../report/run_card.rst",
-            category="Run cards",
-            labels={"experiment": "{experiment}", "model": "{run}"},
-        ),
-        markdown="results/{experiment}/run_cards/{run}.md",
-        drawing="results/{experiment}/run_cards/{run}.svg",
-    log:
-        stage.log,
-    benchmark:
-        stage.benchmark
-    conda:
-        stage.conda
-    resources:
-        **stage.resources,
-    params:
-        **stage.params,
-    shell:
-        "python scripts/write_run_card.py @{params.call} --pretraining {input.pretraining}"
-        " --cost {input.cost} --filled {input.filled} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
-        " 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("write_provenance")
@@ -75,13 +41,7 @@ rule write_provenance:
     input:
         "results/{experiment}/summary.csv",
     output:
-        page=report(
-            "results/{experiment}/provenance.html",
-            caption="../report/provenance.rst",
-            category="Provenance",
-            subcategory="Numbers",
-            labels={"experiment": "{experiment}", "page": "every number"},
-        ),
+        page="results/{experiment}/provenance.html",
         checksums="results/{experiment}/provenance.sha256",
     log:
         stage.log,

@@ -35,13 +35,7 @@ rule pretrain:
         initial=stage.given("initial_model"),
         counts=stage.given("counts"),
     output:
-        report(
-            "results/models/{model}/manifest.json",
-            caption="../report/pretraining.rst",
-            category="Provenance",
-            subcategory="Pretraining",
-            labels=lambda wildcards: {"model": LAYOUT.title(wildcards.model)},
-        ),
+        "results/models/{model}/manifest.json",
     log:
         stage.log,
     benchmark:

@@ -62,12 +62,7 @@ rule select_tokenizer:
         csv="results/tokenizer_sweeps/{sweep}/selection.csv",
         markdown="results/tokenizer_sweeps/{sweep}/selection.md",
         tokenizer="results/tokenizer_sweeps/{sweep}/tokenizer.json",
-        figure=report(
-            "results/tokenizer_sweeps/{sweep}/tokenizer_sweep.svg",
-            caption="../report/tokenizer_sweep.rst",
-            category="Tokenizers",
-            labels={"sweep": "{sweep}", "figure": "word-split ratio and ESMS"},
-        ),
+        figure="results/tokenizer_sweeps/{sweep}/tokenizer_sweep.svg",
     log:
         stage.log,
     benchmark:

@@ -1,4 +1,4 @@
-"""What the tidy tables and a run card read from a pretraining run: its curve of losses and its layer weights.
+"""What the tidy tables read from a pretraining run: its curve of losses and its layer weights.
 
 Both are outputs of the `pretrain` stage. Nothing is read that the run's manifest does not vouch for.
 """

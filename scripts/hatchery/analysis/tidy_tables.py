@@ -272,8 +272,11 @@ def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
     return ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
 
 
-def read_frame(path: str | Path, table: TidyTable, **among: Collection[str] | None) -> pl.DataFrame:
-    """The rows of a table, in its order; `among` names the values that rows may have in a text column.
+def read_frame(
+    path: str | Path, table: TidyTable, columns: Sequence[str] | None = None, **among: Collection[str] | None
+) -> pl.DataFrame:
+    """The rows of a table, in its order, with all columns or with some; `among` names the values that rows may have in
+    a text column.
 
     Raises ManifestError for a file that was altered, that nothing vouches for, or that is no such table.
     """
@@ -284,6 +287,6 @@ def read_frame(path: str | Path, table: TidyTable, **among: Collection[str] | No
         for column, values in among.items():
             if values is not None:
                 rows = rows.filter(pl.col(column).is_in(list(values)))
-        return rows.collect()
+        return (rows if columns is None else rows.select(columns)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error

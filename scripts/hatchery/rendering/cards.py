@@ -1,6 +1,5 @@
 """Cards: pages of short sections, each with prose of our own, tables, figures and texts, as HTML and as Markdown.
 
-A card leads to no other page: Snakemake's report embeds it alone, and a link out of it would empty the frame there.
 Figures and texts are left out of the Markdown version.
 """
 
@@ -13,8 +12,6 @@ from markupsafe import Markup
 from hatchery.rendering.svg import embedded_figure
 from hatchery.rendering.table import Table
 from hatchery.rendering.templates import render
-
-CORPUS_CARD, RUN_CARD = "card.html.j2", "run_card.html.j2"
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,9 @@ class Section:
     texts: list[Text] = field(default_factory=list)
 
 
-def card_html(title: str, description: str, sections: Sequence[Section], template: str = CORPUS_CARD) -> str:
+def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
     """The page. Raises EvaluationError when a drawing is not an SVG."""
-    return render(template, title=title, description=description, sections=sections)
+    return render("card.html.j2", title=title, description=description, sections=sections)
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section]) -> str:

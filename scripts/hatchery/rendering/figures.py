@@ -7,7 +7,6 @@ without running them, and all values of a declaration are literals.
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
 class Declaration:
     """What everybody but the code that draws it needs to know of a figure; its name is that of its file.
 
-    `title` stands in the file and in the report. `caption` is what pages and the report say below the figure, and its
-    text for those who cannot see it; sentences of `also` follow where they are true. The report adds `explanation`,
-    and `published` where the figure marks published values (both in reStructuredText). `needs` are the kinds of
-    results that it draws; a figure without them is drawn by the stage that has its numbers, whose version counts. One
+    `title` stands in the file. `caption` is what pages say below the figure, and its text for those who cannot see it;
+    sentences of `also` follow where they are true. `explanation` can be folded out below (paragraphs, in which `this`
+    is code). `published` says that the figure marks published values. `needs` are the kinds of results that it draws;
+    a figure without them is drawn by the stage that has its numbers, whose version counts. One
     that tells its models apart shows the first of many; `all_models` says that it shows all, `by_set` that it does
     so where its models are in sets of a grid, whose colours they have then.
     Raise the version when the code of the figure draws something else.
@@ -34,17 +33,22 @@ class Declaration:
     by_set: bool = False
     version: int = 1
     explanation: str = ""
-    published: str = ""
+    published: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
 
     def caption_with(self, *true: str) -> str:
         """The caption with those of the sentences of `also` that are true."""
         return " ".join([self.caption, *(self.also[name] for name in true)])
 
-    def report_text(self, of: str, published: bool) -> str:
-        """What the report of Snakemake says of the figure of an experiment, in reStructuredText."""
-        parts = [f"**{self.title} of** ``{of}``. {self.caption}", self.explanation, self.published if published else ""]
-        return "\n\n".join(cleandoc(part) for part in parts if part)
+    @property
+    def told(self) -> str:
+        """All that a page says of the figure."""
+        return f"{self.caption}\n{self.explanation}"
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The explanation by paragraphs."""
+        return [" ".join(part.split()) for part in self.explanation.split("\n\n") if part.strip()]
 
 
 def declaration_in(path: Path) -> Declaration | None:

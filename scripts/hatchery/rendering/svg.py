@@ -4,6 +4,7 @@ A file may hold a second drawing for phones (`drawing.save_drawings`); the page 
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ _POINTS = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"')
 _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</symbol>\n?', flags=re.DOTALL)
 
 
-def embedded_figure(path: Path, caption: str) -> Markup:
+def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -> Markup:
     """The SVG file at `path` as a figure of an HTML page; its caption is also its text for those who cannot see it.
 
+    The paragraphs of `explanation` can be folded out.
     Raises EvaluationError when the file is missing or not an SVG.
     """
     text = read_text(path)
@@ -45,6 +47,7 @@ def embedded_figure(path: Path, caption: str) -> Markup:
         name=name,
         described=described,
         caption=caption,
+        explanation=explanation,
         most=None if points is None else _most_pixels(float(points[1])),
         wide=Markup(drawing.replace("<svg", f"<svg {role}{kind}", 1)),
         narrow=narrow,

@@ -146,18 +146,6 @@ def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
-def run_card_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
-    """The card of one pretraining run."""
-    block = project.experiment(experiment)
-    chosen = project.seeded_run(experiment, run)
-    return {
-        "experiment": experiment,
-        "run": _names_of(chosen),
-        "model_description": project.block("model", block["runs"][chosen.model]["model"])["description"],
-        "style": block["figures"],
-    }
-
-
 def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
     project.results_of(experiment)
@@ -238,18 +226,16 @@ STAGES = (
     ),
     _view(
         name="write_page",
-        version=10,
+        version=11,
         settings=page_settings,
         arguments=lambda layout, experiment: {
             "card": layout.cards(experiment),
-            "run_card": layout.run_cards(experiment),
+            "pretraining": layout.of_parts(experiment, layout.pretrained),
             "tables": layout.paper_tables(experiment),
             **layout.of_study(experiment),
             "filled": layout.filled_sentences(experiment),
         },
-        memory_mb=1000,
     ),
-    _view(name="write_run_card", version=5, settings=run_card_settings, memory_mb=1000),
     _view(name="write_provenance", version=5, settings=provenance_settings, memory_mb=1000),
     _view(name="export_model", version=4, settings=export_settings, environment="evaluation", memory_mb=3000),
     _view(

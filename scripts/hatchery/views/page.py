@@ -49,6 +49,7 @@ from hatchery.views.pages.corpora import corpora
 from hatchery.views.pages.examples import EXAMPLES, examples_section
 from hatchery.views.pages.figures import figure_of
 from hatchery.views.pages.links import address
+from hatchery.views.pages.run_details import RunDetails, run_details
 from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.views.summary_notes import SummaryNotes, read_notes
@@ -102,10 +103,10 @@ class PageInputs:
 
     `summary` is summary.csv, `markdown` summary.md, which the page leads to, `notes` summary_notes.json, what there is
     to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
-    `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet and `run_cards` are the pages of its runs by
-    name; `tables` is the manifest of the tables of a paper, where the experiment repeats one. `filled` are the
-    manifests of what the models wrote, by name; `costs` are estimates of the cost as text. `parts`
-    are the pages of the experiments of a study, `analyses` the manifests of what it found, by name.
+    `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet, `curves` curves.parquet, and `pretraining`
+    are the manifests of the runs by name; `tables` is the manifest of the tables of a paper, where the experiment
+    repeats one. `filled` are the manifests of what the models wrote, by name; `costs` are estimates of the cost as
+    text. `parts` are the pages of the experiments of a study, `analyses` the manifests of what it found, by name.
     """
 
     summary: Path
@@ -115,7 +116,8 @@ class PageInputs:
     figures: Sequence[Path] = ()
     cards: Mapping[str, Path] = field(default_factory=dict)
     runs: Path | None = None
-    run_cards: Mapping[str, Path] = field(default_factory=dict)
+    curves: Path | None = None
+    pretraining: Mapping[str, Path] = field(default_factory=dict)
     tables: Path | None = None
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
@@ -134,6 +136,9 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     rows, labels = numbered_rows(inputs.summary), labels_of(chosen.runs)
     numbers = Numbers(rows, address(inputs.provenance, output), labels, notes.objectives)
     pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
+    shared, details = (
+        (None, []) if inputs.curves is None else run_details(pretrained[:RUNS_SHOWN], inputs.pretraining, inputs.curves)
+    )
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
     swatches = _swatches(chosen)
@@ -146,7 +151,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         "suites": _suites(numbers),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
-        "runs": _runs(pretrained, inputs, output) if pretrained else None,
+        "runs": _runs(pretrained, details, inputs, output) if pretrained else None,
     }
     text = render(
         "experiment.html.j2",
@@ -160,6 +165,8 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         left_out=list(filter(None, [numbers.left_out()])),
         compared=_compared(numbers, notes),
         runs_left_out=_runs_left_out(len(pretrained)),
+        shared_settings=shared,
+        details=details,
         paper_files=paper_files,
         inputs=inputs,
         units=_units(keys),
@@ -291,9 +298,11 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
     return made
 
 
-def _runs(pretrained: Sequence[Mapping[str, Any]], inputs: PageInputs, page: Path) -> Table:
+def _runs(
+    pretrained: Sequence[Mapping[str, Any]], details: Sequence[RunDetails], inputs: PageInputs, page: Path
+) -> Table:
     there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(vouched(inputs.provenance))))
-    return runs(pretrained, inputs.run_cards, inputs.provenance, page, there)
+    return runs(pretrained, [each.name for each in details], inputs.provenance, page, there)
 
 
 def _runs_left_out(count: int) -> str:

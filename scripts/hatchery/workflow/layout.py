@@ -63,15 +63,6 @@ class Layout(DataLayout):
         origin = origin_of(self.project, experiment, chosen.model, chosen.seed)
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
-    def run_cards(self, experiment: str) -> dict[str, str]:
-        """Cards of the pretraining runs of an experiment or a study by run and seed."""
-        return self._of_parts(
-            experiment,
-            lambda part: {
-                run.name: f"results/{part}/run_cards/{run.name}.html" for run in self.project.seeded_runs(part)
-            },
-        )
-
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores by `RUN-sSEED:SUITE`."""
         return {
@@ -177,7 +168,7 @@ class Layout(DataLayout):
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
-        return self._of_parts(
+        return self.of_parts(
             experiment,
             lambda part: {
                 run.name: f"results/{part}/filled_sentences/{run.name}/manifest.json"
@@ -201,7 +192,7 @@ class Layout(DataLayout):
         """A pattern that no name of a study fits."""
         return f"(?!(?:{self.names_of_studies()})/){NAME}"
 
-    def _of_parts(self, name: str, found: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
+    def of_parts(self, name: str, found: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
         """What an experiment has, or what each experiment of a study has, there with the experiment in its name."""
         if not self.project.is_study(name):
             return dict(found(name))
@@ -273,10 +264,6 @@ class Layout(DataLayout):
         published = self.published(experiment) if declared.published else []
         more = {f"{PUBLISHED}/{Path(path).stem}": path for path in published[1:]}
         return tables | ({PUBLISHED: published[0]} if published else {}) | more
-
-    def figure_text(self, experiment: str, figure: str) -> str:
-        """What the report says of a figure of an experiment."""
-        return self.figure(experiment, figure).report_text(experiment, bool(self.published(experiment)))
 
     def _drawable(self, experiment: str) -> list[str]:
         has = [need for part in self.project.parts(experiment) for need in drawable(self.project, part)]

@@ -11,7 +11,7 @@ from hatchery.stages.registry import STAGES
 
 pytestmark = pytest.mark.slow
 
-DRAWING = {"draw_figure", "describe_corpus", "select_tokenizer", "write_run_card"}
+DRAWING = {"draw_figure", "describe_corpus", "select_tokenizer"}
 WITH_A_MODEL = {"export_model", "fill_sentences", "import_checkpoint", "write_cost"}
 # What takes a fifth of a second or more, and which stages may import it; pyarrow imports pandas where that is there.
 MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {

@@ -13,19 +13,18 @@ pytestmark = pytest.mark.slow
 
 EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"collect_measurements", "summarise", "write_provenance", "write_page", *EXPORT}
-# The estimate of the cost is on the cards of the runs.
-COST = {"write_cost", "write_run_card", "write_page"}
+COST = {"write_cost", "write_page"}
 # The tables of an experiment are written together, so all its figures follow from any new number.
 FINETUNE = {"finetune", *FIGURES, *SUMMARY}
 AFTER_PRETRAINING = {
-    *("write_run_card", "fill_sentences", "score_minimal_pairs", "measure_perplexity", "finetune"),
+    *("fill_sentences", "score_minimal_pairs", "measure_perplexity", "finetune"),
     *(*FIGURES, *SUMMARY),
 }
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS, *CAUSAL_FIGURES}
 AFTER_CAUSAL_PERPLEXITY = {*CAUSAL_FIGURES, *SUMMARY}
 AFTER_CAUSAL = {
-    *("pretrain", "write_run_card", "fill_sentences", "measure_perplexity"),
+    *("pretrain", "fill_sentences", "measure_perplexity"),
     *AFTER_CAUSAL_PERPLEXITY,
 }
 CARD = {"describe_corpus", "write_page"}
@@ -61,9 +60,7 @@ CHANGES = {
     ),
     "another experiment": Change("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
     "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
-    "figure width": Change(
-        EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_run_card", "write_page"}
-    ),
+    "figure width": Change(EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
     "version of a figure": Change(
         "scripts/hatchery/views/figures/phenomena.py",
         "    version=",

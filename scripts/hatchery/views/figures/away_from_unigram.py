@@ -32,7 +32,7 @@ A row of panels is a test set. In the left one the strengths of the penalty stan
 with the same number of steps; in the right one it is the other way round. The dashed line is the model that differs in
 nothing but that it was never kept away. Axes span the scores that they show.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
 )
 

@@ -20,9 +20,9 @@ FIGURE = Declaration(
 KL(unigram, softmax of the bias) in nats, the L2 norm of the bias, and the L2 norm of its change since step 0, at steps
 0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a model, its band the standard
 error. The norm contains an arbitrary constant, since adding the same to all values changes no prediction;
-``curves.parquet`` has the norm without the mean, too.
+`curves.parquet` has the norm without the mean, too.
 
-Source: ``curves.parquet``.
+Source: `curves.parquet`.
 """,
 )
 

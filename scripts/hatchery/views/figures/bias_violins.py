@@ -50,7 +50,7 @@ FIGURE = Declaration(
     caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic feature, "
     "-1 the surface feature.",
     explanation="""
-After Figure 2 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+After Figure 2 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
 The score is the Matthews correlation of the predictions with the linguistic label on the disambiguating rows of the
 ambiguous tasks of MSGS. At +1 a model follows the linguistic feature, at -1 the surface feature. A violin shows the
@@ -62,9 +62,9 @@ a panel have the same area. The bar is the middle half of the runs, the white do
 the mean of the task means. Failed runs (Matthews correlation 0, one class for everything) are hollow dots, counted on
 the right, and part of all statistics, as in the paper. Runs without a value have a lane of their own.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
-    published="An open diamond is a comparable published mean over the same six tasks.",
+    published=True,
 )
 
 # The paper gives none; this one keeps the two modes apart where Scott's rule would join them.

@@ -43,7 +43,7 @@ FIGURE = Declaration(
     version=3,
     caption="Linguistic Bias Score by pair of features, one dot per run.",
     explanation="""
-After Figure 3 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+After Figure 3 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
 Each panel is an ambiguous task of MSGS: its training data can be explained by a linguistic feature (rows of panels)
 or by a surface feature (columns). A dot is one run: one pretraining seed, one fine-tuning seed and one learning rate.
@@ -54,9 +54,9 @@ down.
 Failed runs (Matthews correlation 0, one class for everything) are hollow; those without a value have a lane of their
 own. The stroke is the mean of all runs with a value, as in the paper.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
-    published="An open diamond is a comparable published mean.",
+    published=True,
 )
 
 

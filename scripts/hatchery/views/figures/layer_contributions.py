@@ -29,7 +29,7 @@ FIGURE = Declaration(
     version=4,
     caption="Weights of the layers in the probes, in percent: means over runs.",
     explanation="""
-After Table 5 of *Trained on 100 million words and still in shape: BERT meets British National Corpus* (Samuel et al.,
+After Table 5 of "Trained on 100 million words and still in shape: BERT meets British National Corpus" (Samuel et al.,
 2023).
 
 A probe reads a learned convex combination of the layer outputs of the frozen model. The weights of this combination,
@@ -37,7 +37,7 @@ in percent, are the contributions. They are means over the runs of a probe, and 
 spans. The slope is that of the least-squares line over the layers. A negative slope means that a task is read from
 early layers. There is one panel per model, or one per task if there are fewer tasks than models.
 
-Source: ``layers.parquet``.
+Source: `layers.parquet`.
 """,
 )
 

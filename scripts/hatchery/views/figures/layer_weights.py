@@ -31,17 +31,17 @@ FIGURE = Declaration(
     caption="Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
     "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
     explanation="""
-After Figure 1 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+After Figure 1 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
-The cell in row *n* and column *i* is *n* times the weight that layer *n* gives to the output of layer *i*; layer 0 is
+The cell in row n and column i is n times the weight that layer n gives to the output of layer i; layer 0 is
 the embedding. A plain transformer adds all outputs with weight 1. Models of that kind share the first panel, and 1 is
-the middle of the colour scale. Each row of the other panels sums to *n*. Some models have a row after the last layer:
+the middle of the colour scale. Each row of the other panels sums to n. Some models have a row after the last layer:
 the weighting of the model's output. For models with several pretraining seeds, the mean is shown.
 
 Weights of different layers are comparable only if the outputs are normalised. Otherwise a small weight may belong to
 an output of large magnitude.
 
-Source: ``layers.parquet``.
+Source: `layers.parquet`.
 """,
 )
 

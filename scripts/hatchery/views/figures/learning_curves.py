@@ -49,7 +49,7 @@ know how frequent words are, and one that stays on it has learnt nothing else. T
 start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
 tokens per step. Untrained models have no line.
 
-Source: ``curves.parquet``, ``runs.parquet``.
+Source: `curves.parquet`, `runs.parquet`.
 """,
 )
 

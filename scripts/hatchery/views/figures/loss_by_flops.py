@@ -19,7 +19,7 @@ bin of FLOPs, the black lines the power laws fitted to them. Published learning 
 a panel of their own: their losses count padding, so only the slopes of the two can be compared. The shaded band is the
 break between two laws, where the Bayesian information criterion is for one.
 
-Source: ``numbers.csv`` of the analysis ``power_laws``.
+Source: `numbers.csv` of the analysis `power_laws`.
 """,
 )
 

@@ -18,7 +18,7 @@ One grey line per model, the mean of its seeds; the dots are the evaluations wit
 bin of FLOPs, the black lines the power laws fitted to them. Published learning curves, where a study
 names them, have a panel of their own: their losses count padding, so only the slopes of the two can be compared.
 
-Source: ``numbers.csv`` of the analysis ``power_laws``.
+Source: `numbers.csv` of the analysis `power_laws`.
 """,
 )
 

@@ -23,7 +23,7 @@ development sequences at steps 0, 1, 2, 4, 8 and so on, and at every evaluation.
 model, its band the standard error. A model that starts with a bias of 0 comes near the unigram distribution before it
 learns to use the context; one whose bias is the logarithm of the unigram distribution starts there.
 
-Source: ``curves.parquet``.
+Source: `curves.parquet`.
 """,
 )
 

@@ -49,12 +49,12 @@ A bar is the share of minimal pairs, in percent, whose acceptable sentence gets 
 pseudo-log-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is
 the sample standard deviation over them (the legend gives the number of seeds). With one seed there is no whisker. The
 bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
-phenomena of a suite equally.
+phenomena of a suite equally. The paradigm average, which weighs all paradigms equally, is drawn if the paper prints
+it.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
-    published="The paradigm average, which weighs all paradigms equally, is drawn if the paper prints it. An open "
-    "diamond is a comparable published accuracy.",
+    published=True,
 )
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)

@@ -34,7 +34,7 @@ A row of panels per suite: on the left the average against the parameters of the
 of its pretraining, on logarithmic axes. Hollow marks are the models of a published table, where a study names it; their
 perplexities are on another scale, so they have no colour.
 
-Source: ``numbers.csv`` of the analysis ``correlation``.
+Source: `numbers.csv` of the analysis `correlation`.
 """,
 )
 

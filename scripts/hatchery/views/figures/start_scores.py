@@ -29,7 +29,7 @@ A row of panels is a test set of an experiment, or the area under its learning c
 The dot is the mean over the seeds of a model, the bar the standard error. An axis spans at least half a point and is
 that of its panel alone.
 
-Source: ``numbers.csv`` of the analysis ``starts``.
+Source: `numbers.csv` of the analysis `starts`.
 """,
 )
 

@@ -46,7 +46,7 @@ other keys, and the runs that are swept, are lines. Models of a grid are dots at
 of a seed is the mean over its fine-tuning. Models that no sweep and no grid made are not drawn. Axes are logarithmic
 where values differ by a factor of four, perplexities where they differ by one of twenty.
 
-Source: ``measurements.parquet`` and ``runs.parquet``.
+Source: `measurements.parquet` and `runs.parquet`.
 """,
 )
 

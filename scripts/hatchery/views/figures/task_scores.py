@@ -52,11 +52,11 @@ neither. Both are counted on the right as failed. An average is the mean of the 
 mean square of their deviations, as in papers. Each panel has its own range, which need not begin at 0. If the metric
 is an accuracy, the dashed line is the accuracy of always choosing the most frequent label. Of more than 300 scores,
 the averages alone are drawn;
-``summary.csv`` has all.
+`summary.csv` has all.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
-    published="An open diamond is a comparable published mean.",
+    published=True,
 )
 
 # All metrics are percentages or correlations times 100.

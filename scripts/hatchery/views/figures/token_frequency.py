@@ -32,10 +32,10 @@ rises there belongs to a model whose matrix has learned frequencies; a flat one 
 means over the seeds of a model and the bars their standard error; with one seed, it is the standard error over tokens.
 Masked models are asked for hidden tokens and causal ones for all, so their levels are not comparable.
 
-The slopes of the least-squares lines over tokens are the metrics ``frequency_slope`` and
-``frequency_slope_without_bias`` of ``summary.csv``.
+The slopes of the least-squares lines over tokens are the metrics `frequency_slope` and
+`frequency_slope_without_bias` of `summary.csv`.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
 )
 

@@ -17,11 +17,11 @@ FIGURE = Declaration(
     caption="BLEU and chrF of translated development text, in points, against optimiser steps.",
     explanation="""
 The same development sentences are translated by beam search at every evaluation, the first one before the first step. A
-line is the mean over the seeds of a model, its band the standard error. The metrics ``alc_bleu`` and ``alc_chrf`` of
-``summary.csv`` are the areas under these curves over the first steps (``translation.alc_steps``), divided by their
+line is the mean over the seeds of a model, its band the standard error. The metrics `alc_bleu` and `alc_chrf` of
+`summary.csv` are the areas under these curves over the first steps (`translation.alc_steps`), divided by their
 number.
 
-Source: ``curves.parquet``.
+Source: `curves.parquet`.
 """,
 )
 

@@ -28,7 +28,7 @@ FIGURE = Declaration(
 A row of panels is a test set, and a line in it a model; the dot is the mean over its seeds, the bar the standard error.
 Each axis spans the scores that it shows, so distances are comparable within a panel alone.
 
-Source: ``measurements.parquet``.
+Source: `measurements.parquet`.
 """,
 )
 

@@ -13,11 +13,12 @@ MARKS = {PUBLISHED_LABEL: "Open diamonds are published values.", FAILED_LABEL: "
 
 
 def figure_of(path: Path) -> Markup:
-    """The figure with its caption, and a sentence for every mark that it has.
+    """The figure with its caption, a sentence for every mark that it has, and its explanation.
 
     Raises ManifestError when it was altered.
     """
     drawing = read_text(vouched(path))
     # Matplotlib writes every text of a drawing, whose letters are paths, into a comment beside it.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
-    return embedded_figure(path, " ".join([declared_figures()[path.stem].caption, *marks]))
+    declared = declared_figures()[path.stem]
+    return embedded_figure(path, " ".join([declared.caption, *marks]), declared.paragraphs)

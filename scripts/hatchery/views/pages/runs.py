@@ -1,7 +1,7 @@
-"""The pretrained models of an experiment on its page: what `runs.parquet` says of them, and the way to their cards.
+"""The pretrained models of an experiment on its page: what `runs.parquet` says of them.
 
-Of when and where they were trained only the day stands here; times and hosts are on the cards. So the page of the same
-results has the same bytes until a model is trained anew on another day.
+Of when and where they were trained only the day stands here; times and hosts are on the page of provenance. So the page
+of the same results has the same bytes until a model is trained anew on another day.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,9 +9,9 @@ from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from hatchery.artifacts.manifests import SHORT_DIGEST
-from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.units import count
 from hatchery.views.pages.links import address
@@ -25,33 +25,32 @@ _HEADER = (
 
 def runs(
     rows: Sequence[Mapping[str, Any]],
-    cards: Mapping[str, Path],
+    details: Collection[str],
     provenance: Path,
     page: Path,
     places: Collection[str] | None = None,
 ) -> Table:
-    """A row for each of the first RUNS_SHOWN runs of `runs.parquet`; `cards` are their pages by the name of the run.
+    """A row for each of the first RUNS_SHOWN runs of `runs.parquet`; the page has `details` of these runs.
 
     `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests; None:
     all have.
-
-    Raises ConfigError for a card without a run.
     """
-    if unknown := sorted(cards.keys() - {row["run"] for row in rows}):
-        raise ConfigError(f"--run-card: --runs has no row of {', '.join(unknown)}")
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
-        name, short = f"{row['label']}, seed {row['seed']}", row["manifest"][:SHORT_DIGEST]
-        card = address(cards[row["run"]], page) if row["run"] in cards else ""
+        short = row["manifest"][:SHORT_DIGEST]
+        name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
         # The page of provenance of a large experiment leaves manifests out.
         place = f"#m-{short}" if places is None or short in places else ""
         losses = [_loss(row[key]) for key in ("loss", "development_loss", "development_perplexity")]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
-        shown.append(
-            [Cell(name, link=card), _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from]
-        )
+        shown.append([name, _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from])
     caption = "Pretrained models; losses in nats per labelled token"
     return table(_HEADER, shown, caption=caption, stacked=True)
+
+
+def titled(row: Mapping[str, Any]) -> str:
+    """What a run is called on a page."""
+    return f"{row['label']}, seed {row['seed']}"
 
 
 def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
