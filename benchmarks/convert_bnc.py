@@ -23,9 +23,8 @@ from lxml import etree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.corpora.bnc_xml import read
 from hatchery.corpora.documents import ReaderContext, Rejections
-from hatchery.corpora.settings import BncOptions
+from hatchery.corpora.readers.bnc_xml import BncOptions, read
 from hatchery.corpora.typography import normalise_punctuation
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName

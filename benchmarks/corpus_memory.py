@@ -19,7 +19,8 @@ from web_pages import make_vocabulary, write_pages
 
 from hatchery.artifacts.manifests import StageRun, stage_run
 from hatchery.corpora.convert import convert_corpus
-from hatchery.corpora.settings import ConvertSettings, RawTextOptions
+from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.corpora.settings import ConvertSettings
 from hatchery.raw.registration import register_source
 from hatchery.typed import build
 from hatchery.vocabulary.select import select_text

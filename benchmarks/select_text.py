@@ -24,8 +24,8 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from web_pages import make_vocabulary, write_pages
 
 from hatchery.artifacts.manifests import stage_run
+from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.corpora.sentences import pinned_splitter
-from hatchery.corpora.settings import RawTextOptions
 from hatchery.raw.registration import register_source
 from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.items import SCHEMA

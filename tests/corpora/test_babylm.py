@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.babylm.reader import NORMALISERS, files, output_lines, read
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import ReaderContext, Rejections
+from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, output_lines, read
 from hatchery.corpora.sentences import split_sentences
-from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.corpora.text_files import Lines
 from hatchery.embedded import babylm as layouts
 from hatchery.raw.registration import open_source, register_source

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.babylm.reader import NORMALISERS, output_lines
 from hatchery.corpora.babylm.shared import collapse
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import Rejections, cut
-from hatchery.corpora.settings import BabylmCorpus
+from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, output_lines
 
 CORPORA = sorted(NORMALISERS)
 BOTH_READINGS = pytest.mark.parametrize("corrected", [False, True])

@@ -11,9 +11,8 @@ from typing import IO, Any
 import pytest
 import yaml
 
-from hatchery.corpora.babylm.reader import NORMALISERS, files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
+from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, read
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build

@@ -3,7 +3,7 @@
 import pytest
 
 from hatchery.corpora.bnc_parser import parse
-from hatchery.corpora.bnc_xml import convert_text
+from hatchery.corpora.bnc_text import convert_text
 from hatchery.corpora.documents import Rejections
 from hatchery.settings.base import ReadingName
 

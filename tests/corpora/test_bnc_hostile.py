@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.corpora.bnc_xml import files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.settings import BncOptions
+from hatchery.corpora.readers.bnc_xml import BncOptions, files, read
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName

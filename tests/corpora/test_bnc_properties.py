@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.corpora.bnc_parser import parse
-from hatchery.corpora.bnc_xml import convert_text
+from hatchery.corpora.bnc_text import convert_text
 from hatchery.corpora.documents import Rejections
 from hatchery.errors import SourceError
 from hatchery.settings.base import ReadingName

@@ -8,9 +8,9 @@ import pytest
 
 from hatchery.corpora.bnc_header import first_names, name_drawer, usable_names
 from hatchery.corpora.bnc_parser import parse
-from hatchery.corpora.bnc_xml import convert_text, files, read
+from hatchery.corpora.bnc_text import convert_text
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.settings import BncOptions
+from hatchery.corpora.readers.bnc_xml import BncOptions, files, read
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import forked
 import pytest
@@ -18,10 +19,11 @@ from hatchery.artifacts.parquet import read_tables
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.document_parts import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
-from hatchery.corpora.registry import READERS, Reader, reader_and_options
+from hatchery.corpora.readers import READERS, reader_and_options
 from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.raw.registration import RawSource, register_source
+from hatchery.settings.fields import hints_of
 from hatchery.typed import build
 
 BNC_AND_TEXT: dict[str, Any] = {
@@ -129,7 +131,7 @@ def test_a_killed_conversion_goes_on_with_the_files_that_are_missing(
         yield from plain.read(source, file, reading)
 
     convert(settings, {"raw": tmp_path / "raw.json"}, tmp_path / "whole" / "manifest.json")
-    monkeypatch.setitem(READERS, "plain_text", Reader(plain.options, plain.files, counting))
+    monkeypatch.setitem(READERS, "plain_text", replace(plain, read=counting, divide=None))
     output = tmp_path / "killed" / "manifest.json"
     with pytest.raises(KeyboardInterrupt):
         convert(settings, {"raw": tmp_path / "raw.json"}, output)
@@ -181,7 +183,7 @@ def test_a_document_name_that_occurs_twice_is_an_error(
         yield from [RawDocument("same", reading.name, "text")] * 2
 
     bnc = READERS["bnc_xml"]
-    monkeypatch.setitem(READERS, "twice", Reader(bnc.options, bnc.files, twice))
+    monkeypatch.setitem(READERS, "twice", replace(bnc, read=twice))
     with pytest.raises(CorpusError, match="'same' occurs twice"):
         convert(
             {"sources": [{"name": "bnc", "reader": "twice"}]}, {"bnc": manifests["bnc"]}, tmp_path / "manifest.json"
@@ -211,13 +213,14 @@ def test_wrong_settings_are_refused_before_anything_is_read(
 
 
 @pytest.mark.parametrize("name", sorted(READERS))
-def test_every_registered_reader_has_documented_options(name: str) -> None:
+def test_every_reader_is_called_like_its_file_and_has_documented_options(name: str) -> None:
     required: dict[str, dict[str, Any]] = {
         "babylm": {"corpus": "qed"},
         "raw_text": {"format": "json_lines"},
         "parallel_text": {"files": {"any": ["a.tsv"]}},
     }
     reader, options = reader_and_options(name, required.get(name, {}), "sources[0]")
+    assert get_args(hints_of(reader.source)["reader"]) == (name,)
     assert reader.options.__doc__
     assert reader.read.__doc__
     assert isinstance(options, reader.options)

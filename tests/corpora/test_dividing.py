@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hatchery.corpora import packed_files, text_files
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.registry import READERS
+from hatchery.corpora.readers import READERS
 from hatchery.errors import CorpusError, SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.corpora.line_forms import LineForm, form_of, recognised
-from hatchery.corpora.settings import PlainTextOptions
+from hatchery.corpora.readers.plain_text import PlainTextOptions
 
 ENGLISH = (
     "It was the first day of the year, and nobody in the house had slept. The dogs, which had been let out at six, "

@@ -14,8 +14,8 @@ from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.documents import ReaderContext, Rejections
-from hatchery.corpora.plain_text import read
-from hatchery.corpora.settings import ConvertSettings, PlainTextOptions
+from hatchery.corpora.readers.plain_text import PlainTextOptions, read
+from hatchery.corpora.settings import ConvertSettings
 from hatchery.errors import CorpusError, SourceError
 from hatchery.raw.registration import RawSource, register_source
 from hatchery.typed import build
@@ -145,7 +145,7 @@ def test_a_large_file_is_divided_in_any_archive_and_encoding(
 
 
 def test_a_piece_that_changed_under_the_conversion_is_told(source_of: Sources) -> None:
-    from hatchery.corpora.plain_text import divide
+    from hatchery.corpora.readers.plain_text import divide
 
     source = source_of(a__txt=PARAGRAPH * 300)
     options = PlainTextOptions()

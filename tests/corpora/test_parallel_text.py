@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.parallel_text import EMPTY_SIDE, beside, files, read
-from hatchery.corpora.settings import ParallelTextOptions
+from hatchery.corpora.readers.parallel_text import EMPTY_SIDE, ParallelTextOptions, beside, files, read
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.typed import build

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.corpora import rows
-from hatchery.corpora.raw_texts import FORMATS, RawText, raw_text_files, raw_texts
-from hatchery.corpora.settings import RawTextOptions
+from hatchery.corpora.raw_formats import FORMATS
+from hatchery.corpora.raw_texts import RawText, RawTextOptions, raw_text_files, raw_texts
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.typed import build

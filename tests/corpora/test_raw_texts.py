@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.prose import blocks_of, pieces
-from hatchery.corpora.raw_text_reader import files, read
-from hatchery.corpora.raw_texts import BY_SUFFIX, raw_text_files, raw_texts
-from hatchery.corpora.settings import ProseOptions, RawTextOptions, RawTextReaderOptions
+from hatchery.corpora.prose import ProseOptions, blocks_of, pieces
+from hatchery.corpora.raw_texts import BY_SUFFIX, RawTextOptions, raw_text_files, raw_texts
+from hatchery.corpora.readers.raw_text import RawTextReaderOptions, files, read
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build

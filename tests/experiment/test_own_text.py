@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.corpora.babylm.reader import NORMALISERS
+from hatchery.corpora.readers.babylm import NORMALISERS
 from hatchery.errors import ConfigError
 from hatchery.experiment.held_out_text import held_out_splits
 from hatchery.experiment.own_text import check_own_text

@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.parquet import ShardWriter
-from hatchery.corpora.documents import SCHEMA
+from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer

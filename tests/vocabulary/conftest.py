@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
-from hatchery.corpora.settings import RawTextOptions
+from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.raw.registration import register_source
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.select import select_text

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.artifacts.manifests import Manifest
-from hatchery.corpora.settings import RawTextOptions
+from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.errors import ConfigError, ManifestError, SourceError
 from hatchery.vocabulary import select as stage
 from hatchery.vocabulary import selection_parts

@@ -8,8 +8,6 @@ mend. Each function works on one line or on a block of lines.
 import re
 from dataclasses import dataclass
 
-from ftfy.fixes import unescape_html
-
 from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 
 # White space that is neither a space nor a newline.
@@ -186,6 +184,8 @@ def clean(text: str, rules: CleaningRules) -> str:
 
 
 def _without_entities(text: str) -> str:
+    from ftfy.fixes import unescape_html
+
     while (decoded := unescape_html(text)) != text:
         text = decoded
     return text

@@ -14,7 +14,7 @@ from hatchery.artifacts.parallel_map import Part, make_parts, remove_parts
 from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.document_parts import FileGroup, file_groups, opened, rejections_of, write_documents
-from hatchery.corpora.registry import reader_and_options
+from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
 from hatchery.errors import ConfigError, CorpusError

@@ -11,11 +11,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
+
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.documents import (
-    SCHEMA,
     SPLITS,
     Rejections,
     chosen_samples,
@@ -24,6 +25,16 @@ from hatchery.corpora.documents import (
 )
 from hatchery.sanitize import csv_text
 
+SCHEMA = pa.schema(
+    [
+        ("doc_id", pa.string()),
+        ("source", pa.string()),
+        ("split", pa.string()),
+        ("text", pa.string()),
+        ("n_sentences", pa.int32()),
+        ("n_words", pa.int32()),
+    ]
+)
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
 _TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED)
@@ -67,7 +78,7 @@ class CorpusWriter:
         return self
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a document: a row of `documents.SCHEMA` with its split."""
+        """Add a document: a row of SCHEMA with its split."""
         self._shards[row["split"]].write(row)
         counts = self.counts[row["source"], row["split"]]
         counts["documents"] += 1

@@ -14,11 +14,11 @@ from typing import Any
 
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.parquet import TableWriter
-from hatchery.corpora.corpus_writer import document_row
+from hatchery.corpora.corpus_writer import SCHEMA, document_row
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
-from hatchery.corpora.documents import SCHEMA, ReaderContext, Rejections
+from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.packed_files import unpacked_bytes
-from hatchery.corpora.registry import reader_and_options
+from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.sentences import open_splitter
 from hatchery.corpora.settings import ENGLISH, SplitSettings
 from hatchery.corpora.splits import draw, smallest

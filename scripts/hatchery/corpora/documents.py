@@ -10,24 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from hatchery.corpora.cutting import Piece
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 SAMPLES_KEPT = 5
 SAMPLE_CHARACTERS = 300
-SCHEMA = pa.schema(
-    [
-        ("doc_id", pa.string()),
-        ("source", pa.string()),
-        ("split", pa.string()),
-        ("text", pa.string()),
-        ("n_sentences", pa.int32()),
-        ("n_words", pa.int32()),
-    ]
-)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from hatchery.corpora.settings import PlainTextOptions
+if TYPE_CHECKING:
+    from hatchery.corpora.readers.plain_text import PlainTextOptions
 
 SEEN_CHARACTERS = 1 << 20
 # Of the lines that have a next one in their paragraph, at least this share breaks off at the margin.
@@ -74,7 +75,7 @@ class LineForm:
         return found
 
 
-def form_of(options: PlainTextOptions, english: bool, beginning: Callable[[], Iterable[str]]) -> LineForm:
+def form_of(options: "PlainTextOptions", english: bool, beginning: Callable[[], Iterable[str]]) -> LineForm:
     """What the options say, or else what the `beginning` of a file looks like; `english` is what its corpus says."""
     if options.sentences is None:
         form = recognised(beginning())

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-import pyarrow as pa
-
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 
@@ -23,8 +21,16 @@ def where_in(source: RawSource, name: str) -> str:
     return f"{source.root}:{name}" if source.kind == "zip" else str(source.root / name)
 
 
-def _zstd(raw: IO[bytes]) -> Any:
-    return pa.CompressedInputStream(raw, "zstd")
+@contextmanager
+def _zstd(raw: IO[bytes]) -> Iterator[Any]:
+    # Whoever plans imports this module and opens nothing.
+    import pyarrow as pa
+
+    try:
+        with pa.CompressedInputStream(raw, "zstd") as handle:
+            yield handle
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
 
 
 _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
@@ -33,7 +39,7 @@ _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".xz": lzma.LZMAFile,
     ".zst": _zstd,
 }
-_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException)
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _BLOCK_BYTES = 1 << 20
 _NAMES_SHOWN = 8
 

@@ -5,15 +5,35 @@ here: what ends a paragraph and how much is repaired is said by options, and of 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import RawDocument, ReaderContext, count_words, document_text
-from hatchery.corpora.settings import ProseOptions
 from hatchery.corpora.typography import repair_mojibake
+from hatchery.settings.base import Count, Natural, Settings
 
 Paragraph = list[str]
 # Key and paragraphs of a document.
 Named = tuple[tuple[str, ...], list[Paragraph]]
+
+
+@dataclass(frozen=True)
+class ProseOptions(Settings):
+    """How running text becomes documents."""
+
+    paragraphs: Literal["blank_line", "line"] = "blank_line"
+    """What ends a paragraph: a blank line (lines are wrapped) or every line."""
+    capitalise: bool = False
+    """Begin each paragraph with an upper-case letter, for transcripts that have none."""
+    cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
+    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
+    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
+    lines_per_document: Count | None = None
+    """Cut documents after so many paragraphs, rows, or lines that are kept; null leaves it to the text, or to
+    `cut_files`."""
+    minimum_words: Natural = 1
+    """Documents with fewer words are left out and counted."""
 
 
 def paragraphs_of(

@@ -6,8 +6,7 @@ find nothing. Both promise what the libraries give, which tests compare on arbit
 """
 
 import re
-
-import ftfy
+from typing import Any
 
 _NO_BREAK = "\u00a0"
 
@@ -116,6 +115,8 @@ def repair_encoding(text: str) -> str:
     control characters, NFC. The library is asked only where it could do more than straighten quotes.
     """
     if _UNSAFE.search(text) or (not text.isascii() and _SIDE_BY_SIDE.search(text)):
+        import ftfy
+
         return ftfy.fix_text(text)
     if not text.isascii():
         for curly, straight in CURLY_QUOTES.items():
@@ -124,18 +125,18 @@ def repair_encoding(text: str) -> str:
 
 
 # Of all that the library offers, what undoes a wrong decoding and nothing else.
-_MOJIBAKE_ALONE = ftfy.TextFixerConfig(
-    unescape_html=False,
-    remove_terminal_escapes=False,
-    fix_latin_ligatures=False,
-    fix_character_width=False,
-    uncurl_quotes=False,
-    fix_line_breaks=False,
-    fix_surrogates=False,
-    remove_control_chars=False,
-    normalization=None,
-    explain=False,
-)
+_MOJIBAKE_ALONE: dict[str, Any] = {
+    "unescape_html": False,
+    "remove_terminal_escapes": False,
+    "fix_latin_ligatures": False,
+    "fix_character_width": False,
+    "uncurl_quotes": False,
+    "fix_line_breaks": False,
+    "fix_surrogates": False,
+    "remove_control_chars": False,
+    "normalization": None,
+    "explain": False,
+}
 # The end of a Portuguese word in capitals with its quotation mark (“IRMÃ”) looks like one letter in a wrong decoding
 # (IRMÔ). Where nothing else in the text does, it is what it says.
 _CAPITAL_BEFORE_MARK = re.compile("(?<=[A-ZÀ-ÖØ-Þ])[ÂÃ](?=[”“’‘»«›‹…–—\u00a0 ])")
@@ -151,7 +152,11 @@ def repair_mojibake(text: str) -> str:
         text = text.replace("\0", "")
     if text.isascii():
         return text
-    repaired = ftfy.fix_text(text, _MOJIBAKE_ALONE)
+    # Half of what it takes to import the readers, which whoever plans does, too.
+    from ftfy import TextFixerConfig, fix_text
+
+    config = TextFixerConfig(**_MOJIBAKE_ALONE)
+    repaired = fix_text(text, config)
     if repaired != text and (plain := _CAPITAL_BEFORE_MARK.sub("A", text)) != text:
-        return text if ftfy.fix_text(plain, _MOJIBAKE_ALONE) == plain else repaired
+        return text if fix_text(plain, config) == plain else repaired
     return repaired

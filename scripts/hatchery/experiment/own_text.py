@@ -7,8 +7,11 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hatchery.corpora.cutting import SHORTEST
+from hatchery.corpora.packed_files import uncompressed_suffix
+from hatchery.corpora.readers.plain_text import PlainTextOptions, files, format_of, is_cut
 from hatchery.errors import ConfigError, SourceError
 from hatchery.experiment.blocks import Blocks
 from hatchery.raw.archive_members import is_hidden
@@ -16,9 +19,6 @@ from hatchery.raw.archives import archive_suffix
 from hatchery.raw.raw_source import RawSource
 from hatchery.settings.problems import Problems
 from hatchery.typed import build
-
-if TYPE_CHECKING:
-    from hatchery.corpora.settings import PlainTextOptions
 
 # Of a folder with more files than this, several are read.
 _FILES_SEEN = 50
@@ -32,10 +32,6 @@ def check_files(corpus: Mapping[str, Any], where: str, blocks: Blocks) -> None:
         found = source_at(blocks.config["data"][source["data"]]["path"]) if "data" in source else None
         if found is None or not found.files or source["reader"] != "plain_text":
             continue
-        # Readers take half a second to import, and most configurations need none of them.
-        from hatchery.corpora.plain_text import files
-        from hatchery.corpora.settings import PlainTextOptions
-
         try:
             files(found, build(PlainTextOptions, source["options"]))
         except SourceError as error:
@@ -68,10 +64,6 @@ def _split_problem(blocks: Blocks, corpus: str) -> str | None:
     sources = block.get("sources", [])
     if len(sources) != 1 or sources[0]["reader"] != "plain_text":
         return None
-    # Readers take half a second to import, and most configurations need none of them.
-    from hatchery.corpora.plain_text import files
-    from hatchery.corpora.settings import PlainTextOptions
-
     split, source = block["split"], block["sources"][0]
     wanted = split["development_documents"]
     if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
@@ -95,11 +87,7 @@ def _split_problem(blocks: Blocks, corpus: str) -> str | None:
     )
 
 
-def _is_one_document(source: RawSource, name: str, options: "PlainTextOptions") -> bool:
-    from hatchery.corpora.cutting import SHORTEST
-    from hatchery.corpora.packed_files import uncompressed_suffix
-    from hatchery.corpora.plain_text import format_of, is_cut
-
+def _is_one_document(source: RawSource, name: str, options: PlainTextOptions) -> bool:
     try:
         is_text = format_of(name, options) == "text" and uncompressed_suffix(name) == Path(name).suffix
     except ConfigError:

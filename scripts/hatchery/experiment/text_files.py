@@ -1,29 +1,20 @@
 """What stands in the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
+from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.corpora.readers import CorpusSource
+from hatchery.corpora.readers.plain_text import PlainTextSource
 from hatchery.corpora.sequence_settings import SequenceGroup, SequenceKeys
-from hatchery.corpora.settings import (
-    ENGLISH,
-    BabylmOptions,
-    BncOptions,
-    ConversionKeys,
-    ParallelTextOptions,
-    PlainTextOptions,
-    RawTextOptions,
-    RawTextReaderOptions,
-    SampleKeys,
-    refuse_repeated_names,
-)
-from hatchery.settings.base import Count, RefusedError, Settings
+from hatchery.corpora.settings import ENGLISH, ConversionKeys, SampleKeys, refuse_repeated_names
+from hatchery.settings.base import Count, RefusedError
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
-    ChosenBy,
     CorpusName,
     DataName,
     NotEmpty,
@@ -39,75 +30,6 @@ from hatchery.tokenization.trainer_settings import TokenizerKind, TokenizerSetti
 from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
 
 Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a-z, such as en")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceKeys(Settings):
-    """A raw source of a corpus."""
-
-    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}
-
-    name: BlockName
-    """Appears in the documents and the statistics."""
-    data: DataName = ABSENT
-    """Name of a raw input in config.yaml."""
-    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT
-    """Folder of the generated miniature sources."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BncSource(SourceKeys):
-    """A source in the XML of the BNC."""
-
-    reader: Literal["bnc_xml"]
-    """Reads the BNC XML Edition."""
-    options: BncOptions = field(default_factory=BncOptions)
-    """How it is read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BabylmSource(SourceKeys):
-    """A source from the release of BabyLM 2023."""
-
-    reader: Literal["babylm"]
-    """Reads the release of BabyLM 2023."""
-    options: BabylmOptions
-    """How it is read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlainTextSource(SourceKeys):
-    """A source of one's own."""
-
-    reader: Literal["plain_text"]
-    """Reads text files, tables and JSON lines."""
-    options: PlainTextOptions = field(default_factory=PlainTextOptions)
-    """How it is read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RawTextSource(SourceKeys):
-    """A source in the format of a large corpus."""
-
-    reader: Literal["raw_text"]
-    """Reads web pages, articles and books as they are handed out."""
-    options: RawTextReaderOptions
-    """How it is read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParallelTextSource(SourceKeys):
-    """A source of sentences and their translations."""
-
-    reader: Literal["parallel_text"]
-    """Reads two text files line by line, or two columns of a table; every pair is a document of two lines."""
-    options: ParallelTextOptions
-    """How it is read."""
-
-
-CorpusSource = Annotated[
-    BncSource | BabylmSource | PlainTextSource | RawTextSource | ParallelTextSource, ChosenBy("reader")
-]
 
 
 @dataclass(frozen=True, kw_only=True)

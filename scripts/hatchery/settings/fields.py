@@ -4,9 +4,10 @@ A class of settings says in its annotations what is possible; pydantic reads the
 this module imports nothing heavy. Ranges of numbers are in `base`.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from functools import cache
+from functools import cache, reduce
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
@@ -98,6 +99,10 @@ class ChosenBy:
 
         choices = {value: handler.generate_schema(member) for value, member in members.items()}
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
+
+    def among(self, classes: Iterable[Any]) -> Any:
+        """The type of a value that is of one of these classes, for those that a folder holds."""
+        return Annotated[reduce(operator.or_, classes), self]
 
     def _value_of(self, member: Any) -> str:
         return str(get_args(hints_of(_settings_class(member))[self.key])[0])

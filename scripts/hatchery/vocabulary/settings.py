@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
-from hatchery.corpora.settings import RawTextOptions
+from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.settings.base import Count, Natural, ReadingName, Settings
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
 from hatchery.artifacts.parquet import read_groups
 from hatchery.corpora.document_parts import opened
-from hatchery.corpora.raw_texts import raw_text_files, raw_texts
-from hatchery.corpora.settings import RawTextOptions
+from hatchery.corpora.raw_texts import RawTextOptions, raw_text_files, raw_texts
 from hatchery.raw.registration import RawSource
 
 

@@ -11,7 +11,8 @@ import pytest
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.parquet import ShardWriter
-from hatchery.corpora.documents import SCHEMA, SPLITS, count_sentences, count_words
+from hatchery.corpora.corpus_writer import SCHEMA
+from hatchery.corpora.documents import SPLITS, count_sentences, count_words
 
 Documents = Iterable[tuple[str, str, str, str]]
 MEASURES = ("documents", "sentences", "words", "characters")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hatchery.corpora.cutting import Piece
-from hatchery.corpora.raw_formats.lines import RawText, index_key
+from hatchery.corpora.raw_texts import RawText, index_key
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 

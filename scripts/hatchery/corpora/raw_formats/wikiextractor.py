@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from hatchery.corpora.raw_formats.lines import RawText
+from hatchery.corpora.raw_texts import RawText
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from hatchery.analysis.corpus_statistics import MEASURES, STATISTICS, Counts
 from hatchery.artifacts.manifests import Manifest
-from hatchery.corpora.documents import SCHEMA, SPLITS
+from hatchery.corpora.corpus_writer import SCHEMA
+from hatchery.corpora.documents import SPLITS
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents

@@ -8,20 +8,65 @@ so nothing in a text can pass for the end of a line.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from annotated_types import MinLen
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Split
 from hatchery.corpora.packed_files import matching_names, uncompressed_suffix, where_in
+from hatchery.corpora.reader import Reader, SourceKeys
 from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of
-from hatchery.corpora.settings import ParallelTextOptions
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource
+from hatchery.settings.base import RefusedError, Settings
+from hatchery.settings.fields import Unique
 
 EMPTY_SIDE = "a side without text"
 _ROWS_PER_BATCH = 1000
 Pairs = Iterator[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class ParallelTextOptions(Settings):
+    """Which files hold the pairs of sentences of each split, and how they are read."""
+
+    files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
+    """Shell patterns by split: two text files with a sentence per line, first language first, or one table (.tsv, .csv,
+    .jsonl, .parquet). Of several files, those belong together for which the wildcards stand for the same: `a.de` and
+    `a.en` with `*.de` and `*.en`. Pairs of `any` are held out as `split` says."""
+    columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
+    """Of a table: the two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
+    such as ["1", "2"], are columns of a text with tabs and without a header. Text files have none."""
+    encoding: str = "utf-8"
+    """Encoding of all files; Parquet is UTF-8 always."""
+
+    def __post_init__(self) -> None:
+        for split, patterns in self.files.items():
+            if len(patterns) > 2:
+                raise RefusedError(f"files.{split}", f"got {len(patterns)} patterns, expected two files or one table")
+        if self.columns is not None and len(self.columns) != 2:
+            raise RefusedError("columns", f"got {len(self.columns)}, expected two, one for each language")
+        for number in self.columns or ():
+            if number.isdigit() and int(number) == 0:
+                raise RefusedError("columns", f'got {number!r}, expected numbers from 1: the first column is "1"')
+        for split, patterns in self.files.items():
+            if self.columns is not None and len(patterns) == 2:
+                raise RefusedError(
+                    "columns", f"got columns, expected none beside the two text files of files.{split}, or one table"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelTextSource(SourceKeys):
+    """A source of sentences and their translations."""
+
+    reader: Literal["parallel_text"]
+    """Reads two text files line by line, or two columns of a table; every pair is a document of two lines."""
+    options: ParallelTextOptions
+    """How it is read."""
 
 
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
@@ -188,3 +233,6 @@ def _parquet(source: RawSource, file: str, columns: tuple[str, ...]) -> Pairs:
     except (OSError, EOFError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SourceError(f"{where}: after row {done}: not readable as Parquet: {reason}") from error
+
+
+READER = Reader(ParallelTextSource, files, read, beside=beside)

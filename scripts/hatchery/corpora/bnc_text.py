@@ -22,7 +22,7 @@ references, stage directions between blocks, turns without a letter) is counted.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from lxml import etree
@@ -33,25 +33,12 @@ from hatchery.corpora.bnc_page import Page
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_spoken import SpokenBody
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.packed_files import matching_names, where_in
-from hatchery.corpora.settings import BncOptions
+from hatchery.corpora.packed_files import where_in
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
 
 _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-
-
-def files(source: RawSource, options: BncOptions) -> list[str]:
-    """The names of the texts, sorted. Raises SourceError when there is none.
-
-    The released archive holds other XML beside its `Texts` folder; an unpacked `Texts` folder is itself the source.
-    """
-    names = [name for name in matching_names(source, (options.files,)) if not PurePosixPath(name).name.startswith(".")]
-    texts = [name for name in names if "Texts" in PurePosixPath(name).parts[:-1]] or names
-    if not texts:
-        raise SourceError(f"{source.root}: no file matches {options.files}")
-    return texts
 
 
 def text_id(root: etree._Element, file: str) -> str:
@@ -91,7 +78,7 @@ def convert_text(
     return page.text()
 
 
-def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
+def read_text(source: RawSource, file: str, context: ReaderContext) -> RawDocument:
     """The document of one file; blank lines at its end are dropped. Raises SourceError naming file and line."""
     where = where_in(source, file)
     root = parse(source.read_bytes(file), where)
@@ -101,4 +88,4 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
         text = convert_text(root, draw, context.rejections, context.options.reading, identifier)
     except SourceError as error:
         raise SourceError(f"{where}: {error}") from error
-    yield RawDocument(f"{context.name}/{identifier}", context.name, text.rstrip("\n"))
+    return RawDocument(f"{context.name}/{identifier}", context.name, text.rstrip("\n"))

@@ -6,26 +6,31 @@ few of them, or one is long, they are cut into documents (`cutting`), so that so
 and grouping are options, and what does not fit them is an error with its place.
 """
 
+import dataclasses
 import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.line_forms import LineForm, form_of
 from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
-from hatchery.corpora.prose import Named, Paragraph, blocks_of, documents_of, finished, pieces
+from hatchery.corpora.prose import Named, Paragraph, ProseOptions, blocks_of, documents_of, finished, pieces
+from hatchery.corpora.raw_texts import Patterns
+from hatchery.corpora.reader import Reader, SourceKeys
 from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
 from hatchery.corpora.sentences import as_they_stand
-from hatchery.corpora.settings import PlainTextOptions
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
 from hatchery.corpora.typography import repair_mojibake
 from hatchery.errors import ConfigError
 from hatchery.raw.registration import RawSource
+from hatchery.settings.base import RefusedError
+from hatchery.settings.fields import Text
 
 Format = Literal["text", "csv", "jsonl"]
 _FORMATS: dict[str, Format] = {
@@ -42,6 +47,71 @@ FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 _REPAIRED = "line or paragraph whose broken encoding was repaired"
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
+
+
+SentencesName = Annotated[
+    str, Text("^(line|none|punkt:[a-z]+)$", "line, none, or punkt: and a language, such as punkt:english")
+]
+Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\t"')]
+
+
+@dataclass(frozen=True)
+class PlainTextOptions(ProseOptions):
+    """How files of one's own are read. Only `files` matters for plain text; tables need `column`."""
+
+    cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
+    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
+    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
+    sentences: SentencesName | None = None
+    """What becomes the sentences of the corpus: line keeps every line as it is; none joins the lines of a paragraph,
+    punkt:<language> cuts it into sentences, too. null looks at each file: wrapped lines are joined, all others kept;
+    paragraphs are cut as English where `languages` of the corpus says en alone."""
+    files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json")
+    """Shell patterns of the files inside the source."""
+    exclude: tuple[str, ...] = ()
+    """Shell patterns of files that are left out."""
+    format: Literal["text", "csv", "jsonl"] | None = None
+    """Format of all files; null takes it from the suffix, also before .gz and the like."""
+    encoding: str = "utf-8"
+    """Encoding of all files."""
+    cut_files: Literal["auto", "always", "never"] = "auto"
+    """Whether text files are cut into documents, at blank lines or else at line ends, where `lines_per_document` does
+    not say how; auto cuts files of more than 1 MiB, and every file where there are fewer than 20."""
+    delimiter: Delimiter | None = None
+    """What separates the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
+    column: str = "text"
+    """Column or field with the text."""
+    document_column: str | None = None
+    """Rows of a file with the same value here form one document; null makes each row one."""
+    keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
+    """Only rows with one of these values in each of these columns."""
+    tagged: bool = False
+    """Text written as word/TAG, one sentence per line, as in the Brown corpus."""
+    punctuation_column: str | None = None
+    """Column that decides the final mark of a row without one, for transcripts."""
+    punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
+    """Final mark by the value of that column; a full stop for other values."""
+
+    @property
+    def punkt_language(self) -> str | None:
+        """The language whose sentences the options say to cut at, if any."""
+        return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
+
+    def __post_init__(self) -> None:
+        if self.sentences is not None and self.tagged:
+            raise RefusedError("sentences", "cannot be set beside `tagged`, whose lines are sentences")
+        if self.punctuation_column and self.tagged:
+            raise RefusedError("punctuation_column", "cannot be set beside `tagged`, whose text has marks of its own")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainTextSource(SourceKeys):
+    """A source of one's own."""
+
+    reader: Literal["plain_text"]
+    """Reads text files, tables and JSON lines."""
+    options: PlainTextOptions = dataclasses.field(default_factory=PlainTextOptions)
+    """How it is read."""
 
 
 def files(source: RawSource, options: PlainTextOptions) -> list[str]:
@@ -294,3 +364,6 @@ def _finished(text: str, context: ReaderContext) -> str:
 def _sentences(text: str, context: ReaderContext) -> list[str]:
     sentences = context.split_sentences(text)
     return sentences if context.options.cleaning in ("minimal", "full") else as_they_stand(sentences, text)
+
+
+READER = Reader(PlainTextSource, files, read, divide, skipped=skipped)

@@ -6,17 +6,43 @@ keeps apart becomes a Markdown heading.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 from hatchery.corpora.cutting import Piece, pieces_between
 from hatchery.corpora.documents import RawDocument, ReaderContext
-from hatchery.corpora.prose import Named, blocks_of, documents_of, finished, paragraphs_of, pieces
-from hatchery.corpora.raw_formats import parquet
-from hatchery.corpora.raw_texts import RawText, format_of, raw_lines, raw_text_files, texts_in
-from hatchery.corpora.settings import RawTextReaderOptions
+from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
+from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
+from hatchery.corpora.reader import Reader, SourceKeys
 from hatchery.corpora.text_files import Lines, piece_bytes
 from hatchery.errors import CorpusError
 from hatchery.raw.registration import RawSource
+from hatchery.settings.base import RefusedError
+
+
+@dataclass(frozen=True)
+class RawTextReaderOptions(ProseOptions, RawTextOptions):
+    """Where the texts are, and how they become documents."""
+
+    titles: bool = True
+    """Begin documents with their title as a heading, where the format keeps one."""
+    texts_are_sentences: bool = False
+    """Every text is one sentence; lines_per_document of them form a document of one paragraph."""
+
+    def __post_init__(self) -> None:
+        if self.texts_are_sentences and self.lines_per_document is None:
+            raise RefusedError("lines_per_document", "must be set where `texts_are_sentences` is")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawTextSource(SourceKeys):
+    """A source in the format of a large corpus."""
+
+    reader: Literal["raw_text"]
+    """Reads web pages, articles and books as they are handed out."""
+    options: RawTextReaderOptions
+    """How it is read."""
 
 
 def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:
@@ -47,6 +73,8 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
     size = piece_bytes(source, file, options.encoding)
     every = (options.lines_per_document or 1) if options.texts_are_sentences else 1
     if name == "parquet":
+        from hatchery.corpora.raw_formats import parquet
+
         yield from parquet.pieces_of(lines, options.field, size, every)
     elif _is_stream(lines, options):
         paragraphs = blocks_of(lines, options.paragraphs == "line")
@@ -100,3 +128,6 @@ def _joined(lines: Lines, context: ReaderContext) -> Iterator[Named]:
     sentences = ([[finished(text, options)]] for _, text, _ in texts_in(lines, options))
     for key, paragraphs in pieces((), sentences, options.lines_per_document, context.before):
         yield key, [[sentence for paragraph in paragraphs for sentence in paragraph]]
+
+
+READER = Reader(RawTextSource, files, read, divide)

@@ -10,15 +10,59 @@ in flat memory; null cuts nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Literal
 
 from hatchery.corpora.babylm import speech, writing
-from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, corpus_files
+from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, Track, corpus_files
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import RawDocument, ReaderContext, Split, cut, document_text
-from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
+from hatchery.corpora.reader import Reader, SourceKeys
 from hatchery.corpora.text_files import Lines
 from hatchery.raw.registration import RawSource
+from hatchery.settings.base import Count, ReadingName, Settings
+
+BabylmCorpus = Literal[
+    "aochildes",
+    "bnc_spoken",
+    "cbt",
+    "children_stories",
+    "gutenberg",
+    "open_subtitles",
+    "qed",
+    "simple_wikipedia",
+    "switchboard",
+    "wikipedia",
+]
+
+
+@dataclass(frozen=True)
+class BabylmOptions(Settings):
+    """Which corpus of the BabyLM release is read, in which reading, and how it is cut."""
+
+    corpus: BabylmCorpus
+    """The corpus; its files are <corpus>.train, .dev and .test, which also name the splits."""
+    track: Track | None = None
+    """Which part of a whole release is read; a track for training brings development and test text of the same source.
+    null takes what there is."""
+    reading: ReadingName = "corrected"
+    """as_published repeats the published scripts, corrected mends what they lose and garble."""
+    files: tuple[str, ...] = ()
+    """Shell patterns of files instead of <corpus>.train and so on."""
+    lines_per_document: Count | None = 200
+    """A document ends after this many lines at the latest; null leaves it to the boundaries of the text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BabylmSource(SourceKeys):
+    """A source from the release of BabyLM 2023."""
+
+    reader: Literal["babylm"]
+    """Reads the release of BabyLM 2023."""
+    options: BabylmOptions
+    """How it is read."""
+
 
 Normaliser = Callable[[Iterable[str], Treatment], Iterator[str]]
 NORMALISERS: dict[BabylmCorpus, Normaliser] = {
@@ -67,3 +111,6 @@ def output_lines(corpus: BabylmCorpus, lines: Iterable[str], treatment: Treatmen
     for line in NORMALISERS[corpus](lines, treatment):
         # As published, the cleaning can bring a newline into a line; the next script then reads two.
         yield from line.split("\n")
+
+
+READER = Reader(BabylmSource, files, read)

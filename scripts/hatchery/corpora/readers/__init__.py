@@ -1,0 +1,29 @@
+"""The readers, a file each: what a corpus configuration may say under `reader`."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.errors import ConfigError
+from hatchery.folders import names_beside
+from hatchery.settings.fields import ChosenBy
+from hatchery.typed import build
+
+READERS: dict[str, Reader] = {name: import_module(f"{__name__}.{name}").READER for name in names_beside(__file__)}
+
+if TYPE_CHECKING:
+    CorpusSource = SourceKeys
+else:
+    CorpusSource = ChosenBy("reader").among(reader.source for reader in READERS.values())
+    """A source in the file of a corpus."""
+
+
+def reader_and_options(name: str, options: Mapping[str, Any], where: str) -> tuple[Reader, Any]:
+    """The reader called `name` and its checked options. Raises ConfigError, beginning with `where`."""
+    if name not in READERS:
+        raise ConfigError(f"{where}.reader: there is no reader {name!r}; there are: {', '.join(READERS)}")
+    try:
+        return READERS[name], build(READERS[name].options, options)
+    except ConfigError as error:
+        raise ConfigError(f"{where}.options.{error}") from error

@@ -1,0 +1,56 @@
+"""Reader of the BNC XML Edition; `bnc_text.py` says what becomes of a text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hatchery.corpora.documents import RawDocument, ReaderContext
+from hatchery.corpora.packed_files import matching_names
+from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource
+from hatchery.settings.base import ReadingName, Settings
+
+
+@dataclass(frozen=True)
+class BncOptions(Settings):
+    """Which texts of the BNC are read, and how."""
+
+    reading: ReadingName = "corrected"
+    """as_published repeats the published converter, corrected mends what it damages."""
+    files: str = "*.xml"
+    """Shell pattern of the texts inside the source; only those below a folder `Texts` count where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BncSource(SourceKeys):
+    """A source in the XML of the BNC."""
+
+    reader: Literal["bnc_xml"]
+    """Reads the BNC XML Edition."""
+    options: BncOptions = field(default_factory=BncOptions)
+    """How it is read."""
+
+
+def files(source: RawSource, options: BncOptions) -> list[str]:
+    """The names of the texts, sorted. Raises SourceError when there is none.
+
+    The released archive holds other XML beside its `Texts` folder; an unpacked `Texts` folder is itself the source.
+    """
+    names = [name for name in matching_names(source, (options.files,)) if not PurePosixPath(name).name.startswith(".")]
+    texts = [name for name in names if "Texts" in PurePosixPath(name).parts[:-1]] or names
+    if not texts:
+        raise SourceError(f"{source.root}: no file matches {options.files}")
+    return texts
+
+
+def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
+    """The document of one file. Raises SourceError naming file and line."""
+    # lxml, which planning has no use for.
+    from hatchery.corpora.bnc_text import read_text
+
+    yield read_text(source, file, context)
+
+
+READER = Reader(BncSource, files, read)

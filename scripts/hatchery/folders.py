@@ -1,0 +1,12 @@
+"""Registries by folder: every module of a package is an entry, called like its file; there is no list to enter it in.
+
+The `__init__.py` of the package is the registry, which knows what the module of an entry holds. What only helps entries
+lies beside the folder.
+"""
+
+from pathlib import Path
+
+
+def names_beside(registry: str) -> tuple[str, ...]:
+    """The names of the modules beside a package's `__init__.py` (its `__file__`), sorted; none of them is imported."""
+    return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
