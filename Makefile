@@ -60,7 +60,7 @@ trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to the 
 
 CHECK_OPTIONS ?=
 .PHONY: cluster-check
-cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and check the cluster; CHECK_OPTIONS=--no-jobs submits no test jobs
+cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and ask Slurm whether it would take them; sends none
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
 # Tests of one folder stay in one process, because they share what they prepare.

@@ -1,4 +1,4 @@
-"""Print the jobs that an experiment or a study would send to Slurm, and check the cluster. Status 1 on errors.
+"""Print the jobs that an experiment or a study would send to Slurm, and ask Slurm about each kind; 1 on problems.
 
 For example: python scripts/check_cluster.py --experiment strict
 """
@@ -6,36 +6,29 @@ For example: python scripts/check_cluster.py --experiment strict
 import argparse
 import sys
 
-from hatchery.command import load_settings, run_command
-from hatchery.experiment.project import Project
-from hatchery.workflow.cluster_check import check_cluster, sbatch_text
-from hatchery.workflow.cost_estimate import cost_settings, estimate
-from hatchery.workflow.external import ask
-from hatchery.workflow.findings import failed, findings_text
-from hatchery.workflow.layout import Layout
+from hatchery.command import run_command
+from hatchery.workflow.cluster_check import problems, sbatch_text
 from hatchery.workflow.planned_jobs import plan
+from hatchery.workflow.software import require_slurm
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the lines and the findings."""
+    """Print the lines and what is wrong with them."""
     target = f"results/{arguments.experiment}/summary.csv"
-    layout = Layout(Project("config"))
-    settings = [layout.settings("write_cost", experiment=part) for part in layout.project.parts(arguments.experiment)]
-    costs = [cost for each in settings for cost in estimate(cost_settings(load_settings(each)))]
-    planned = plan(target, arguments.profile, arguments.snakemake)
-    print(f"What would be sent for {target}, at most {planned.jobs_at_once} jobs at once:\n")
-    print(sbatch_text(planned.jobs), flush=True)
-    found = check_cluster(planned, costs, target, ask, None if arguments.no_jobs else arguments.wait)
-    print(findings_text(found), end="")
-    if failed(found):
+    jobs = plan(target, arguments.profile, arguments.snakemake)
+    print(f"What would be sent for {target}:\n\n{sbatch_text(jobs)}", flush=True)
+    require_slurm("slurm", dry_run=False)
+    found = problems(jobs)
+    for problem in found:
+        print(f"error: {problem}", file=sys.stderr)
+    if found:
         sys.exit(1)
+    print("Slurm would take all of these jobs.")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--experiment", required=True, help="an experiment or a study, by its name")
     parser.add_argument("--profile", default="slurm", help="Snakemake profile (default: slurm)")
-    parser.add_argument("--no-jobs", action="store_true", help="do not submit the one-minute jobs that check the nodes")
-    parser.add_argument("--wait", type=float, default=300, help="seconds to wait for these jobs (default: 300)")
     parser.add_argument("snakemake", nargs="*", help="after --: further arguments that you will give to snakemake")
     run_command(main, parser)

@@ -1,60 +1,78 @@
-"""The check of a cluster on a real one: it is satisfied with what is there, and names what is not."""
+"""The check of a cluster on a real one: it is satisfied with what is there, and names what is not, with its remedy."""
 
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_jobs import environment
+from cluster_jobs import ask, environment
 from projects import configure, make_project
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
 
 
-def check(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the check for the tiny experiment with the environment of the tests."""
-    command = [sys.executable, "scripts/check_cluster.py", "--experiment", "tiny", *options]
+    command = [sys.executable, "scripts/check_cluster.py", "--experiment", "tiny"]
     return subprocess.run(
-        [*command, "--", "--software-deployment-method", "env-modules"],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=900, check=False
     )
 
 
-def test_two_nodes_that_reach_each_other_pass(slurm_cluster: None, tmp_path: Path, repository: Path) -> None:
-    folder = make_project(tmp_path / "project", repository)
-    configure(folder, nodes=2)
-    result = check(folder, "--wait=600")
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path) -> Path:
+    return make_project(tmp_path / "project", repository)
+
+
+def test_jobs_that_the_cluster_can_run_pass_and_none_is_sent(folder: Path) -> None:
+    configure(folder, nodes=2, gpus_per_node=8, gpu_type="fake", account="testers")
+    jobs = ask("sacct", "-nX", "--format=JobID")
+    result = check(folder)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "--nodes=2 --ntasks=2" in result.stdout
-    assert "n1), " in result.stdout
-    assert "gloo, 2 processes" in result.stdout
-    assert " 0 error" in result.stdout
-    assert not (folder / "results/.cluster_check").exists()
+    assert "--nodes=2 --ntasks-per-node=8" in result.stdout
+    assert result.stdout.endswith("Slurm would take all of these jobs.\n")
+    assert ask("sacct", "-nX", "--format=JobID") == jobs
 
 
-@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has GPUs")
-def test_gpus_that_slurm_promises_but_nobody_sees_are_an_error(
-    slurm_cluster: None, tmp_path: Path, repository: Path
+@pytest.mark.parametrize(
+    ("changes", "problem", "remedy"),
+    [
+        ({"account": "nobody"}, "Invalid account", "sacctmgr show associations"),
+        ({"partition": "nowhere"}, "Invalid partition name", "name a partition that `sinfo` lists"),
+        ({"nodes": 3}, "Requested node configuration is not available", "ask for less (nodes, gpus_per_node"),
+        ({"gpus_per_node": 9}, "Requested node configuration is not available", "ask for less (nodes, gpus_per_node"),
+        ({"gpus_per_node": 1, "gpu_type": "h100"}, "Requested node configuration is not available", "gpu_type"),
+        ({"partition": "closed"}, "partition closed would wait, because it is down", "name another one"),
+    ],
+)
+def test_what_the_cluster_does_not_have_is_told_in_a_line_with_its_remedy(
+    changes: dict[str, object], problem: str, remedy: str, folder: Path
 ) -> None:
-    folder = make_project(tmp_path / "project", repository)
-    configure(folder, gpus_per_node=1)
-    result = check(folder, "--wait=600")
-    assert result.returncode == 1, result.stdout + result.stderr
-    assert "a job with one GPU sees none by nvidia-smi" in result.stdout
-
-
-def test_what_the_cluster_does_not_have_is_named_without_any_job(
-    slurm_cluster: None, tmp_path: Path, repository: Path
-) -> None:
-    folder = make_project(tmp_path / "project", repository)
-    configure(folder, partition="nowhere", nodes=3)
+    configure(folder, **changes)
     result = check(folder)
     assert result.returncode == 1
-    assert "partition 'nowhere' does not exist; there are: main" in result.stdout
-    assert "no probe is submitted before the errors above are mended" in result.stdout
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ") and problem in line and remedy in line
+    assert "config/config.yaml" in line
+    assert ("convert_corpus" in line) == ("account" in changes or "partition" in changes), line
+
+
+@pytest.fixture
+def short_partition() -> Iterator[str]:
+    ask("scontrol", "update", "PartitionName=graceful", "MaxTime=20")
+    yield "graceful"
+    ask("scontrol", "update", "PartitionName=graceful", "MaxTime=UNLIMITED")
+
+
+def test_more_time_than_the_partition_allows_is_told_because_slurm_lets_it_wait(
+    short_partition: str, folder: Path
+) -> None:
+    configure(folder, partition=short_partition)
+    result = check(folder)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert "would wait for ever: they ask for more than the 20 minutes of partition graceful; in the block" in line
+    assert "lower max_minutes" in line
+    configure(folder, max_minutes=20)
+    assert check(folder).returncode == 0

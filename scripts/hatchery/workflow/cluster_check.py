@@ -1,52 +1,35 @@
-"""All checks of a cluster for one experiment, in the order in which one would mend things."""
+"""Whether Slurm would take the jobs of a plan: each kind of line that would be sent, asked of Slurm itself.
 
-import getpass
-import os
-import sys
+`sbatch --test-only` judges account, partition, features, nodes, processors, memory and GPUs, and sends no job. What it
+lets pass although the job would wait for ever stands in the answer of `sinfo`: a partition that is down, and more time
+than the partition allows, which Slurm refuses only where EnforcePartLimits is set (tried with Slurm 22.05).
+"""
+
+import shlex
+import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
-from hatchery.workflow import findings
-from hatchery.workflow.check_controller import check_accounting, check_commands, check_controller, check_place
-from hatchery.workflow.check_disk import check_disk, check_file_system
-from hatchery.workflow.check_partitions import check_accounts, check_partitions
-from hatchery.workflow.check_software import check_software, made_environment
-from hatchery.workflow.cost_estimate import RunCost
-from hatchery.workflow.external import Ask
-from hatchery.workflow.findings import Finding
-from hatchery.workflow.job_shapes import job_shapes
-from hatchery.workflow.planned_jobs import ClusterJob, ClusterPlan
-from hatchery.workflow.probe_jobs import probes, run_probes
+from hatchery.slurm_time import seconds_of
+from hatchery.workflow.planned_jobs import ClusterJob
 
-RESULTS = Path("results")
-
-
-def check_cluster(
-    plan: ClusterPlan, costs: Sequence[RunCost], target: str, ask: Ask, patience_seconds: float | None
-) -> list[Finding]:
-    """Check everything that the jobs of a plan need; with a patience of None no job is submitted."""
-    found = [*check_commands(), *check_place()]
-    found += check_disk(costs, RESULTS)
-    found += check_software(plan, target)
-    asked = job_shapes(plan.jobs)
-    if not asked:
-        return [*found, findings.ok("jobs", "no job of this target goes to Slurm")]
-    controller, settings = check_controller(ask)
-    found += controller
-    if findings.failed(controller):
-        return found
-    found += check_accounting(ask, settings, plan.executor)
-    found += check_accounts(ask, asked, getpass.getuser())
-    found += check_partitions(ask, asked, settings, plan.executor)
-    mounts = Path("/proc/self/mounts")
-    if patience_seconds is None:
-        found += check_file_system(RESULTS, mounts.read_text(encoding="utf-8") if mounts.exists() else "")
-        found.append(findings.skipped("nodes", "files, GPUs and network were not tried on the nodes (--no-jobs)"))
-    elif findings.failed(found):
-        found.append(findings.skipped("nodes", "no probe is submitted before the errors above are mended"))
-    else:
-        found += run_probes(probes(asked), ask, patience_seconds, _job_python(plan))
-    return found
+ANSWER_SECONDS = 60.0
+_BLOCK = "the block `cluster` of config/config.yaml"
+# Words of Slurm's refusals, and what to do; of several the first counts.
+_REMEDIES = (
+    ("account", "name an account of yours there: sacctmgr show associations user=$USER format=account,partition"),
+    ("partition name", "name a partition that `sinfo` lists as partition or gpu_partition"),
+    ("feature", "name a feature that `sinfo -o '%P %f'` lists as constraint or gpu_constraint"),
+    ("qos", "name a quality of service of yours there: sacctmgr show associations user=$USER format=account,qos"),
+    (
+        "time limit",
+        "lower max_minutes or gpu_max_minutes; pretraining goes on in the next attempt",
+    ),
+    (
+        "configuration is not available",
+        "ask for less (nodes, gpus_per_node, cpus_per_gpu, pretraining_memory_mb), another gpu_type or partition; "
+        "`sinfo -N -o '%N %P %T %c %m %G'` lists what nodes have, and whether they are out of service now",
+    ),
+)
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
@@ -63,16 +46,62 @@ def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def problems(jobs: Sequence[ClusterJob]) -> list[str]:
+    """Why Slurm would not run some of the jobs, and what to do: a line for each problem, with its rules."""
+    shapes: dict[str, tuple[ClusterJob, set[str]]] = {}
+    for job in jobs:
+        if not job.local:
+            shapes.setdefault(_without_name(job), (job, set()))[1].add(job.rule)
+    if not shapes:
+        return []
+    listed = _ask(["sinfo", "--noheader", "--format=%P|%a|%l"])
+    if listed.returncode != 0:
+        # Nothing else would be answered either.
+        return [f"sinfo: {_last_words(listed)}; ask the administrators of the cluster"]
+    partitions = {name: (state, limit) for name, state, limit in (line.split("|") for line in listed.stdout.split())}
+    found: dict[str, set[str]] = {}
+    for job, rules in shapes.values():
+        if problem := _problem(shlex.split(job.sbatch), partitions):
+            found.setdefault(problem, set()).update(rules)
+    return [f"{', '.join(sorted(rules))}: {problem}" for problem, rules in found.items()]
+
+
+def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
+    """What keeps a job with this line from running, and what to do; empty where it would run. One question to Slurm."""
+    tested = _ask([*line, "--test-only", "--wrap=true"])
+    if tested.returncode != 0:
+        said = _last_words(tested)
+        remedy = next((remedy for words, remedy in _REMEDIES if words in said.lower()), "change what is asked for")
+        return f"Slurm refuses the job: {said}; in {_BLOCK} {remedy}"
+    default = next((name.removesuffix("*") for name in partitions if name.endswith("*")), "")
+    name = line[line.index("-p") + 1] if "-p" in line else default
+    state, limit = partitions.get(name) or partitions.get(f"{name}*") or ("up", "")
+    if state != "up":
+        return f"jobs in partition {name} would wait, because it is {state}; name another one in {_BLOCK}"
+    asked, allowed = int(line[line.index("-t") + 1]) if "-t" in line else 0, seconds_of(limit)
+    if allowed is not None and 60 * asked > allowed:
+        return (
+            f"jobs would wait for ever: they ask for more than the {allowed // 60} minutes of partition {name}; "
+            f"in {_BLOCK} {dict(_REMEDIES)['time limit']}"
+        )
+    return ""
+
+
+def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command of Slurm; one that gives no answer in time has failed: a controller may be out of reach."""
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(list(command), 1, "", f"no answer: {error}")
+
+
+def _last_words(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
+    return lines[-1].removeprefix("allocation failure: ") if lines else f"status {done.returncode}"
+
+
 def _without_name(job: ClusterJob) -> str:
     """The line without the words that name the job: its log and its comment."""
     return " ".join(word for word in job.sbatch.split() if "slurm_logs" not in word and not word.startswith("rule_"))
-
-
-def _job_python(plan: ClusterPlan) -> str:
-    """The interpreter that pretraining will have: conda's where its environment is made, else that of this shell."""
-    if plan.conda_prefix is not None:
-        for definition in plan.environments:
-            made = made_environment(definition, plan.conda_prefix) if definition.stem == "pretraining" else None
-            if made is not None:
-                return os.fspath((made / "bin" / "python").absolute())
-    return sys.executable

@@ -19,7 +19,6 @@ from snakemake.cli import parse_args, parse_config
 from snakemake.settings.types import (
     ConfigSettings,
     DAGSettings,
-    DeploymentMethod,
     DeploymentSettings,
     OutputSettings,
     Quietness,
@@ -39,10 +38,6 @@ RUN_NAME = "RUN"
 """Stands in the lines for the name that each run of Snakemake draws anew."""
 
 
-# Resources that are words; other words are sizes that Snakemake writes beside their number, or not yet known.
-_WORDS = ("constraint", "gpu_model", "gres", "mpi", "qos", "slurm_account", "slurm_extra", "slurm_partition")
-
-
 @dataclass(frozen=True)
 class ClusterJob:
     """One job: where it runs and what is asked for it."""
@@ -51,8 +46,6 @@ class ClusterJob:
     wildcards: dict[str, str]
     # Runs on the machine that submits; then there is no sbatch line.
     local: bool
-    threads: int
-    resources: dict[str, Any]
     # Without the command that Slurm wraps, which is Snakemake's call of itself.
     sbatch: str
 
@@ -60,23 +53,6 @@ class ClusterJob:
     def name(self) -> str:
         """Rule and wildcards, as Snakemake writes them into the comment of the Slurm job."""
         return "_".join([f"rule_{self.rule}", *(["wildcards", *self.wildcards.values()] if self.wildcards else [])])
-
-
-@dataclass(frozen=True)
-class ClusterPlan:
-    """The jobs of a target under a profile."""
-
-    jobs: list[ClusterJob]
-    # The settings of the Slurm plugin, such as `status_command` and `requeue`.
-    executor: dict[str, Any]
-    # Names of the methods of --software-deployment-method: conda, apptainer, env-modules.
-    deployment: frozenset[str]
-    # Folder of conda environments, as given or by default; None where conda is not asked for.
-    conda_prefix: Path | None
-    environments: frozenset[Path]
-    retries: int
-    # Most jobs at once.
-    jobs_at_once: int
 
 
 @contextmanager
@@ -120,7 +96,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
                 ),
                 storage_settings=StorageSettings(shared_fs_usage=parsed.shared_fs_usage),
                 workflow_settings=WorkflowSettings(),
-                # Planning must not need conda: whether it is there is a finding, not a failure.
+                # Planning must not need conda.
                 deployment_settings=DeploymentSettings(deployment_method=set()),
                 snakefile=parsed.snakefile,
             )
@@ -131,8 +107,8 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
             raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
 
 
-def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> ClusterPlan:
-    """Plan every job of `target` under a profile of the Slurm executor, in the current folder.
+def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list[ClusterJob]:
+    """Every job of `target` under a profile of the Slurm executor, by name; planned in the current folder.
 
     `extra` are further arguments of Snakemake. Raises PlanError, naming the rule if its resources are refused.
     """
@@ -152,16 +128,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> Clus
         workflow._executor_plugin = ExecutorPluginRegistry().get_plugin("slurm")
         partitions = read_partition_file(settings.partition_config) if settings.partition_config else None
         jobs = [_planned(job, workflow, settings, partitions) for job in workflow.dag.jobs]
-        deployment = frozenset(DeploymentMethod.item_to_choice(method) for method in parsed.software_deployment_method)
-        return ClusterPlan(
-            jobs=sorted(jobs, key=lambda job: job.name),
-            executor=dict(vars(settings)),
-            deployment=deployment,
-            conda_prefix=Path(parsed.conda_prefix or ".snakemake/conda") if "conda" in deployment else None,
-            environments=frozenset(path for job in workflow.dag.jobs if (path := _environment(job)) is not None),
-            retries=parsed.retries or 0,
-            jobs_at_once=parsed.jobs if isinstance(parsed.jobs, int) else 0,
-        )
+        return sorted(jobs, key=lambda job: job.name)
 
 
 def _planned(job: Any, workflow: Any, settings: Any, partitions: Any) -> ClusterJob:
@@ -170,8 +137,6 @@ def _planned(job: Any, workflow: Any, settings: Any, partitions: Any) -> Cluster
         rule=job.rule.name,
         wildcards={name: str(value) for name, value in job.wildcards_dict.items()},
         local=local,
-        threads=job.threads,
-        resources={name: value for name, value in job.resources.items() if isinstance(value, int) or name in _WORDS},
         sbatch="" if local else _sbatch_line(job, settings, partitions),
     )
 
@@ -201,12 +166,6 @@ def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
         return " ".join((line + set_gres_string(job)).split())
     except Exception as error:
         raise PlanError(f"rule {job.rule.name}: the Slurm plugin refuses its resources: {first_line(error)}") from error
-
-
-def _environment(job: Any) -> Path | None:
-    environment = job.conda_env_spec
-    file = getattr(environment, "file", None)
-    return Path(str(getattr(file, "get_path_or_uri", lambda **_: file)(secret_free=True))) if file is not None else None
 
 
 class _Silent:

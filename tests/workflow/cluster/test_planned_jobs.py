@@ -1,12 +1,12 @@
 """The plan holds the lines that the Slurm plugin would send, and needs neither a cluster nor conda."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from hatchery.errors import PlanError
-from hatchery.workflow.cluster_check import sbatch_text
-from hatchery.workflow.job_shapes import JobShape, job_shapes
+from hatchery.workflow.cluster_check import problems, sbatch_text
 from hatchery.workflow.planned_jobs import plan
 
 PRETRAIN = (
@@ -18,40 +18,30 @@ PRETRAIN = (
 
 def test_the_plan_holds_every_job_with_its_line(small_workflow: Path) -> None:
     found = plan("results/x/summary.csv")
-    assert [job.name for job in found.jobs] == [
+    assert [job.name for job in found] == [
         "rule_prepare",
         "rule_pretrain_wildcards_x_a-s1",
         "rule_pretrain_wildcards_x_a_b-s1",
         "rule_summarise_wildcards_x",
     ]
-    prepare, pretrain, _, summarise = found.jobs
+    prepare, pretrain, _, summarise = found
     assert (prepare.local, prepare.sbatch) == (True, "")
     assert pretrain.sbatch == PRETRAIN
     assert "-t 5 --mem 500 --ntasks=1 --cpus-per-task=1" in summarise.sbatch
-    assert (found.jobs_at_once, found.retries, found.executor["status_command"]) == (7, 2, "squeue")
-    assert found.deployment == {"conda"}
-    assert {path.name for path in found.environments} == {"environment.yaml"}
     assert not (small_workflow / "results").exists()
 
 
 def test_finished_jobs_are_planned_too(small_workflow: Path) -> None:
     (small_workflow / "results").mkdir()
     (small_workflow / "results" / "settings.json").touch()
-    assert len(plan("results/x/summary.csv").jobs) == 4
+    assert len(plan("results/x/summary.csv")) == 4
 
 
 def test_jobs_that_differ_only_in_name_are_shown_once(small_workflow: Path) -> None:
-    text = sbatch_text(plan("results/x/summary.csv").jobs)
+    text = sbatch_text(plan("results/x/summary.csv"))
     assert text.count("sbatch") == 2
     assert "pretrain: 2 jobs, the first: rule_pretrain_wildcards_x_a-s1\n" in text
     assert "prepare: 1 job, on this machine\n" in text
-
-
-def test_shapes_are_what_one_node_must_have(small_workflow: Path) -> None:
-    assert job_shapes(plan("results/x/summary.csv").jobs) == {
-        JobShape("gpu", "lab", 4, 8, 24, 1000, 8, "a100", 90, extra="--requeue"): ["pretrain"],
-        JobShape(None, None, 1, 1, 1, 500, 0, "", 5): ["summarise"],
-    }
 
 
 def test_resources_that_the_plugin_refuses_are_told_with_the_rule(small_workflow: Path) -> None:
@@ -59,6 +49,37 @@ def test_resources_that_the_plugin_refuses_are_told_with_the_rule(small_workflow
     snakefile.write_text(snakefile.read_text().replace("tasks_per_node=8", "tasks_per_node=1"), encoding="utf-8")
     with pytest.raises(PlanError, match=r"rule pretrain: the Slurm plugin refuses .* must be greater than 1"):
         plan("results/x/summary.csv")
+
+
+def command(folder: Path, name: str, script: str) -> None:
+    """A command of Slurm, which notes how it was called."""
+    path = folder / name
+    path.write_text(f'#!/bin/sh\necho "$@" >> {folder}/asked\n{script}\n', encoding="utf-8")
+    path.chmod(0o755)
+
+
+def test_slurm_is_asked_once_for_each_shape_and_what_it_refuses_is_a_line_with_a_remedy(
+    small_workflow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(small_workflow), prepend=os.pathsep)
+    command(small_workflow, "sinfo", "echo 'cpu*|up|infinite'")
+    command(
+        small_workflow, "sbatch", 'case "$*" in *lab*) echo "allocation failure: Invalid account" >&2; exit 1; esac'
+    )
+    (problem,) = problems(plan("results/x/summary.csv"))
+    assert problem.startswith("pretrain: Slurm refuses the job: Invalid account; in the block `cluster` of config/")
+    assert problem.endswith(
+        "name an account of yours there: sacctmgr show associations user=$USER format=account,partition"
+    )
+    asked = (small_workflow / "asked").read_text(encoding="utf-8").splitlines()
+    assert sum("--test-only" in line for line in asked) == 2
+
+
+def test_a_cluster_that_does_not_answer_is_told_once(small_workflow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(small_workflow), prepend=os.pathsep)
+    command(small_workflow, "sinfo", "echo 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1")
+    (problem,) = problems(plan("results/x/summary.csv"))
+    assert problem.startswith("sinfo: slurm_load_partitions: Unable to contact slurm controller; ask ")
 
 
 @pytest.mark.parametrize(
