@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hatchery.objectives.masking import masking_rule
+from hatchery.objectives.masking.span import SPAN_LENGTH_PROBABILITIES
 from hatchery.objectives.settings import MaskingSettings
-from hatchery.objectives.span_masking import SPAN_LENGTH_PROBABILITIES
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hatchery.objectives.masking import masking_rule
+from hatchery.objectives.masking.subword import published_shares
 from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.objectives.unit_masking import published_shares
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])

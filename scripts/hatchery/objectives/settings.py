@@ -10,8 +10,9 @@ the unigram distribution".
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from hatchery.objectives.masking import KINDS
 from hatchery.settings.base import (
     Count,
     Natural,
@@ -28,6 +29,10 @@ from hatchery.settings.fields import ChosenBy
 from hatchery.typed import build
 
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
+if TYPE_CHECKING:
+    MaskingKind = str
+else:
+    MaskingKind = Literal[KINDS]
 DEFAULT_TASK = "masked"
 """The task of an objective that names none."""
 
@@ -53,7 +58,7 @@ class ObjectiveKeys(Settings):
 class MaskingSettings(ObjectiveKeys):
     """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
-    kind: Literal["subword", "whole_word", "span"] = "span"
+    kind: MaskingKind = "span"
     """What is masked together."""
     reading: ReadingName = "corrected"
     """as_published repeats the label defect of LTG-BERT's BNC code, whose overlapping spans label some 6 % wrongly."""

@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from hatchery.objectives.corruption import Corruption
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 MAX_SPANS = 100
@@ -186,3 +187,11 @@ class PublishedSpanMasking:
                 if budget <= 0:
                     break
         return Cover(np.array(positions, np.int64), np.array(decisions, np.float64), np.array(lengths, np.int64))
+
+
+def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> SpanMasking | PublishedSpanMasking:
+    """The rule that `settings` asks for."""
+    common = (settings.mask_probability, corruption, settings.special_tokens_maskable, sequence_length)
+    if settings.reading == "as_published":
+        return PublishedSpanMasking(*common)
+    return SpanMasking(*common, settings.at_least_one)

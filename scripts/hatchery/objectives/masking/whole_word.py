@@ -1,7 +1,6 @@
-"""Masking unit by unit: every subword, or every whole word, is chosen by itself.
+"""Every word is chosen by itself, with all its subwords.
 
-Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". Subwords with no random and no kept tokens are the
-always-[MASK] objective of the reduced-vocabulary study, Section 3.5. Their number is binomial: a short example can
+Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of words is binomial: a short example can
 have none. The share of tokens in chosen words is right in expectation only; a word that a segment cut left without its
 first token belongs to no word and is never chosen, as published.
 """
@@ -13,40 +12,8 @@ import numpy as np
 
 from hatchery.errors import TrainingError
 from hatchery.objectives.corruption import Corruption
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.tokenization.special_tokens import UNLABELLED
-
-
-def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
-    """Shares of random and of kept tokens in the published code: a token that does not become [MASK] is random with
-    probability r / (r + k + 1e-6), a guard against 0 / 0 that favours kept tokens by less than a millionth."""
-    visible = random_probability + keep_probability
-    as_random = visible * random_probability / (visible + 1e-6)
-    return as_random, visible - as_random
-
-
-@dataclass(frozen=True)
-class SubwordMasking:
-    """Chooses each maskable token with `mask_probability`; decides about each by itself."""
-
-    needs_word_starts: ClassVar[bool] = False
-
-    mask_probability: float
-    corruption: Corruption
-    special_tokens_maskable: bool = False
-
-    def __call__(
-        self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(input ids, labels) int64 [n] of the framed example `ids` int64 [n]; `word_starts` is not looked at."""
-        inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
-        maskable = np.flatnonzero(self.corruption.special.maskable(ids, self.special_tokens_maskable))
-        choice, decision = generator.random((2, len(maskable)))
-        chosen = choice < self.mask_probability
-        positions = maskable[chosen]
-        original = ids[positions]
-        labels[positions] = original
-        inputs[positions] = self.corruption(original, decision[chosen], generator)
-        return inputs, labels
 
 
 @dataclass(frozen=True)
@@ -86,3 +53,8 @@ class WholeWordMasking:
         labels[positions] = original
         inputs[positions] = self.corruption(original, decision[unit[positions] - 1], generator)
         return inputs, labels
+
+
+def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> WholeWordMasking:
+    """The rule that `settings` asks for."""
+    return WholeWordMasking(settings.mask_probability, corruption, settings.special_tokens_maskable)

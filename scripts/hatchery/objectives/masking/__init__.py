@@ -1,0 +1,55 @@
+"""Which tokens of an example are to be predicted, and how the input hides them: the rules, a file each.
+
+Source: LTG-BERT, Section 5.1, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
+"Masking"; docs/papers/reduced-vocabulary.md, "Masking". A rule is a pure function of the tokens and of the generator
+handed to it. Its file has a function `rule`, which makes it of the settings.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from hatchery.errors import TrainingError
+from hatchery.folders import names_beside
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hatchery.objectives.settings import MaskingSettings
+    from hatchery.objectives.special_ids import SpecialIds
+
+KINDS = names_beside(__file__)
+"""What can be masked together; whoever plans knows it without a rule."""
+
+
+class MaskingRule(Protocol):
+    """Chooses the tokens of one example that are to be predicted, and hides them."""
+
+    @property
+    def needs_word_starts(self) -> bool:
+        """Whether the rule has to know where words start."""
+
+    def __call__(
+        self, ids: "np.ndarray", word_starts: "np.ndarray | None", generator: "np.random.Generator"
+    ) -> "tuple[np.ndarray, np.ndarray]":
+        """The corrupted example: (input ids, labels), both int64 [n], labels -100 where nothing is to be predicted.
+
+        `ids` int64 [n] are framed with [CLS] and [SEP] and carry no padding, n at most the sequence length.
+        `word_starts` bool [n] is True at the first token of each word and at special tokens; it may be None where
+        `needs_word_starts` is False.
+        """
+
+
+def masking_rule(
+    settings: "MaskingSettings", sequence_length: int, vocab_size: int, special: "SpecialIds"
+) -> MaskingRule:
+    """The rule that `settings` asks for, at sequences of nominally `sequence_length` tokens.
+
+    Raises TrainingError when the vocabulary has no ordinary token.
+    """
+    from hatchery.objectives.corruption import Corruption
+
+    if vocab_size <= special.n_protected:
+        raise TrainingError(f"vocab_size: got {vocab_size}, expected more than {special.n_protected}")
+    corruption = Corruption(special, vocab_size, settings.random_probability, settings.keep_probability)
+    rule: MaskingRule = import_module(f"{__name__}.{settings.kind}").rule(settings, corruption, sequence_length)
+    return rule

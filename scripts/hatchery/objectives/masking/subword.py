@@ -1,0 +1,56 @@
+"""Every subword is chosen by itself.
+
+Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With no random and no kept tokens this is the
+always-[MASK] objective of the reduced-vocabulary study, Section 3.5. The number of tokens is binomial: a short example
+can have none.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from hatchery.objectives.corruption import Corruption
+from hatchery.objectives.settings import MaskingSettings
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+
+def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
+    """Shares of random and of kept tokens in the published code: a token that does not become [MASK] is random with
+    probability r / (r + k + 1e-6), a guard against 0 / 0 that favours kept tokens by less than a millionth."""
+    visible = random_probability + keep_probability
+    as_random = visible * random_probability / (visible + 1e-6)
+    return as_random, visible - as_random
+
+
+@dataclass(frozen=True)
+class SubwordMasking:
+    """Chooses each maskable token with `mask_probability`; decides about each by itself."""
+
+    needs_word_starts: ClassVar[bool] = False
+
+    mask_probability: float
+    corruption: Corruption
+    special_tokens_maskable: bool = False
+
+    def __call__(
+        self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(input ids, labels) int64 [n] of the framed example `ids` int64 [n]; `word_starts` is not looked at."""
+        inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
+        maskable = np.flatnonzero(self.corruption.special.maskable(ids, self.special_tokens_maskable))
+        choice, decision = generator.random((2, len(maskable)))
+        chosen = choice < self.mask_probability
+        positions = maskable[chosen]
+        original = ids[positions]
+        labels[positions] = original
+        inputs[positions] = self.corruption(original, decision[chosen], generator)
+        return inputs, labels
+
+
+def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> SubwordMasking:
+    """The rule that `settings` asks for."""
+    if settings.reading == "as_published":
+        as_random, kept = published_shares(corruption.random_probability, corruption.keep_probability)
+        corruption = replace(corruption, random_probability=as_random, keep_probability=kept)
+    return SubwordMasking(settings.mask_probability, corruption, settings.special_tokens_maskable)
