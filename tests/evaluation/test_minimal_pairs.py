@@ -117,7 +117,7 @@ TABLE = SuiteSettings(format="rows", files="*", columns=PairColumns("right", "wr
     ("name", "content"),
     [
         ("pairs.csv", '\ufeffid,right,wrong\n1,"Well, he eats.",He eat.\n2,They eat.,They eats.\n,,\n'),
-        ("pairs.csv", "id;right;wrong\r\n1;Well, he eats.;He eat.\r\n2;They eat.;They eats.\r\n"),
+        ("pairs.csv", "id;right;wrong\r\n1; Well, he eats.;He eat. \r\n2;They eat.;They eats.\r\n"),
         ("pairs.tsv", 'id\tright\twrong\n1\t"Well, he eats."\tHe eat.\n2\tThey eat.\tThey eats.\n'),
         (
             "pairs.jsonl",
@@ -148,7 +148,7 @@ def test_a_table_may_name_paradigms_and_phenomena(make_source):
         ("right,wrong\na,b\nc,\n", "a.csv:3: the field 'wrong' must be a non-empty text, got ''"),
         ("right,wrong\nWell, he eats.,He eat.\n", "a.csv:2: more cells than the header has; put quotes around a text"),
         ("right,wrong\n", "a.csv: the file holds no records"),
-        (b"right,wrong\nna\xefve,b\n", "a.csv: byte 14 is not utf-8 .*save it as UTF-8"),
+        (b"right,wrong\nna\xefve,b\n", "a.csv: byte 14 is not utf-8 .*save it as UTF-8; a source in config/corpora/ may"),
     ],
 )
 def test_a_wrong_table_is_named_with_file_and_line(make_source, content, message):
@@ -172,6 +172,7 @@ def test_lines_of_zorro_alternate_and_a_setting_says_which_is_good(make_source):
     ("content", "message"),
     [
         ("a\nb\nc\n", "x.txt:4: expected the second sentence of the pair .* line 3, got the end of the file"),
+        ("\n", "x.txt: the file holds no records"),
         ("a\n\nb\nc\n", "x.txt:2: expected the second sentence of the pair .* line 1, got an empty line"),
     ],
 )

@@ -215,8 +215,7 @@ def _unknown_encoding(encoding: str) -> ConfigError:
 def _wrong_encoding(source: RawSource, name: str, encoding: str, byte: int, reason: str) -> SourceError:
     return SourceError(
         f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); "
-        "save it as UTF-8, or name its encoding under `options` of the source in config/corpora/, as in "
-        "`options: {encoding: cp1252}`"
+        "save it as UTF-8; a source in config/corpora/ may also name its encoding, as in `options: {encoding: cp1252}`"
     )
 
 

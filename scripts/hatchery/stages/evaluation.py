@@ -84,7 +84,7 @@ FINETUNE = _on_model(
 )
 MINIMAL_PAIRS = _on_model(
     name="score_minimal_pairs",
-    version=3,
+    version=4,
     settings=minimal_pairs_settings,
     arguments=lambda layout, suite: {"source": layout.evaluation_source("suite", suite)},
     kept=Kept("minimal_pairs", ("suite",)),

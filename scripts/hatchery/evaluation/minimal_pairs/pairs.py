@@ -117,7 +117,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Minima
     for record in read_csv(source, name) if is_tsv else read_rows(source, name, (), wanted):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
-        sentences = record.text(columns.good), record.text(columns.bad)
+        # Cells keep the spaces that somebody typed at their ends, which would be tokens of one sentence alone.
+        sentences = record.text(columns.good).strip(), record.text(columns.bad).strip()
         yield MinimalPair(paradigm, phenomenon, str(record.line), *sentences)
 
 
@@ -125,7 +126,7 @@ def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> It
     """Pairs of neighbouring lines. Blank lines may stand between pairs only: elsewhere, all below would be shifted."""
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # Zorro calls its files <phenomenon>-<paradigm>.txt.
-    lines = decode_lines(source, name)
+    lines, number = decode_lines(source, name), 0
     for number, first in lines:
         second_number, second = next(lines, (0, ""))
         if second_number != number + 1:
@@ -135,6 +136,8 @@ def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> It
             )
         good, bad = (first, second) if suite.good_line == "first" else (second, first)
         yield MinimalPair(stem, phenomenon, str(number), good.strip(), bad.strip())
+    if number == 0:
+        raise EvaluationError(f"{name}: the file holds no records")
 
 
 _READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[MinimalPair]]] = {
