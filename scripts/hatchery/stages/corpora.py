@@ -46,10 +46,12 @@ def sequences_settings(project: Project, corpus: str) -> dict[str, Any]:
 
 def card_settings(project: Project, corpus: str) -> dict[str, Any]:
     """What a corpus's card says of where the corpus comes from."""
+    block = project.block("corpus", corpus)
     sources = {source["name"]: source for source in raw_inputs(project, corpus)}
     return {
         "corpus": corpus,
-        "description": project.block("corpus", corpus)["description"],
+        "description": block["description"],
+        "languages": block["languages"],
         "sources": [sources[name] for name in sorted(sources)],
     }
 
@@ -109,7 +111,7 @@ STAGES = (
     ),
     _of_text(
         name="describe_corpus",
-        version=3,
+        version=4,
         settings=card_settings,
         arguments=lambda layout, corpus: {"tokens": layout.card_tokens(corpus)},
         environment="analysis",

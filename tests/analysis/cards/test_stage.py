@@ -47,7 +47,7 @@ def card(two_sources: Path, card_settings: Settings, tmp_path: Path) -> Path:
     tokens = tokens_of(two_sources, tmp_path / "tokens")
     output = tmp_path / "card" / "manifest.json"
     sources = [{"name": "raw", "licence": "CC0", "terms": "any use", "obtain": "made here"}, {"name": "old"}]
-    settings = card_settings(description="Two <small> sources.", sources=sources)
+    settings = card_settings(description="Two <small> sources.", languages=["de", "fr"], sources=sources)
     describe_corpus(settings, two_sources, output, tmp_path / "published.csv", tokens)
     return output.parent
 
@@ -110,6 +110,7 @@ def test_published_sizes_stand_beside_ours(card: Path, read_csv: Read) -> None:
 def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sources: Path) -> None:
     page = (card / "card.html").read_text(encoding="utf-8")
     assert "Two &lt;small&gt; sources." in page
+    assert "Languages: de, fr." in page
     assert "CC0" in page
     assert re.search(r"old</th>(<td[^>]*>not stated</td>){3}", page)
     assert "alpha: a/1 (train)" in page
@@ -138,13 +139,14 @@ def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp
         assert (tmp_path / "again" / name).read_bytes() == (card / name).read_bytes(), name
 
 
-def test_without_published_sizes_and_tokens_the_card_says_so(
+def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(
     make_corpus: Make, card_settings: Settings, tmp_path: Path, read_csv: Read
 ) -> None:
     corpus = make_corpus([("x", "only", "train", "A b.")])
     describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json")
     page = (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
-    assert "No table of published sizes was given." in page
+    assert "published sizes" not in page
+    assert "Languages: not stated." in page
     assert "terms of the sources are not stated" in page
     assert "Nothing was left out." in page
     assert "Size by source" not in page

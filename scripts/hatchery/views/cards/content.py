@@ -33,15 +33,16 @@ VOCABULARY_NOTE = (
 
 
 def sources_section(settings: CardSettings) -> Section:
-    """Licence, terms and origin of every raw input."""
+    """The languages, and licence, terms and origin of every raw input."""
     title = "Sources and terms"
+    languages = f"Languages: {', '.join(settings.languages) or 'not stated'}."
     if not settings.sources:
-        return Section(title, ["The licence and the terms of the sources are not stated."])
+        return Section(title, [languages, "The licence and the terms of the sources are not stated."])
     rows = [
         (source.name, *(fact or "not stated" for fact in (source.licence, source.terms, source.obtain)))
         for source in settings.sources
     ]
-    return Section(title, tables=[_table(title, ("raw input", "licence", "terms", "from"), rows, words=4)])
+    return Section(title, [languages], tables=[_table(title, ("raw input", "licence", "terms", "from"), rows, words=4)])
 
 
 def size_section(sizes: SizeTable) -> Section:
@@ -195,7 +196,7 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
-        "What the lines of each file are was recognised by its beginning; the option `sentences` of the source in the "
+        "What the lines of each file are was recognised by its beginning; the option “sentences” of the source in the "
         "corpus's file says it instead."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])

@@ -29,6 +29,8 @@ class CardSettings(Settings):
     """Name of the corpus."""
     description: str = ""
     """One or two sentences about the corpus, as in its configuration."""
+    languages: tuple[str, ...] = ()
+    """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
     sources: tuple[SourceTerms, ...] = ()
     """Licence and origin of the raw inputs, in the order in which the card lists them."""
     published_as: str = ""

@@ -60,7 +60,7 @@ def describe_corpus(
             content.sources_section(card),
             content.size_section(sizes),
             *([content.selection_section(selections)] if selections else []),
-            comparison,
+            *([comparison] if compared else []),
             content.length_section(
                 sources, {key: facts for key, (_, facts) in length_facts.items()}, run.folder / LENGTH_FIGURE
             ),
