@@ -148,7 +148,10 @@ def test_a_table_may_name_paradigms_and_phenomena(make_source):
         ("right,wrong\na,b\nc,\n", "a.csv:3: the field 'wrong' must be a non-empty text, got ''"),
         ("right,wrong\nWell, he eats.,He eat.\n", "a.csv:2: more cells than the header has; put quotes around a text"),
         ("right,wrong\n", "a.csv: the file holds no records"),
-        (b"right,wrong\nna\xefve,b\n", "a.csv: byte 14 is not utf-8 .*save it as UTF-8; a source in config/corpora/ may"),
+        (
+            b"right,wrong\nna\xefve,b\n",
+            "a.csv: byte 14 is not utf-8 .*save it as UTF-8; a source in config/corpora/ may",
+        ),
     ],
 )
 def test_a_wrong_table_is_named_with_file_and_line(make_source, content, message):

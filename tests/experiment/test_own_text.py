@@ -186,6 +186,8 @@ def test_languages_change_the_conversion_of_own_text_alone_and_only_where_no_opt
     }
     assert '"languages":[]' in told["unknown"] and '"languages":["de"]' in told["german"]
     assert "languages" not in told["said"]
+    card = Layout(project_with(tmp_path / "card", "x", languages=["de"])).settings("describe_corpus", corpus="my_text")
+    assert '"languages":["de"]' in card
     for corpus in ("bnc", "babylm_10M", "real_small", "child_directed", "c4_en", "demo_parallel_english"):
         assert "languages" not in Layout(Project(REPOSITORY / "config")).settings("convert_corpus", corpus=corpus)
 
