@@ -249,7 +249,7 @@ def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: 
     assert (tmp_path / "out/assumed.csv").read_text().splitlines()[1:] == [
         "mine,line or paragraph whose broken encoding was repaired,20",
         "mine,lines kept as they are,1",
-        'mine,"wrapped lines joined to paragraphs, not cut into sentences (the option sentences: punkt:<language> does)",1',
+        'mine,"wrapped lines joined to paragraphs, not cut into sentences (sentences: punkt:<language> does)",1',
     ]
     rejected = (tmp_path / "out/rejected.csv").read_text()
     assert "mine,file not read: .docx,2" in rejected and "mine,file not read: no ending,1" in rejected

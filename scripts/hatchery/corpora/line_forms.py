@@ -56,7 +56,7 @@ class LineForm:
         }[self.kind]
         if self.kind == "lines":
             return words
-        kept = "not cut into sentences (the option sentences: punkt:<language> does)"
+        kept = "not cut into sentences (sentences: punkt:<language> does)"
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
