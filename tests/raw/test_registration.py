@@ -15,7 +15,7 @@ import pytest
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import SourceError
 from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.registration import open_source, register_source
+from hatchery.raw.registration import location_of, open_source, register_source
 
 
 @pytest.fixture
@@ -127,6 +127,20 @@ def test_place_origin_licence_and_terms_are_beside_the_manifest_and_not_in_it(fo
         "licence": "CC0",
         "terms": "anything",
     }
+
+
+def test_sources_that_were_exchanged_are_refused(folder: Path, tmp_path: Path) -> None:
+    first, second = (tmp_path / "sources" / name for name in ("a.json", "b.json"))
+    first.parent.mkdir()
+    for manifest in (first, second):
+        register_source(manifest.stem, folder, manifest)
+        assert open_source(manifest).name == manifest.stem
+    for one, other in ((first, second), (location_of(first), location_of(second))):
+        one.rename(tmp_path / "kept")
+        other.rename(one)
+        (tmp_path / "kept").rename(other)
+    with pytest.raises(SourceError, match=r"sources/a\.json: is that of the source 'b'; remove it to have the source"):
+        open_source(first)
 
 
 def test_size_and_checksum_of_a_member_are_known(folder: Path, tmp_path: Path) -> None:

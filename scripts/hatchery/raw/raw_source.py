@@ -26,6 +26,8 @@ from hatchery.errors import SourceError
 BUFFER_BYTES = 256 << 10
 # The stamp in a folder that we fetched or unpacked.
 FETCHED = ".fetched.json"
+# Where the workflow keeps source manifests, each under the name of its source.
+SOURCES = "sources"
 
 # What reading a damaged, truncated, encrypted or vanished file raises.
 _UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -148,16 +150,17 @@ def location_of(manifest_path: str | Path) -> Path:
 
 
 def open_source(manifest_path: str | Path) -> RawSource:
-    """Open a registered source. Raises SourceError when the manifest is missing or damaged."""
-    path = Path(manifest_path)
+    """Open a registered source. Raises SourceError when the manifest is missing, damaged or that of another source."""
+    path, remedy = Path(manifest_path), "remove it to have the source registered again"
     try:
         content = path.read_bytes()
         value = json_value(content.decode("utf-8"))
         about = json_value(location_of(path).read_text(encoding="utf-8"))
         if checksum := about.get("manifest_sha256"):
-            remedy = "remove it to have the source registered again"
             expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
             expected.check_digest(hashlib.sha256(content).hexdigest())
+        if path.parent.name == SOURCES and value["name"] != path.stem:
+            raise SourceError(f"{path}: is that of the source {value['name']!r}; {remedy}")
         files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         return RawSource(
             manifest=path,
