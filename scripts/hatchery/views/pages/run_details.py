@@ -1,6 +1,6 @@
 """A fold-out for every pretrained model on the page of its experiment: losses by step, settings, and what it cost.
 
-Settings that all of these models share stand once. Times, speed, machine and versions are on the page of provenance
+Settings that all trained models share stand once. Times, speed, machine and versions are on the page of provenance
 alone, since they change when the same work is done again.
 """
 
@@ -39,14 +39,17 @@ class RunDetails:
 def run_details(
     rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, Path], curves: Path
 ) -> tuple[Table, list[RunDetails]]:
-    """The settings that all runs share, and the details of each run that has a manifest.
+    """The settings that all trained runs share, and the details of each run that has a manifest.
 
     `rows` are those of `runs.parquet`, `curves` is `curves.parquet`. Raises ManifestError for a damaged file.
     """
     read = {row["run"]: read_manifest(manifests[row["run"]]) for row in rows if row["run"] in manifests}
     settings = {name: flatten(_body(manifest.settings)) for name, manifest in read.items()}
-    first = next(iter(settings.values()), {})
-    shared = {key: text for key, text in first.items() if all(own.get(key) == text for own in settings.values())}
+    # A model that was only initialised has few settings, which would leave nothing to share.
+    trained = [settings[row["run"]] for row in rows if row["run"] in read and row["steps"]] or list(settings.values())
+    shared = {
+        key: text for key, text in next(iter(trained), {}).items() if all(own.get(key) == text for own in trained)
+    }
     losses = _losses(curves, list(read))
     details = []
     for row in rows:
@@ -55,7 +58,7 @@ def run_details(
             for measure in TOLD_MEASURES:
                 if told := manifest.measures.get(measure):
                     facts += flatten({measure: told}).items()
-            facts += ((key, text) for key, text in settings[row["run"]].items() if key not in shared)
+            facts += ((key, text) for key, text in settings[row["run"]].items() if shared.get(key) != text)
             title = titled(row)
             curve = _curve(title, losses.filter(run=row["run"]))
             details.append(RunDetails(row["run"], title, curve, _table(facts, title)))
