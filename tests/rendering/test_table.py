@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from hatchery.errors import ConfigError
+from hatchery.rendering.escaping import breakable
 from hatchery.rendering.table import Cell, Column, Group, Row, Table, as_json, divided, from_json, table
 
 SCORES = Table(
@@ -79,12 +80,19 @@ def test_code_that_would_end_its_span_or_its_cell_is_text_and_nothing_steers_a_t
 
 def test_html_escapes_everything_but_markup_and_names_its_columns() -> None:
     rows = [Row([Cell("<i>", link='a"b', spoken="<s>", code=True), Markup("<em>x</em>")], anchor="r<1")]
-    text = table(["m_n", "x"], rows, label="l", stacked=True).html()
+    text = table(["m_n", "x"], rows, label="l").html()
     assert '<tr id="r&lt;1"><th scope="row"><a href="a&#34;b" title="&lt;s&gt;"><code>&lt;i&gt;</code></a></th>' in text
-    assert '<td data-label="x"><em>x</em></td>' in text
+    assert "<td><em>x</em></td>" in text
     assert 'aria-label="l"' in text
     assert "<caption>" not in text
     assert "learning_<wbr>rate" in table(["k", "v"], [["learning_rate", "1"]], names=True).html()
+
+
+def test_cells_of_tables_too_wide_for_a_phone_say_their_columns() -> None:
+    assert '<td data-label="&lt;d&gt;">4</td>' in table(["a", "b", "c", "<d>"], ["1234"]).html()
+    named = table(["a", "b", "c", breakable("x_y")], ["1234"]).html({str(breakable("x_y")): "#123456"})
+    assert '<td data-label="x_y"><span class="swatch phone" style="background: #123456"' in named
+    assert "data-label" not in table(["a", "b", "c"], ["123"]).html()
 
 
 def test_markup_has_no_other_form_than_html() -> None:

@@ -17,6 +17,7 @@ from hatchery.rendering.templates import render
 from hatchery.sanitize import csv_text, visible
 
 NOT_COMPARABLE = "†"
+MOST_COLUMNS_OF_A_PHONE = 3
 _HEADING_CHARACTERS = 16
 # Of LaTeX: cells of words that are longer break, in columns that share so much of the line.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
@@ -74,8 +75,8 @@ class Group:
 class Table:
     """A table. `caption` is shown above it and names it for screen readers, `label` only does the latter.
 
-    `foreign` says that cells hold text from outside, `names` that they are names of the configuration, which may be
-    broken behind an underscore, and `stacked` that a phone shows a line for each cell.
+    `foreign` says that cells hold text from outside, and `names` that they are names of the configuration, which may
+    be broken behind an underscore.
     """
 
     columns: Sequence[Column]
@@ -85,7 +86,6 @@ class Table:
     notes: Sequence[str] = ()
     foreign: bool = False
     names: bool = False
-    stacked: bool = False
     kind: str = field(default="", kw_only=True)
     """A class of the HTML element, for the style of a page."""
 
@@ -133,13 +133,21 @@ class Table:
         return " ".join(filter(None, parts)) + ("" if cell.comparable else NOT_COMPARABLE)
 
     def html(self, swatches: Mapping[str, str] | None = None) -> Markup:
-        """The table in a box that scrolls by itself; the first cell of every row is its heading.
+        """The table in a box that scrolls by itself; the first cell of every row is its heading. Of more than
+        MOST_COLUMNS_OF_A_PHONE columns, a phone shows a line for each cell.
 
         `swatches` are colours of names: where one of these is all that a cell or a heading says, it has its swatch.
         """
         groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
         shown = breakable if self.names else html_text
-        return render("table.html.j2", table=self, groups=groups, shown=shown, swatches=swatches or {})
+        return render(
+            "table.html.j2",
+            table=self,
+            groups=groups,
+            shown=shown,
+            swatches=swatches or {},
+            stacked=len(self.columns) > MOST_COLUMNS_OF_A_PHONE,
+        )
 
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
         """A `table` environment with booktabs, caption, label and notes; ends in a newline.
@@ -258,12 +266,11 @@ def table(
     label: str = "",
     foreign: bool = False,
     names: bool = False,
-    stacked: bool = False,
 ) -> Table:
     """A table of one group; `words` are the numbers of the columns of words, or how many of the first ones are."""
     worded = range(words) if isinstance(words, int) else [index % len(header) for index in words]
     columns = [Column(heading, index in worded) for index, heading in enumerate(header)]
-    return Table(columns, [Group(list(rows))], caption, label, (), foreign, names, stacked)
+    return Table(columns, [Group(list(rows))], caption, label, (), foreign, names)
 
 
 def divided(items: Sequence[Item], most: int) -> list[Sequence[Item]]:

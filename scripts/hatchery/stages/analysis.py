@@ -218,7 +218,7 @@ STAGES = (
     ),
     _view(
         name="write_tables",
-        version=3,
+        version=4,
         settings=tables_settings,
         arguments=lambda layout, experiment: {
             "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},

@@ -52,7 +52,7 @@ STAGES = (
     Stage(
         name="analyse",
         # What all analyses share; each has a version of its own, in its file.
-        version=2,
+        version=3,
         settings=analyse_settings,
         arguments=lambda layout, experiment, analysis: {
             "tables": layout.analysis_tables(experiment, analysis),

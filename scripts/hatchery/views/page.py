@@ -240,7 +240,7 @@ def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
         for name, part in settings.parts.items()
     ]
     header = ("experiment", "corpus", "pretrained models", "description")
-    return table(header, rows, words=(0, 1, 3), caption="Experiments of the study", stacked=True)
+    return table(header, rows, words=(0, 1, 3), caption="Experiments of the study")
 
 
 def _paper_tables(manifest: Path | None) -> tuple[list[PaperTableView], list[Path]]:
@@ -294,7 +294,7 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
             for row in rows[:COMPARED_SHOWN]
         ]
         rest = f"; the first {COMPARED_SHOWN} of {len(rows):,}" if len(rows) > COMPARED_SHOWN else ""
-        made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest, stacked=True))
+        made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest))
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from browser import BROWSER, measured
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -122,6 +123,14 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     assert read_manifest(two_sources).digest in page
     markdown = (card / "card.md").read_text(encoding="utf-8")
     assert "| train | 3 | 5 | 18 | 59 | 19 | 21 |" in markdown
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_of_the_card_is_cut_off(card: Path, tmp_path: Path, width: int) -> None:
+    seen = measured(tmp_path, (card / "card.html").as_uri(), width)
+    assert seen["cut"] == [] and seen["needed"] <= seen["width"]
 
 
 def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp_path: Path, repository: Path) -> None:

@@ -25,4 +25,4 @@ def corpora(cards: Mapping[str, Path], page: Path) -> Table:
             counts = manifest.measures[split]
             rows.append([name, split, *(count(counts[key]) for key in _SIZES)])
             name = ""
-    return table(("corpus", "split", *_SIZES), rows, words=2, caption="Sizes of the corpora", stacked=True)
+    return table(("corpus", "split", *_SIZES), rows, words=2, caption="Sizes of the corpora")

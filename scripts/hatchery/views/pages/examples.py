@@ -56,7 +56,7 @@ def examples_table(written: Examples) -> Table:
         (each.given, each.original, *map(_answer, each.answers[: len(wording.answers)])) for each in written.examples
     ]
     header = (wording.given, wording.original, *wording.answers)
-    return table(header, rows, words=len(header), caption=EXAMPLES, foreign=True, stacked=True)
+    return table(header, rows, words=len(header), caption=EXAMPLES, foreign=True)
 
 
 def _answer(answer: Answer) -> str:

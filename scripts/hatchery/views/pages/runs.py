@@ -45,7 +45,7 @@ def runs(
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
         shown.append([name, _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from])
     caption = "Pretrained models; losses in nats per labelled token"
-    return table(_HEADER, shown, caption=caption, stacked=True)
+    return table(_HEADER, shown, caption=caption)
 
 
 def titled(row: Mapping[str, Any]) -> str:
