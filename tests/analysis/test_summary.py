@@ -144,6 +144,18 @@ def test_a_task_without_any_number_is_not_comparable_and_its_average_is_named(ex
     assert "  m, finetuning: no average, because no run gave a number for wsc" in text_summary(summary).splitlines()
 
 
+def test_notes_are_about_what_the_summary_has(two_models: Any, experiment: Any) -> None:
+    experiment.add_model("m", 1, [])
+    (note,) = general_notes(summary_of(experiment))
+    assert note.startswith("mean ± standard deviation over n runs. A run is one pretraining seed; none is selected.")
+    assert "minimal pairs" not in note
+    both = " ".join(general_notes(summary_of(two_models)))
+    for told in ("fine-tuning seed", "Bold on the page", "minimal pairs", "MCC 0", "`by run`", "paradigms equally"):
+        assert told in both
+    # Neither the pipeline of BabyLM nor the averages of papers are there.
+    assert "ties correct" not in both and "BabyLM" not in both
+
+
 def test_published_values_that_nothing_answers_are_kept_in_sight(two_models: Any) -> None:
     key = ("plain", "blimp", "elipsis", "accuracy_percent")
     summary = summary_of(two_models, {key: value(80.0)})

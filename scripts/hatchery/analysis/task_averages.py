@@ -92,7 +92,7 @@ def _averages(
     suite: str, measurements: Sequence[Measurement], present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
     """The members of every average that can be taken, by its name."""
-    original = _original(suite)
+    original = original_suite(suite)
     prefix = suite.removesuffix(original)
     published = {
         name: tuple(tuple((prefix + task, metric) for task, metric in member) for member in members)
@@ -113,7 +113,7 @@ def _averages(
     return {**complete, f"average_of_{len(tasks)}_tasks" if published else AVERAGE: _first_metrics(tasks)}
 
 
-def _original(suite: str) -> str:
+def original_suite(suite: str) -> str:
     """The suite of the papers after which this one is named; itself where there is none."""
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

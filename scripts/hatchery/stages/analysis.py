@@ -212,7 +212,7 @@ STAGES = (
     ),
     _view(
         name="summarise",
-        version=4,
+        version=5,
         settings=summary_settings,
         arguments=lambda layout, experiment: {"published": layout.published(experiment)},
     ),
@@ -236,7 +236,7 @@ STAGES = (
             "filled": layout.filled_sentences(experiment),
         },
     ),
-    _view(name="write_provenance", version=5, settings=provenance_settings, memory_mb=1000),
+    _view(name="write_provenance", version=6, settings=provenance_settings, memory_mb=1000),
     _view(name="export_model", version=4, settings=export_settings, environment="evaluation", memory_mb=3000),
     _view(
         name="list_exported_models",

@@ -5,13 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hatchery.analysis.measurements import ACCURACY_TIES_CORRECT, PERPLEXITY_SUITE, PRETRAINING_SUITE
 from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
 from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.summary_layout import failure_texts, incomplete_texts, sections
+from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.verified import vouched
 from hatchery.errors import EvaluationError
 
 UNMATCHED_SHOWN = 10
+PUBLISHED_AVERAGES_TOLD = {
+    "babylm_glue": "BabyLM's GLUE over 11 tasks",
+    "msgs": "MSGS over the six ambiguous tasks without controls",
+    "glue": "LTG-BERT's GLUE over 14 tasks whose metrics are joined first",
+    "probing": "edge probing over five tasks",
+}
+"""By suite, what the average of its paper is over."""
 
 
 @dataclass(frozen=True)
@@ -73,32 +82,67 @@ def read_notes(path: Path) -> SummaryNotes:
 
 
 def general_notes(summary: Summary) -> list[str]:
-    """What holds for all numbers: what they are, what failed, what is compared."""
+    """What holds for all numbers: what they are, what failed, what is compared. Of what there is nothing, no word."""
+    pairs, finetuned = bool(summary.suites), bool(summary.finetuned)
+    guessed = [row for row in summary.rows if row.blind_guess is not None]
     notes = [
-        "mean ± standard deviation over n runs. A run is one pretraining seed and, in fine-tuning, one fine-tuning "
-        "seed and one learning rate; none is selected. The deviation is the sample standard deviation (divided by "
-        "n - 1); it is empty when n = 1. There, minimal pairs have a 95 % interval instead: what the choice of the "
-        "pairs alone leaves open (binomial). It says nothing of other seeds.",
-        "Bold on the page: the best number and all that noise may have kept from it. Noise is one standard deviation "
-        "of the best over its runs; of single runs on minimal pairs, what 95 % of the differences of two such models "
-        "keep below if only the pairs differ; of other single runs it is not known, and none is bold. Nor is any where "
-        "noise could explain every difference, or where the best is not beyond a blind guess by more than noise.",
-        "A blind guess does not see what it is about: of two sentences it has 50 % right, of classes those with the "
-        "most frequent label, and a Matthews correlation of 0; on held-out text it is the unigram distribution of the "
-        "training tokens, a model that knew only how frequent words are.",
-        "Mean and deviation are over every run that gave a number, as in the papers. A run that failed (only one class "
-        "predicted, MCC 0, or constant output) gave one: it is counted and named, and where runs failed, the mean "
-        "without them stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave "
-        "none: it is named, and is in no mean.",
-        "`phenomenon average` weighs phenomena equally, `paradigm average` weighs paradigms equally. A tie is no right "
-        "answer; with `ties correct` it is, as in the pipeline of BabyLM 2023.",
-        "Averages of fine-tuned tasks stay within a suite. `by task` is the mean of the task means (first metric of "
-        "each task), with the root mean square of their deviations, as papers print it, and a dash where a task has "
-        "no number; `by run` averages the tasks within each run first. `average` is the published one where its tasks"
-        " are complete: BabyLM's GLUE over 11 tasks, MSGS over the six ambiguous tasks without controls, LTG-BERT's "
-        "GLUE over 14 tasks whose metrics are joined first, edge probing over five tasks; `average of n tasks` is the"
-        " plain mean of those that there are.",
+        "mean ± standard deviation over n runs. A run is one pretraining seed"
+        + (" and, in fine-tuning, one fine-tuning seed and one learning rate" if finetuned else "")
+        + "; none is selected. The deviation is the sample standard deviation (divided by n - 1); it is empty when "
+        "n = 1."
+        + (
+            " There, minimal pairs have a 95 % interval instead: what the choice of the pairs alone leaves open "
+            "(binomial). It says nothing of other seeds."
+            if pairs
+            else ""
+        ),
     ]
+    if len(summary.models) > 1:
+        notes.append(
+            "Bold on the page: the best number and all that noise may have kept from it. Noise is one standard "
+            "deviation of the best over its runs; "
+            + (
+                "of single runs on minimal pairs, what 95 % of the differences of two such models keep below if only "
+                "the pairs differ; of other single runs "
+                if pairs
+                else "of single runs "
+            )
+            + "it is not known, and none is bold. Nor is any where noise could explain every difference"
+            + (", or where the best is not beyond a blind guess by more than noise." if guessed else ".")
+        )
+    if guessed:
+        told = [
+            *(["of two sentences it has 50 % right"] if pairs else []),
+            *(
+                ["of classes it has those with the most frequent label right, and a Matthews correlation of 0"]
+                if finetuned
+                else []
+            ),
+            *(
+                [
+                    "on held-out text it is the unigram distribution of the training tokens, a model that knew only "
+                    "how frequent words are"
+                ]
+                if any(row.suite in (PRETRAINING_SUITE, PERPLEXITY_SUITE) for row in guessed)
+                else []
+            ),
+        ]
+        notes.append(f"A blind guess does not see what it is about: {'; '.join(told)}.")
+    if any(row.n_failed or row.n_without_number for row in summary.rows):
+        notes.append(
+            "Mean and deviation are over every run that gave a number, as in the papers. A run that failed (only one "
+            "class predicted, MCC 0, or constant output) gave one: it is counted and named, and the mean without such "
+            "runs stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave none: "
+            "it is named, and is in no mean."
+        )
+    if pairs:
+        ties = any(row.metric == ACCURACY_TIES_CORRECT for row in summary.rows)
+        notes.append(
+            "`phenomenon average` weighs phenomena equally, `paradigm average` weighs paradigms equally. A tie is no "
+            "right answer" + ("; with `ties correct` it is, as in the pipeline of BabyLM 2023." if ties else ".")
+        )
+    if any(row.metric == AVERAGE_METRIC for row in summary.rows):
+        notes.append(_averages_note(summary))
     if any(row.verdict for row in summary.rows):
         notes.append(
             f"Verdict: within when ours differs from the published mean by at most {DEVIATIONS:g} x the combined "
@@ -115,3 +159,19 @@ def general_notes(summary: Summary) -> list[str]:
     notes += [f"{text}." for text in incomplete_texts(summary)]
     notes += [f"Failed or without a number: {text}." for text in failure_texts(summary)]
     return notes
+
+
+def _averages_note(summary: Summary) -> str:
+    suites = {original_suite(task.suite) for task in summary.finetuned}
+    published = [words for suite, words in PUBLISHED_AVERAGES_TOLD.items() if suite in suites]
+    note = (
+        "Averages of fine-tuned tasks stay within a suite. `by task` is the mean of the task means (first metric of "
+        "each task), with the root mean square of their deviations, as papers print it, and a dash where a task has no "
+        "number; `by run` averages the tasks within each run first."
+    )
+    if not published:
+        return note
+    return (
+        f"{note} `average` is the published one where its tasks are complete: {', '.join(published)}; `average of n "
+        "tasks` is the plain mean of those that there are."
+    )
