@@ -65,7 +65,7 @@ def make_project(folder: Path, models: int, tasks: int) -> Workflow:
     block = yaml.safe_load((REPOSITORY / "config/experiments/strict_small.yaml").read_text(encoding="utf-8"))
     names = sorted(path.stem for path in (REPOSITORY / "config/tasks").glob("*.yaml") if "demo" not in path.stem)
     chosen = [*block["finetuning"]["tasks"], *(name for name in names if name.startswith(("glue_", "superglue_")))]
-    block["runs"] = {f"m{number}": {"model": "elc_small_zero", "seeds": [1]} for number in range(models)}
+    block["runs"] = {f"m{number}": {"model": "elc_small", "seeds": [1]} for number in range(models)}
     block["finetuning"] = {"protocol": {"base": "elc_bert"}, "tasks": {name: {} for name in chosen[:tasks]}}
     block["published"]["rows"] = {"m0": "ltg_bert_small", "m1": "elc_bert_small_zero"}
     block["perplexity"] = {"splits": ["dev"]}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hatchery.analysis.published_values import (
     MINUS,
@@ -33,6 +32,7 @@ from hatchery.analysis.suite_averages import (
 )
 from hatchery.analysis.task_averages import AVERAGE, LTG_TABLE_3, WITHOUT_WSC
 from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.experiment.written_blocks import WrittenBlocks
 
 BABYLM_MODELS = {
     ("OPT-125M", ""): "opt_125m",
@@ -230,9 +230,10 @@ def test_the_official_baselines_are_those_of_the_pipelines_read_me(
 def test_suites_tasks_and_metrics_have_the_names_of_the_configuration(
     numbers: list[PublishedNumber], repository: Path
 ) -> None:
-    configured = {path.stem: path for path in (repository / "config" / "tasks").glob("*.yaml")}
+    written = WrittenBlocks(repository / "config")
+    configured = {name: written.read("task", name)["suite"] for name in written.names("task")}
     pairs = {path.stem for path in (repository / "config" / "suites").glob("*.yaml")}
-    suites = pairs | {task["suite"] for task in map(task_settings, configured.values()) if "suite" in task}
+    suites = pairs | set(configured.values())
     assert {number.suite for number in numbers} <= suites | OTHER_SUITES
     for number in numbers:
         name = number.metric.partition(MINUS)[0]
@@ -246,22 +247,8 @@ def test_suites_tasks_and_metrics_have_the_names_of_the_configuration(
         elif number.task in (AVERAGE, WITHOUT_WSC, LTG_TABLE_3):
             assert name in ("score_percent", "score_relative_change_percent")
         elif not name.startswith("layer_"):
-            task = configured[number.task.removesuffix("_mismatched")]
-            assert resolved_suite(task, configured) == number.suite
+            assert configured[number.task.removesuffix("_mismatched")] == number.suite
             assert name.removesuffix("_percent") in METRICS
-
-
-def task_settings(path: Path) -> dict[str, Any]:
-    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert isinstance(settings, dict)
-    return settings
-
-
-def resolved_suite(path: Path, configured: dict[str, Path]) -> str:
-    settings = task_settings(path)
-    while "suite" not in settings:
-        settings = task_settings(configured[settings["base"]])
-    return str(settings["suite"])
 
 
 def test_every_number_has_a_source_and_a_reason_where_it_cannot_be_compared(numbers: list[PublishedNumber]) -> None:

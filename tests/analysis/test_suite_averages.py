@@ -8,6 +8,7 @@ import pytest
 
 from hatchery.analysis import suite_averages as averages
 from hatchery.errors import EvaluationError
+from hatchery.experiment.project import Project
 
 ELC_KEY = ("track", "model", "variant")
 LTG_KEY = ("model", "variant")
@@ -278,7 +279,7 @@ def test_the_mean_over_paradigms_takes_all_67():
 
 
 def test_every_task_of_an_average_is_a_task_of_this_repository(repository):
-    names = {path.stem for path in (repository / "config" / "tasks").glob("*.yaml")}
+    names = set(Project(repository / "config").names("task"))
     ltg = {task.split(":")[0] for keys in averages.LTG_GLUE_METRICS.values() for task, _ in keys}
     named = {*averages.BABYLM_GLUE_TASKS, *averages.MSGS_AMBIGUOUS_TASKS, *averages.EDGE_PROBING_TASKS, *ltg}
     assert named <= names

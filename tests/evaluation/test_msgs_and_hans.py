@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import yaml
 
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.scored_sets import label_mapping
@@ -13,6 +12,7 @@ from hatchery.evaluation.metrics.scored import Scored
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task
+from hatchery.experiment.written_blocks import WrittenBlocks
 from hatchery.typed import build
 
 AMBIGUOUS = "msgs_main_verb_lexical_content_the"
@@ -26,6 +26,7 @@ PARADIGM = [
     ("control", 1, 1),
     ("control", 0, 0),
 ]
+NOT_OF_A_STAGE = ("base", "variants", "description", "data")
 HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
 
 
@@ -33,15 +34,11 @@ HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
 def read(repository, make_source):
     """Read rows, given by the name of their set, through a task of this repository; `changes` replace its keys."""
 
-    def load(name):
-        keys = yaml.safe_load((repository / "config" / "tasks" / f"{name}.yaml").read_text("utf-8"))
-        below = load(keys.pop("base")) if "base" in keys else {}
-        transfer = {**below.get("transfer", {}), **keys.get("transfer", {})}
-        return {**below, **keys, **({"transfer": transfer} if transfer else {})}
+    written = WrittenBlocks(repository / "config")
 
     def task_of(name, **changes):
-        keys = {**load(name), **changes, "name": name}
-        task = build(TaskSettings, {key: value for key, value in keys.items() if key not in ("description", "data")})
+        keys = {**written.read("task", name), **changes, "name": name}
+        task = build(TaskSettings, {key: value for key, value in keys.items() if key not in NOT_OF_A_STAGE})
         check_task(task)
         return task
 

@@ -325,23 +325,23 @@ MISTAKES = {
         "pre_tokenizer: unigram needs metaspace, got 'byte_level'",
     ),
     "unknown encoding": (
-        "corpora/my_text.yaml",
+        "experiments/my_text.yaml",
         "options: {}",
         "options: {encoding: utf8ish}",
-        "sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
+        "corpus: sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
     ),
     "sentences of a language without a model": (
-        "corpora/my_text.yaml",
+        "experiments/my_text.yaml",
         "options: {}",
         'options: {sentences: "punkt:german"}',
-        "sources.0.options.sentences: got 'punkt:german', but only the model of English comes with Hatchery; set "
-        "`sentence_model: nltk_punkt`",
+        "corpus.sources.0.options.sentences: got 'punkt:german', but only the model of English comes with Hatchery; "
+        "set `sentence_model: nltk_punkt`",
     ),
     "sentences that are not known": (
-        "corpora/my_text.yaml",
+        "experiments/my_text.yaml",
         "options: {}",
         "options: {sentences: lines}",
-        "sources.0.options.sentences: got 'lines', expected line, none, or punkt: and a language, such as "
+        "corpus.sources.0.options.sentences: got 'lines', expected line, none, or punkt: and a language, such as "
         "punkt:english",
     ),
     "settings of a task that exclude each other": (

@@ -25,11 +25,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def project_with(folder: Path, path: Path | str, **corpus: Any) -> Project:
     shutil.copytree(REPOSITORY / "config", folder / "config")
-    file = folder / "config/corpora/my_text.yaml"
-    block = yaml.safe_load(file.read_text(encoding="utf-8"))
+    file = folder / "config/experiments/my_text.yaml"
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    block = document["corpus"]
     block["sources"][0]["options"] = corpus.pop("options", {})
     block["split"].update(corpus.pop("split", {}))
-    file.write_text(yaml.safe_dump({**block, **corpus}), encoding="utf-8")
+    block.update(corpus)
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
     return Project(folder / "config", {"data": {"my_text": {"path": str(path)}}})
 
 
@@ -88,7 +90,9 @@ def test_a_text_that_is_one_document_is_told_before_anything_runs(
     if not told:
         check_own_text(project, "my_text")
         return
-    with pytest.raises(ConfigError, match=r"corpora/my_text\.yaml: split: .* is one document.*lines_per_document"):
+    with pytest.raises(
+        ConfigError, match=r"experiments/my_text\.yaml: corpus: split: .* is one document.*lines_per_document"
+    ):
         project.experiment("my_text")
 
 
@@ -118,7 +122,10 @@ def test_a_path_without_text_is_told_before_anything_runs(name: str, remedy: str
     with pytest.raises(ConfigError) as caught:
         project_with(tmp_path, path).block("corpus", "my_text")
     (line,) = str(caught.value).splitlines()
-    assert f"/config/corpora/my_text.yaml: sources.0: data.my_text.path: {path}: no file matches *.txt, " in line
+    assert (
+        f"/config/experiments/my_text.yaml: corpus: sources.0: data.my_text.path: {path}: no file matches *.txt, "
+        in line
+    )
     assert form == "file" or (f"; there are: {name}; " in line and line.endswith(remedy))
 
 

@@ -14,7 +14,7 @@ from hatchery.stages.evaluation import task_settings
 from hatchery.typed import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TASKS = sorted(path.stem for path in (REPOSITORY / "config" / "tasks").glob("*.yaml"))
+TASKS = Project(REPOSITORY / "config").names("task")
 PROTOCOLS = sorted(path.stem for path in (REPOSITORY / "config" / "protocols").glob("*.yaml"))
 
 # epochs, batch, peak learning rates, warm-up; ELC-BERT, Table 5.

@@ -8,13 +8,14 @@ processes, so a document depends on nothing but its file. Whoever plans imports 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.raw.registration import RawSource
+from hatchery.raw.settings import SourceKeys as RawInput
 from hatchery.settings.base import Settings
-from hatchery.settings.fields import ABSENT, BlockName, DataName, hints_of
+from hatchery.settings.fields import ABSENT, BlockName, DataName, NameOr, hints_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +26,9 @@ class SourceKeys(Settings):
 
     name: BlockName
     """Appears in the documents and the statistics."""
-    data: DataName = ABSENT
-    """Name of a raw input in config.yaml."""
+    data: Annotated[DataName | RawInput, NameOr()] = ABSENT
+    """Name of a raw input in config.yaml, or the keys that it would have there. Then it is called like the corpus, and
+    one source alone may say it so."""
     embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT
     """Folder of the generated miniature sources."""
 

@@ -1,8 +1,10 @@
 """What a check may ask of the configuration: other blocks, by kind and name. `Project` answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
+
+from hatchery.settings.walk import Named
 
 
 class Blocks(Protocol):
@@ -19,6 +21,18 @@ class Blocks(Protocol):
 
     def block(self, kind: str, name: str) -> dict[str, Any]:
         """A block, validated and checked."""
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a block of this kind and name."""
+
+    def place(self, kind: str, name: str) -> str:
+        """Where a block is written, for messages."""
+
+    def references_of(self, kind: str, name: str) -> Iterator[Named]:
+        """What a block names, as it is written; nothing where it does not exist."""
+
+    def raw_input(self, name: str) -> dict[str, Any] | None:
+        """A raw input, of config.yaml or of a corpus."""
 
     def written_experiment(self, name: str) -> dict[str, Any]:
         """An experiment before it is compared with other files, for what could lead back to this one."""

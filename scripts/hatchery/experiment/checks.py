@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.published_values import check_choice, read_numbers
-from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.block_bodies import task_body
 from hatchery.experiment.blocks import Blocks
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
-from hatchery.experiment.kinds import FILES, FOLDERS
+from hatchery.experiment.kinds import FILES
 from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.own_text import check_files, check_own_text
 from hatchery.experiment.paper_tables import VALUES, check_paper_tables, check_published_rows
@@ -24,7 +23,6 @@ from hatchery.experiment.protocols import reads_first_token, resolve_protocol
 from hatchery.experiment.text_limits import check_quotas
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.problems import ALLOWED, Problems, offered
-from hatchery.settings.walk import references
 from hatchery.training.settings import EVALUATION_INTERVAL_STEPS, PretrainingSettings, require_zero_stage
 from hatchery.typed import build, validated
 
@@ -63,8 +61,7 @@ def check_circle(name: str, blocks: Blocks, where: str) -> None:
 
 def _corpora_in(kind: str, name: str, blocks: Blocks) -> Iterator[str]:
     """The corpora that a corpus names, itself or through its selections."""
-    file = blocks.folder / FOLDERS[kind] / f"{name}.yaml"
-    for reference in references(FILES[kind], read_yaml(file)) if file.is_file() else ():
+    for reference in blocks.references_of(kind, name):
         if reference.kind == "corpus":
             yield reference.name
         elif reference.kind == "selection":

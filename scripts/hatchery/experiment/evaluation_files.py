@@ -1,11 +1,11 @@
 """What stands in the files of suites, baselines and labelled tasks."""
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
 from hatchery.evaluation.minimal_pairs.settings import ExternalModel, SuiteSettings
 from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys
-from hatchery.settings.fields import ABSENT, DataName, Reference, TaskName, Unique
+from hatchery.settings.fields import ABSENT, BlockName, DataName, PartOf, Reference, TaskName, Unique
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class BaselineFile(ExternalModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskFile(TaskKeys):
-    """Where its rows come from, how they become inputs, which head answers, what is measured."""
+class Variant(TaskKeys):
+    """A task that differs from that of its file, or from another base."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_task", ("embedded",): "embedded: glue"}
 
@@ -53,3 +53,11 @@ class TaskFile(TaskKeys):
     """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
     """Tasks that are scored with the models of this one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFile(Variant):
+    """Where its rows come from, how they become inputs, which head answers, what is measured."""
+
+    variants: dict[BlockName, Annotated[dict[str, Any], PartOf(Variant)]] = field(default_factory=dict)
+    """More tasks by their names, each with what differs from this one, or from the `base` that it names."""

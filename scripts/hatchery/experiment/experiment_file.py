@@ -8,7 +8,9 @@ from annotated_types import MinLen
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.perplexity.settings import PerplexityChoice
 from hatchery.evaluation.translation.settings import TranslationChoice
+from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderSizes
+from hatchery.modeling.families import DEFAULT_FAMILY
 from hatchery.modeling.ltg.configuration import LtgBertSizes
 from hatchery.modeling.roberta.configuration import RobertaSizes
 from hatchery.rendering.style import Style
@@ -20,6 +22,7 @@ from hatchery.settings.fields import (
     ChosenBy,
     CorpusName,
     ModelName,
+    NameOr,
     NotEmpty,
     PartOf,
     Reference,
@@ -59,7 +62,7 @@ class EncoderDecoderFile(EncoderDecoderSizes):
     """What it is, for people."""
 
 
-ModelFile = Annotated[LtgBertFile | RobertaFile | EncoderDecoderFile, ChosenBy("family")]
+ModelFile = Annotated[LtgBertFile | RobertaFile | EncoderDecoderFile, ChosenBy("family", DEFAULT_FAMILY)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +81,8 @@ class ProtocolFile(Settings):
 class Run(Settings):
     """A model of an experiment."""
 
-    model: ModelName
-    """A file of config/models/."""
+    model: Annotated[ModelName | ModelFile, NameOr()]
+    """A file of config/models/, or the keys that it would hold."""
     model_changes: Annotated[dict[str, Any], Sweepable()] = field(default_factory=dict)
     """What differs from the model's file."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (42,)
@@ -205,10 +208,12 @@ class ExperimentFile(Settings):
     """What it is, for people."""
     base: Annotated[str, Reference("experiment", inherited=True)] | None = None
     """Another experiment whose keys come first."""
-    corpus: CorpusName
-    """The corpus that the models are trained on, a file of config/corpora/."""
-    tokenizer: TokenizerName
-    """Their tokenizer, a file of config/tokenizers/."""
+    corpus: Annotated[CorpusName | CorpusFile, NameOr()]
+    """The corpus that the models are trained on: a file of config/corpora/, or the keys that it would hold. Then it is
+    called like the experiment."""
+    tokenizer: Annotated[TokenizerName | TokenizerFile, NameOr()]
+    """Their tokenizer: a file of config/tokenizers/, or the keys that it would hold, without `corpus` where it is
+    trained on the experiment's. Then it is called like the experiment."""
     pretraining: Annotated[PretrainingSettings, Sweepable()]
     """How they are pretrained."""
     runs: Annotated[dict[BlockName, Run], MinLen(1)] = ABSENT

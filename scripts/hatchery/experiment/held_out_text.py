@@ -54,7 +54,7 @@ def _of_release(source: Mapping[str, Any], drawn: set[str], blocks: Blocks) -> s
     if "data" not in source:
         # What the miniature language has.
         return {"dev"}
-    found = source_at(blocks.config["data"][source["data"]]["path"])
+    found = source_at((blocks.raw_input(source["data"]) or {"path": None})["path"])
     if found is None:
         return {"dev", "test"}
     from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, corpus_files

@@ -29,7 +29,7 @@ def check_files(corpus: Mapping[str, Any], where: str, blocks: Blocks) -> None:
     """Raise ConfigError for a source of plain text at whose path no file is one that its reader takes."""
     problems = Problems()
     for index, source in enumerate(corpus["sources"]):
-        found = source_at(blocks.config["data"][source["data"]]["path"]) if "data" in source else None
+        found = source_at(_path(blocks, source)) if "data" in source else None
         if found is None or not found.files or source["reader"] != "plain_text":
             continue
         try:
@@ -68,7 +68,7 @@ def _split_problem(blocks: Blocks, corpus: str) -> str | None:
     wanted = split["development_documents"]
     if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
         return None
-    path = blocks.config["data"][source["data"]]["path"]
+    path = _path(blocks, source)
     found = source_at(path)
     if found is None:
         return None
@@ -81,10 +81,15 @@ def _split_problem(blocks: Blocks, corpus: str) -> str | None:
     if len(names) != 1 or not _is_one_document(found, names[0], options):
         return None
     return (
-        f"{blocks.folder / 'corpora' / corpus}.yaml: split: the text at data.{source['data']}.path, {path}, is one "
+        f"{blocks.place('corpus', corpus)}: split: the text at data.{source['data']}.path, {path}, is one "
         "document, so there is none to hold out for development: bring more text, set "
         "sources.0.options.lines_per_document, or set split.development_fraction to 0"
     )
+
+
+def _path(blocks: Blocks, source: Mapping[str, Any]) -> str | None:
+    found = blocks.raw_input(source["data"])
+    return None if found is None else found["path"]
 
 
 def _is_one_document(source: RawSource, name: str, options: PlainTextOptions) -> bool:

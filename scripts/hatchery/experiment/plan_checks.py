@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hatchery.experiment.block_bodies import suite_body, task_body
-from hatchery.experiment.kinds import FILES, FOLDERS
+from hatchery.experiment.kinds import FILES
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import usable_path
 from hatchery.settings.fields import DATA
@@ -21,7 +21,7 @@ Asked = tuple[str, str]
 
 def collect_problems(project: Project, asked: Iterable[Asked], problems: Problems) -> None:
     """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`."""
-    waiting, seen, known = list(asked), set(asked), dict[str, set[str]]()
+    waiting, seen = list(asked), set(asked)
     while waiting:
         kind, name = waiting.pop(0)
         block = _block(project, kind, name, problems)
@@ -34,10 +34,8 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
             if named.kind == DATA or named.inherited or other in seen:
                 continue
             seen.add(other)
-            if named.kind not in known:
-                known[named.kind] = set(project.names(named.kind))
             # What does not exist is told once, where it is named.
-            if named.name in known[named.kind]:
+            if project.has(named.kind, named.name):
                 waiting.append(other)
 
 
@@ -60,7 +58,7 @@ def _check_first_rows(project: Project, kind: str, name: str, block: dict[str, A
     # Reading rows takes long to import, and many experiments have no task of this machine's data.
     from hatchery.evaluation.first_rows import first_problem
 
-    file = project.folder / FOLDERS[kind] / f"{name}.yaml"
+    file = project.place(kind, name)
     problem = first_problem(kind, _BODIES[kind](name, block), root)
     if problem is not None:
         problems.add("\n".join(f"{file}: {line}" for line in problem.splitlines()))

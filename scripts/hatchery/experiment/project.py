@@ -3,7 +3,7 @@
 A broken experiment file hurts only its own targets, because nothing is read before somebody asks for it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,22 +15,18 @@ from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.checks import check_block
 from hatchery.experiment.grids import WithoutGrid, write_out_grid
-from hatchery.experiment.kinds import FILES, FOLDERS
-from hatchery.experiment.names import is_name, misnamed_file
+from hatchery.experiment.kinds import FILES
 from hatchery.experiment.overrides import merged
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.protocols import resolve_protocol
 from hatchery.experiment.reserved import RESERVED
 from hatchery.experiment.study_file import check_study, with_analyses
 from hatchery.experiment.sweeps import WrittenOut, refuse_sweeps, text_of, write_out
-from hatchery.modeling.families import DEFAULT_FAMILY
+from hatchery.experiment.written_blocks import INLINE, VARIANTS, WrittenBlocks, with_corpus_of
 from hatchery.settings.fields import DATA
 from hatchery.settings.problems import Problems, offered
 from hatchery.settings.walk import Named, references
 from hatchery.typed import validated
-
-_CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
-"""Keys of which a file has one: what it says takes the place of what its base says."""
 
 
 def corpus_kind(corpus: Mapping[str, Any]) -> str:
@@ -47,7 +43,10 @@ class Project:
     def __init__(self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None) -> None:
         self.folder = Path(folder)
         self.overrides = dict(overrides or {})
-        self._names: dict[str, list[str]] = {}
+        self.written = WrittenBlocks(self.folder)
+        # Of experiments, and of corpora: what can be asked for by a name, too.
+        self._inline: dict[tuple[str, str], dict[str, Any]] = {}
+        self._raw_inputs: dict[str, dict[str, Any]] = {}
         self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
         self._experiments: dict[str, dict[str, Any]] = {}
         self._grids: dict[str, WithoutGrid] = {}
@@ -66,11 +65,24 @@ class Project:
         return config
 
     def names(self, kind: str) -> list[str]:
-        """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
-        if kind not in self._names:
-            stems = (path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
-            self._names[kind] = sorted(stem for stem in stems if is_name(stem))
-        return self._names[kind]
+        """Sorted names of the blocks of a kind that have files, and of the variants in them."""
+        return self.written.names(kind)
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a block of this kind and name."""
+        return (kind, name) in self._inline or self.written.has(kind, name)
+
+    def place(self, kind: str, name: str) -> str:
+        """Where a block is written, for messages: a file, with the key in it where it is another block's."""
+        if kind == "model" and (kind, name) in self._inline:
+            experiment, run = name.split(".")
+            return f"{self.written.place('experiment', experiment)}: runs.{run}.model"
+        return self.written.place(kind, name)
+
+    def references_of(self, kind: str, name: str) -> Iterator[Named]:
+        """What a block names, as it is written: it may not be valid, and what it names need not exist."""
+        if self.written.has(kind, name):
+            yield from references(FILES[kind], self.written.read(kind, name))
 
     def block(self, kind: str, name: str) -> dict[str, Any]:
         """The block of this kind and name, validated, with defaults.
@@ -80,7 +92,7 @@ class Project:
         if (kind, name) not in self._blocks:
             block = self.validated(kind, name)
             try:
-                self._check(kind, name, block, str(self.folder / FOLDERS[kind] / f"{name}.yaml"))
+                self._check(kind, name, block, self.place(kind, name))
             except ConfigError as error:
                 if kind != "experiment":
                     raise
@@ -92,31 +104,81 @@ class Project:
         """The block with defaults, after its class alone: it may not fit other files, or name none that is there."""
         if kind == "experiment":
             return self.written_experiment(name)
-        self.require(kind, name, str(self.folder / FOLDERS[kind]))
-        path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-        raw = self._with_base(kind, name) if kind in ("task", "study") else read_yaml(path)
-        refuse_sweeps(raw, str(path))
+        if (kind, name) not in self._inline and self.written.is_inline(kind, name):
+            self.written_experiment(name)
+        if (kind, name) in self._inline:
+            return self._inline[kind, name]
+        raw, place = self.written.read(kind, name), self.place(kind, name)
+        refuse_sweeps(raw, place)
         if kind == "study":
-            return with_analyses(raw, str(path))
-        return validated(FILES[kind], {"family": DEFAULT_FAMILY, **raw} if kind == "model" else raw, str(path))
+            return with_analyses(raw, place)
+        if kind == "task" and (task := self.written.file_of_variant(name)):
+            # What is wrong with the file is told once, where it stands.
+            self.validated(kind, task)
+        made = validated(FILES[kind], raw, place)
+        if kind == "corpus":
+            self._take_raw_input(name, made, place)
+        return {key: value for key, value in made.items() if key != VARIANTS}
 
     def written_experiment(self, name: str) -> dict[str, Any]:
         """The experiment called `name` with grid and sweeps written out, validated, but not compared with other files.
 
-        For what leads from one experiment to another, which could lead back. Raises ConfigError like `block`.
+        For what leads from one experiment to another, which could lead back. Blocks that stand in it are named like
+        others, and can be asked for. Raises ConfigError like `block`.
         """
         if name not in self._experiments:
-            self.require("experiment", name, str(self.folder / FOLDERS["experiment"]))
-            path = self.folder / FOLDERS["experiment"] / f"{name}.yaml"
-            self._grids[name] = grid = write_out_grid(self._with_base("experiment", name), str(path))
-            written = write_out(grid.document, str(path))
+            raw, place = self.written.read("experiment", name), self.place("experiment", name)
+            self._grids[name] = grid = write_out_grid(raw, place)
+            written = write_out(grid.document, place)
             try:
-                made = validated(FILES["experiment"], written.document, str(path))
-                self._experiments[name] = with_rows_by_name(made, str(path), self.folder)
+                made = validated(FILES["experiment"], with_corpus_of(name, written.document), place)
+                made = with_rows_by_name(made, place, self.folder)
             except ConfigError as error:
                 raise ConfigError(grid.as_in_the_file(written.as_in_the_file(str(error)))) from None
+            self._take_inline(name, made, place)
+            self._experiments[name] = made
             self._written[name] = written
         return self._experiments[name]
+
+    def _take_inline(self, experiment: str, block: dict[str, Any], where: str) -> None:
+        """Keep the blocks that stand in an experiment, and put names in their places."""
+        for kind in INLINE:
+            if isinstance(block[kind], dict):
+                self.written.require(kind, experiment, where)
+                if kind == "corpus":
+                    self._take_raw_input(experiment, block[kind], f"{where}: {kind}")
+                self._inline[kind, experiment], block[kind] = block[kind], experiment
+        for run, entry in block["runs"].items():
+            if isinstance(entry["model"], dict):
+                # No file can be called so.
+                called = f"{experiment}.{run}"
+                self._inline["model", called], entry["model"] = entry["model"], called
+
+    def _take_raw_input(self, corpus: str, block: dict[str, Any], where: str) -> None:
+        """Keep the raw input that stands in a corpus, and put its name in its place: that of the corpus."""
+        own = [source for source in block.get("sources", []) if isinstance(source.get("data"), dict)]
+        if len(own) > 1:
+            raise ConfigError(
+                f"{where}: sources: got {len(own)} sources whose `data` has keys, expected one at most: it is called "
+                f"{corpus!r} like the corpus; enter the others under `data` in {self.folder / 'config.yaml'}"
+            )
+        for source in own:
+            if corpus in self.config["data"]:
+                raise ConfigError(
+                    f"{where}: sources: `data` has keys, and {self.folder / 'config.yaml'} has a raw input called "
+                    f"{corpus!r}, too; write `data: {corpus}` and the keys there, or give this file another name"
+                )
+            self._raw_inputs[corpus] = {**source["data"], "path": expanded(source["data"]["path"])}
+            source["data"] = corpus
+
+    def raw_input(self, name: str) -> dict[str, Any] | None:
+        """The raw input of config.yaml called `name`, or that of the corpus of this name; None where there is none."""
+        known: dict[str, Any] = self.config["data"]
+        if name in known:
+            return known[name]
+        if name not in self._raw_inputs and self.written.has_raw_input(name):
+            self.validated("corpus", name)
+        return self._raw_inputs.get(name)
 
     def labels(self, experiment: str) -> dict[str, str]:
         """The names for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
@@ -160,28 +222,6 @@ class Project:
         """The sets of the runs of several experiments, as a study calls these."""
         return {f"{part}/{run}": name for part in experiments for run, name in self.sets(part).items()}
 
-    def _with_base(self, kind: str, name: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The keys of a task, a study or an experiment laid over those of its base, not validated.
-
-        A key that is null in a file is not taken from its base.
-        Raises ConfigError for a circle of bases.
-        """
-        path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-        raw = read_yaml(path)
-        base = raw.get("base")
-        if base is None:
-            return raw
-        self.require(kind, base, f"{path}: base")
-        if base in (*below, name):
-            raise ConfigError(f"{path}: base: got {base!r}, whose own base leads back to {name!r}")
-        inherited = self._with_base(kind, base, (*below, name))
-        # Of these, a file has one.
-        for choice in _CHOICES.get(kind, []):
-            if raw.keys() & choice:
-                inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
-        kept = {key: value for key, value in inherited.items() if raw.get(key, value) is not None}
-        return merged(kept, {key: value for key, value in raw.items() if value is not None})
-
     def protocol_of(self, experiment: str, task: str) -> dict[str, Any]:
         """How an experiment fine-tunes on a task, with defaults; see `resolve_protocol`."""
         return {key: value for key, value in self._protocol(experiment, task).items() if key != "reported_metric"}
@@ -191,7 +231,7 @@ class Project:
         return str(self._protocol(experiment, task)["reported_metric"])
 
     def _protocol(self, experiment: str, task: str) -> dict[str, Any]:
-        where = f"{self.folder / FOLDERS['experiment'] / experiment}.yaml"
+        where = self.place("experiment", experiment)
         return resolve_protocol(self.experiment(experiment)["finetuning"], task, self, where)
 
     def experiment(self, name: str) -> dict[str, Any]:
@@ -263,16 +303,8 @@ class Project:
 
     def require(self, kind: str, name: str, where: str) -> None:
         """Raise ConfigError with the nearest match unless a block of this kind and name exists."""
-        known = self.names(kind)
-        if name not in known:
-            if wrong := misnamed_file(self.folder / FOLDERS[kind], name, known):
-                raise ConfigError(wrong)
-            if kind == "experiment" and self.is_study(name):
-                allowed = ", ".join(known) or "none"
-                raise ConfigError(f"{where}: got {name!r}, which is a study; expected one of the experiments {allowed}")
-            # Where an experiment can stand, people may mean a study.
-            also = self._studies if kind == "experiment" else ()
-            raise ConfigError(f"{where}: got {name!r}, no such {kind}{offered(name, known, also=also)}")
+        if (kind, name) not in self._inline:
+            self.written.require(kind, name, where)
 
     def _check(self, kind: str, name: str, block: dict[str, Any], where: str) -> None:
         if kind in ("experiment", "study"):
@@ -296,17 +328,16 @@ class Project:
         other = "experiment" if kind == "study" else "study"
         if name in self.names(other):
             raise ConfigError(
-                f"{where}: {self.folder / FOLDERS[other] / name}.yaml has the same name, and results/{name}/ can be of "
-                "one of them only; rename the other"
+                f"{where}: {self.place(other, name)} has the same name, and results/{name}/ can be of one of them "
+                "only; rename the other"
             )
 
     def _require_named(self, named: Named, where: str) -> None:
         if named.kind != DATA:
             self.require(named.kind, named.name, where)
             return
-        known = self.config["data"]
-        if named.name not in known:
+        if self.raw_input(named.name) is None:
             raise ConfigError(
                 f"{where}: got {named.name!r}, not under `data` in {self.folder / 'config.yaml'}"
-                f"{offered(named.name, sorted(known))}"
+                f"{offered(named.name, sorted(self.config['data']))}"
             )

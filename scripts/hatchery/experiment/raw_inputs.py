@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hatchery.experiment.block_bodies import suite_body, task_body, without
-from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project, corpus_kind
 from hatchery.raw.presence import path_problem, source_problem
 from hatchery.raw.settings import source_settings
@@ -42,7 +41,7 @@ def about(project: Project, source: str) -> dict[str, str]:
     """Origin, licence and terms of the raw input called `source`."""
     if source.startswith("embedded_"):
         return dict(_GENERATED)
-    return {key: project.config["data"][source][key] for key in KEYS}
+    return {key: value for key, value in (project.raw_input(source) or {}).items() if key in KEYS}
 
 
 def readings(project: Project, source: str) -> dict[str, dict[str, Any]]:
@@ -56,8 +55,7 @@ def readings(project: Project, source: str) -> dict[str, dict[str, Any]]:
             for name in names:
                 chosen = project.block(kind, name)
                 if chosen.get("data") == source:
-                    file = str(project.folder / FOLDERS[kind] / f"{name}.yaml")
-                    found[file] = {"kind": kind, "settings": body(name, chosen)}
+                    found[project.place(kind, name)] = {"kind": kind, "settings": body(name, chosen)}
     return found
 
 
@@ -72,7 +70,7 @@ REGISTER = "register_source"
 
 def usable_path(project: Project, source: str) -> str | None:
     """Where the raw input called `source` lies on this machine; None where it is not there or has no path."""
-    path = project.config["data"].get(source, {"path": None})["path"]
+    path = (project.raw_input(source) or {"path": None})["path"]
     return None if path is None or path_problem(path) is not None else str(path)
 
 
@@ -80,9 +78,10 @@ def missing_sources(project: Project, sources: Iterable[str]) -> list[str]:
     """One line for each of these raw inputs that cannot be had: what is missing, where to get it, what to set."""
     lines = []
     for source in sorted(set(sources)):
-        if source.startswith("embedded_") or source not in project.config["data"]:
+        given = None if source.startswith("embedded_") else project.raw_input(source)
+        if given is None:
             continue
-        block = without(project.config["data"][source], *about(project, source))
+        block = without(given, *about(project, source))
         problem = source_problem(source_settings({"name": source, **block, **about(project, source)}))
         if problem is not None:
             lines.append(problem)

@@ -12,6 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from hatchery.analysis.analyses.names import analysis_names
 from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.walk import sentences
@@ -110,6 +111,9 @@ def file_schemas() -> dict[str, dict[str, Any]]:
     made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
     entries = made["study"]["properties"]["analyses"]["patternProperties"]
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
+    variant = made["task"]["$defs"][f"Partial{Variant.__name__}"]["properties"]
+    # What is null is not taken from the base.
+    variant |= {key: {"anyOf": [rules, {"type": "null"}]} for key, rules in variant.items()}
     return made
 
 

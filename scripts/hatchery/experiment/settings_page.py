@@ -5,8 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.experiment.evaluation_files import Variant
+from hatchery.experiment.kinds import FILES
 from hatchery.experiment.schema_files import SCHEMAS, file_schemas, json_schema
 from hatchery.settings.base import BOUNDS
+from hatchery.settings.walk import members_of
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.views.paper_tables.layout import PaperLayout
 
@@ -20,7 +23,7 @@ a protocol, changes are enough: what is left out there is taken from the experim
 
 """
 # Classes of which files hold parts alone, so that no schema of a file has their defaults.
-WHOLE = {"ProtocolChoice": ProtocolChoice, "TokenizerSettings": TokenizerSettings}
+WHOLE = {"ProtocolChoice": ProtocolChoice, "TokenizerSettings": TokenizerSettings, "Variant": Variant}
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
 
@@ -72,11 +75,11 @@ class _Page:
             self.whole |= {**made.pop("$defs", {}), name: made}
         self.written: dict[str, str] = {}
         self.waiting: list[tuple[str, str, Any]] = []
-        self.path = ""
+        self.path = self.kind = ""
 
     def file(self, kind: str) -> str:
         """The section of a kind of file, with the tables that it is the first to need."""
-        schema = self.schemas[kind]
+        schema, self.kind = self.schemas[kind], kind
         parts = [f"## `{schema['title']}`\n", *self.table(schema)]
         if "properties" not in schema:
             parts += [f"One of: {self.kind_of({key: schema[key] for key in schema if key != 'title'})}.\n"]
@@ -140,7 +143,12 @@ class _Page:
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
         """A link to the table of a class, which is written if it is not there."""
         heading = _name(title)
-        if title not in self.written:
+        homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
+        home = "task" if title == Variant.__name__ else homes.get(title)
+        if home is not None and (home != self.kind or "properties" in self.schemas[home]):
+            # What stands in a file of its own has its table there.
+            heading = self.schemas[home]["title"] if "properties" in self.schemas[home] else heading
+        elif title not in self.written:
             if heading in self.written.values():
                 raise ValueError(f"two classes of settings would be called {heading!r}: rename {title}")
             self.written[title] = heading

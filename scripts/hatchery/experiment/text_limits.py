@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from hatchery.corpora.sequence_settings import number_of
 from hatchery.experiment.blocks import Blocks
-from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.overrides import pretraining_of
 from hatchery.settings.problems import Problems
 
@@ -81,7 +80,7 @@ def _most_texts(name: str, wanted: int, blocks: Blocks) -> Most | None:
     if selection["level"] != "windows":
         return None
     each = selection["windows_per_text"]
-    of_each = f"windows_per_text ({each:,}) of {blocks.folder / FOLDERS['selection'] / name}.yaml"
+    of_each = f"windows_per_text ({each:,}) of {blocks.place('selection', name)}"
     if selection["documents_per_text"] is None:
         return Most(each, f"raise {of_each}")
     hub = _limited_hub(selection, blocks)
@@ -100,8 +99,8 @@ def _most_texts(name: str, wanted: int, blocks: Blocks) -> Most | None:
 
 def _limited_hub(selection: Mapping[str, Any], blocks: Blocks) -> Mapping[str, Any] | None:
     """The data set of the hub that a selection reads, if only some of its documents are taken."""
-    data = blocks.config["data"][selection["data"]] if "data" in selection else {"path": None, "hub": None}
-    hub = None if data["path"] is not None else data["hub"]
+    data = blocks.raw_input(selection["data"]) if "data" in selection else None
+    hub = None if data is None or data["path"] is not None else data["hub"]
     return None if hub is None or hub["documents"] is None else hub
 
 

@@ -108,6 +108,20 @@ class ChosenBy:
         return str(get_args(hints_of(_settings_class(member))[self.key])[0])
 
 
+@dataclass(frozen=True)
+class NameOr:
+    """The name of a file, or instead of it the keys that such a file holds."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        name, block = (handler.generate_schema(member) for member in get_args(source))
+        choices = {"<name>": name, "<keys>": block}
+        return {"type": "tagged-union", "choices": choices, "discriminator": _name_or_keys}
+
+
+def _name_or_keys(value: Any) -> str:
+    return "<keys>" if isinstance(value, Mapping) else "<name>"
+
+
 def _is_whole(members: Mapping[str, Any]) -> bool:
     return all(is_dataclass(member) for member in members.values())
 

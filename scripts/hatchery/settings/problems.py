@@ -128,7 +128,7 @@ def _wrong_tag(path: Sequence[str], hint: Any, value: Any, detail: Mapping[str, 
 
 def _classes(hint: Any) -> list[type]:
     parts = [meta.settings for meta in said_about(hint, PartOf)]
-    return parts or [member for member in members_of(hint) if isinstance(member, type)]
+    return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 
 
 def _class_of(hint: Any, value: Any) -> type:

@@ -181,8 +181,8 @@ def filled_sentences_settings(project: Project, experiment: str, run: str) -> di
 
 def _hub_dataset(project: Project, source: str) -> str | None:
     """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
-    data = project.config["data"].get(source, {"path": None, "hub": None})
-    return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
+    data = project.raw_input(source)
+    return None if data is None or data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
 
 
 def exports_settings(project: Project, experiment: str) -> dict[str, Any]:

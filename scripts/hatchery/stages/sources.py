@@ -18,7 +18,7 @@ def source_settings(project: Project, source: str) -> dict[str, Any]:
     """Where a raw input comes from, without what is only said about it. Raises ConfigError for an unknown one."""
     if source.startswith("embedded_"):
         return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
-    data = project.config["data"].get(source)
+    data = project.raw_input(source)
     if data is None:
         raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
     return {"name": source, **without(data, *KEYS)}

@@ -26,7 +26,7 @@ def sweep_settings(project: Project, sweep: str) -> dict[str, Any]:
     block = project.block("tokenizer_sweep", sweep)
     types = []
     for name, entry in block["types"].items():
-        where = f"{project.folder / 'tokenizer_sweeps' / sweep}.yaml: types.{name}.definition"
+        where = f"{project.place('tokenizer_sweep', sweep)}: types.{name}.definition"
         taken = {"corpus": block["corpus"], "vocabulary_size": entry["sizes"][0]}
         if twice := sorted(taken.keys() & entry["definition"].keys()):
             raise ConfigError(f"{where}: {twice[0]}: the sweep itself says it")

@@ -89,8 +89,8 @@ class DataLayout:
         return (root != path.as_posix() or not looks_the_same) and same_content(path, found, manifest)
 
     def _path_of(self, source: str) -> Path | None:
-        path = self.project.config["data"].get(source, {}).get("path")
-        return None if path is None else Path(path)
+        given = self.project.raw_input(source)
+        return None if given is None or given["path"] is None else Path(given["path"])
 
     def _listing(self, path: Path) -> Listing:
         if path not in self._listings:

@@ -79,7 +79,7 @@ CHANGES = {
     "description of a protocol": Change(
         "config/protocols/ltg_bert_probing.yaml", "description: >-", "description: >-\n  Once more.", set()
     ),
-    "a task that another one is transferred to": Change("config/tasks/demo_hans.yaml", "[heuristic, ", "[", FINETUNE),
+    "a task that another one is transferred to": Change("config/tasks/hans.yaml", "[heuristic, ", "[", FINETUNE),
     "a task of another experiment": Change("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]", set()),
     "masks of the perplexity": Change(
         EXPERIMENT, "splits: [dev]", "splits: [dev], mask_probability: 0.2", {"measure_perplexity", *FIGURES, *SUMMARY}

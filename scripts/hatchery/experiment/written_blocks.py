@@ -1,0 +1,184 @@
+"""The blocks of a configuration as people wrote them: where each stands, and what it takes from its base.
+
+Most blocks are a file each. A task can also be a variant in the file of another task, and an experiment's own file can
+hold its corpus and its tokenizer, which are then called like the experiment.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hatchery.artifacts.yaml_files import read_yaml
+from hatchery.errors import ConfigError
+from hatchery.experiment.kinds import FOLDERS
+from hatchery.experiment.names import is_name, misnamed_file
+from hatchery.experiment.overrides import merged
+from hatchery.settings.problems import Problems, offered
+
+INLINE = ("corpus", "tokenizer")
+"""Kinds of blocks that can stand under the key of their kind in an experiment."""
+VARIANTS = "variants"
+
+_BASED = ("task", "study", "experiment")
+_CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
+"""Keys of which a file has one: what it says takes the place of what its base says."""
+
+
+@dataclass
+class _Variants:
+    """The variants of all tasks, each with the file that it stands in; names that two have; what cannot be read."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    twice: dict[str, str] = field(default_factory=dict)
+    unreadable: Problems = field(default_factory=Problems)
+
+
+class WrittenBlocks:
+    """The blocks below a folder (`config/`), read when first asked for, not validated."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._stems: dict[str, list[str]] = {}
+        self._read: dict[Path, dict[str, Any]] = {}
+
+    def names(self, kind: str) -> list[str]:
+        """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
+        files = self._files(kind)
+        return sorted({*files, *self._variants.files}) if kind == "task" else files
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a block of this kind and name."""
+        return self.is_inline(kind, name) or name in self._files(kind) or (kind == "task" and name in self.names(kind))
+
+    def place(self, kind: str, name: str) -> str:
+        """Where a block is written, for messages: its file, and the key in it where the file is another block's."""
+        if name not in self._files(kind):
+            if kind == "task" and name in self._variants.files:
+                return f"{self._file(kind, self._variants.files[name])}: {VARIANTS}.{name}"
+            if self.is_inline(kind, name):
+                return f"{self._file('experiment', name)}: {kind}"
+        return str(self._file(kind, name))
+
+    def require(self, kind: str, name: str, where: str) -> None:
+        """Raise ConfigError with the nearest match unless exactly one block of this kind and name exists."""
+        if kind == "task" and name in self._variants.twice:
+            raise ConfigError(self._variants.twice[name])
+        if self.has(kind, name):
+            return
+        if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
+            raise ConfigError(wrong)
+        if kind == "task":
+            # It may be a variant in a file that cannot be read.
+            self._variants.unreadable.raise_any()
+        studies = self.names("study") if kind == "experiment" else []
+        known = self.names(kind)
+        if name in studies:
+            allowed = ", ".join(known) or "none"
+            raise ConfigError(f"{where}: got {name!r}, which is a study; expected one of the experiments {allowed}")
+        # Where an experiment can stand, people may mean a study.
+        raise ConfigError(f"{where}: got {name!r}, no such {kind}{offered(name, known, also=studies)}")
+
+    def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The keys of a block laid over those of its base, if it has one. What stands in other files is named.
+
+        A key that is null is not taken from the base. Raises ConfigError for a circle of bases.
+        """
+        self.require(kind, name, str(self.folder / FOLDERS[kind]))
+        raw = self._own(kind, name)
+        base = raw.get("base") if kind in _BASED else None
+        if base is None:
+            return raw
+        self.require(kind, base, f"{self.place(kind, name)}: base")
+        if base in (*below, name):
+            raise ConfigError(f"{self.place(kind, name)}: base: got {base!r}, whose own base leads back to {name!r}")
+        inherited = self.read(kind, base, (*below, name))
+        inherited.pop(VARIANTS, None)
+        if kind == "experiment":
+            inherited |= {key: base for key in INLINE if isinstance(inherited.get(key), Mapping)}
+        for choice in _CHOICES.get(kind, []):
+            if raw.keys() & choice:
+                inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
+        kept = {key: value for key, value in inherited.items() if raw.get(key, value) is not None}
+        return merged(kept, _without_nulls(raw))
+
+    def file_of_variant(self, task: str) -> str | None:
+        """The task in whose file a variant stands; None for a task with a file of its own."""
+        return None if task in self._files("task") else self._variants.files.get(task)
+
+    def has_raw_input(self, corpus: str) -> bool:
+        """Whether there is a corpus of this name with a source whose raw input stands in it."""
+        sources = self.read("corpus", corpus).get("sources") if self.has("corpus", corpus) else None
+        found = sources if isinstance(sources, list) else []
+        return any(isinstance(source, Mapping) and isinstance(source.get("data"), Mapping) for source in found)
+
+    def _own(self, kind: str, name: str) -> dict[str, Any]:
+        if kind == "task" and name not in self._files(kind):
+            stem = self._variants.files[name]
+            variant = self._document(kind, stem)[VARIANTS][name]
+            # What is no mapping is told with the file.
+            return {"base": stem, **(variant if isinstance(variant, Mapping) else {})}
+        if self.is_inline(kind, name):
+            return dict(self._document("experiment", name)[kind])
+        document = dict(self._document(kind, name))
+        if kind == "task" and isinstance(variants := document.get(VARIANTS), Mapping):
+            document[VARIANTS] = {key: _without_nulls(keys) for key, keys in variants.items()}
+        return document
+
+    def is_inline(self, kind: str, name: str) -> bool:
+        """Whether a block stands in the experiment of its name. Raises ConfigError where it has a file as well."""
+        if kind not in INLINE or name not in self._files("experiment"):
+            return False
+        if not isinstance(self._document("experiment", name).get(kind), Mapping):
+            return False
+        if name in self._files(kind):
+            raise ConfigError(
+                f"{self._file('experiment', name)}: {kind}: there is {self._file(kind, name)}, too, and the results "
+                "of both would have one name; rename one of the files"
+            )
+        return True
+
+    @cached_property
+    def _variants(self) -> "_Variants":
+        found, files = _Variants(), self._files("task")
+        for stem in files:
+            with found.unreadable.collecting():
+                variants = self._document("task", stem).get(VARIANTS)
+                for name in variants if isinstance(variants, Mapping) else ():
+                    if other := name if name in files else found.files.get(name):
+                        found.twice[name] = (
+                            f"{self._file('task', stem)}: {VARIANTS}.{name}: {self._file('task', other)} has a task of "
+                            "this name, too; rename one of them"
+                        )
+                    found.files.setdefault(name, stem)
+        return found
+
+    def _files(self, kind: str) -> list[str]:
+        if kind not in self._stems:
+            stems = (path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
+            self._stems[kind] = sorted(stem for stem in stems if is_name(stem))
+        return self._stems[kind]
+
+    def _file(self, kind: str, name: str) -> Path:
+        return self.folder / FOLDERS[kind] / f"{name}.yaml"
+
+    def _document(self, kind: str, name: str) -> dict[str, Any]:
+        path = self._file(kind, name)
+        if path not in self._read:
+            self._read[path] = read_yaml(path)
+        return self._read[path]
+
+
+def _without_nulls(keys: Any) -> Any:
+    """What a block says itself: a key that is null only says that it is not taken from the base."""
+    return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
+
+
+def with_corpus_of(experiment: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """An experiment in which a tokenizer that says no text to be trained on is trained on the experiment's corpus."""
+    tokenizer, corpus = document.get("tokenizer"), document.get("corpus")
+    if not isinstance(tokenizer, Mapping) or tokenizer.keys() & {"corpus", "corpora", "path"}:
+        return dict(document)
+    own = experiment if isinstance(corpus, Mapping) else corpus
+    return {**document, "tokenizer": {**tokenizer, "corpus": own}}

@@ -1,0 +1,208 @@
+"""Blocks without a file of their own: those in an experiment, and variants of tasks."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.plan_checks import collect_problems
+from hatchery.experiment.project import Project
+from hatchery.settings.problems import Problems
+from hatchery.workflow.result_store import KeptResults
+
+Write = Callable[[str, dict[str, Any]], Project]
+TRAINING = {"steps": 4, "batch_size": 2, "sequence_length": 16}
+CORPUS = {"sources": [{"name": "mine", "data": {"path": "~/letters"}, "reader": "plain_text", "options": {}}]}
+TOKENIZER = {"kind": "wordpiece", "vocabulary_size": 300}
+LETTERS = {"corpus": CORPUS, "tokenizer": TOKENIZER, "pretraining": TRAINING, "runs": {"a": {"model": "ltg_demo"}}}
+DEMO = {**LETTERS, "corpus": "demo", "tokenizer": "demo"}
+
+
+@pytest.fixture
+def write(configuration: Path) -> Write:
+    """Write a block into the copy of the configuration, and open it."""
+
+    def written(file: str, block: dict[str, Any]) -> Project:
+        (configuration / f"{file}.yaml").write_text(yaml.safe_dump(block), encoding="utf-8")
+        return Project(configuration)
+
+    return written
+
+
+def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    layout = KeptResults(write("experiments/letters", LETTERS))
+    assert layout.project.experiment("letters")["corpus"] == "letters"
+    assert layout.project.block("tokenizer", "letters")["corpus"] == "letters"
+    assert layout.experiment_tokens("letters") == "results/tokens/letters/letters/manifest.json"
+    assert layout.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
+    assert layout.kept("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
+
+
+@pytest.mark.parametrize(
+    ("stage", "wildcard"),
+    [("register_source", "source"), ("convert_corpus", "corpus"), ("train_tokenizer", "tokenizer")],
+)
+def test_a_job_of_a_cluster_finds_such_a_block_by_its_name_alone(write: Write, stage: str, wildcard: str) -> None:
+    assert KeptResults(write("experiments/letters", LETTERS)).settings(stage, **{wildcard: "letters"})
+
+
+def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(write: Write) -> None:
+    write("experiments/letters", LETTERS)
+    project = write("experiments/more", {"base": "letters", "tokenizer": {**TOKENIZER, "vocabulary_size": 400}})
+    assert [project.experiment("more")[key] for key in ("corpus", "tokenizer")] == ["letters", "more"]
+    assert project.block("tokenizer", "more")["corpus"] == "letters"
+
+
+def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(write: Write, configuration: Path) -> None:
+    sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
+    runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
+    layout = KeptResults(write("experiments/mine", {**DEMO, "runs": runs}))
+    first, second = (layout.kept(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
+    assert first == second
+
+
+SOURCE = CORPUS["sources"][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"corpus": {**CORPUS, "splits": {}}},
+            "corpus.splits: unknown key; did you mean 'split'? Allowed are: ",
+        ),
+        ({"corpus": {**CORPUS, "split": {"seed": -1}}}, "corpus.split.seed: got -1, expected at least 0"),
+        ({"tokenizer": {"kind": "wordpeace", "vocabulary_size": 300}}, "tokenizer.kind: got 'wordpeace'; did you mean"),
+        ({"tokenizer": {"vocabulary_size": 300}}, "tokenizer: got corpus, expected exactly one of: `corpus: my_text, "),
+        ({"tokenizer": 3}, "tokenizer: got 3, expected text or keys with values"),
+        ({"tokenizer": "demoo"}, "tokenizer: got 'demoo', no such tokenizer; did you mean 'demo'? There are: "),
+        ({"runs": {"a": {"model": {"hidden_sice": 64}}}}, "runs.a.model.hidden_sice: unknown key; did you mean"),
+        (
+            {"corpus": {"sources": [{**SOURCE, "data": {"pahth": "x"}}]}},
+            "corpus.sources.0.data.pahth: unknown key; did you mean 'path'? Allowed are: ",
+        ),
+        (
+            {"corpus": {"sources": [SOURCE, {**SOURCE, "name": "other"}]}},
+            "corpus: sources: got 2 sources whose `data` has keys, expected one at most",
+        ),
+        (
+            {"corpus": {"sources": [{**SOURCE, "data": "my_txt"}]}},
+            "corpus: sources.0.data: got 'my_txt', not under `data` in ",
+        ),
+        (
+            {"corpus": {"sources": [{**SOURCE, "options": {"encoding": "utf8ish"}}]}},
+            "corpus: sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
+        ),
+        ({"corpus": {"sweep": ["demo", "bnc"]}}, "corpus: a sweep is not possible here; only keys under"),
+    ],
+)
+def test_a_mistake_in_such_a_block_is_told_once_with_its_place(
+    changes: dict[str, Any], told: str, write: Write, configuration: Path
+) -> None:
+    problems = Problems()
+    collect_problems(write("experiments/letters", {**LETTERS, **changes}), [("experiment", "letters")], problems)
+    assert [line for line in problems.lines if not line.startswith(f"{configuration}/experiments/letters.yaml: ")] == []
+    assert len([line for line in problems.lines if f"letters.yaml: {told}" in line]) == 1, problems.lines
+
+
+@pytest.mark.parametrize(
+    ("file", "block", "told"),
+    [
+        ("corpora/letters", {"sample": {"corpus": "demo", "characters": 9}}, "letters.yaml: corpus: there is "),
+        ("tokenizers/letters", {**TOKENIZER, "corpus": "demo"}, "letters.yaml: tokenizer: there is "),
+    ],
+)
+def test_a_block_in_an_experiment_and_in_a_file_is_refused(
+    file: str, block: dict[str, Any], told: str, write: Write
+) -> None:
+    write("experiments/letters", LETTERS)
+    with pytest.raises(ConfigError, match=f"{told}.*{file}.yaml, too, .*rename one of the files"):
+        write(file, block).experiment("letters")
+
+
+def test_a_raw_input_that_config_yaml_has_as_well_is_refused(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* has a raw input called 'blimp', too"):
+        write("experiments/blimp", LETTERS).experiment("blimp")
+
+
+TASK = {
+    "data": "my_text",
+    "format": "rows",
+    "files": {"train": "a.csv", "validation": "b.csv"},
+    "fields": ["text"],
+    "labels": [0, 1],
+    "metrics": ["accuracy"],
+    "train_limit": 9,
+}
+
+
+def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_names(write: Write) -> None:
+    variants = {
+        "judged_small": {"suite": "small", "train_limit": None, "files": {"train": "c.csv"}},
+        "judged_other": {"base": "judged_small", "embedded": "glue", "metrics": ["f1"]},
+    }
+    project = write("tasks/judged", {**TASK, "variants": variants})
+    assert {"judged", *variants} <= set(project.names("task"))
+    first, small, other = (project.block("task", name) for name in ("judged", *variants))
+    assert (first["train_limit"], small["train_limit"]) == (9, None)
+    assert small["files"] == {"train": "c.csv", "validation": "b.csv"}
+    assert (other["suite"], other["metrics"], other["embedded"], "data" in other) == ("small", ["f1"], "glue", False)
+    assert not any("variants" in block for block in (first, small, other))
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked", "told"),
+    [
+        (
+            {"variants": {"other": {"metrics": ["acuracy"]}}},
+            "other",
+            "variants.other.metrics.0: got 'acuracy'; did you mean 'accuracy'?",
+        ),
+        (
+            {"variants": {"other": {"metric": []}}},
+            "judged",
+            "variants.other.metric: unknown key; did you mean 'metrics'?",
+        ),
+        ({"variants": {"other": 3}}, "other", "variants.other: got 3, expected keys with values"),
+        ({"variants": {"o ther": {}}}, "judged", "variants: got the name 'o ther', expected letters a-z"),
+        (
+            {"variants": {"other": {"embedded": "glue", "data": "x"}}},
+            "other",
+            "variants.other: got data and embedded, ",
+        ),
+        (
+            {"variants": {"other": {"base": "judgd"}}},
+            "other",
+            "variants.other: base: got 'judgd', no such task; did you",
+        ),
+        (
+            {"variants": {"other": {"base": "other"}}},
+            "other",
+            "variants.other: base: got 'other', whose own base leads back to 'other'",
+        ),
+        ({"metrics": ["acuracy"], "variants": {"other": {}}}, "other", "metrics.0: got 'acuracy'; did you mean"),
+        ({"variants": {"rte": {}}}, "rte", "variants.rte: {configuration}/tasks/rte.yaml has a task of this name, too"),
+    ],
+)
+def test_a_mistake_in_a_variant_is_told_with_its_place(
+    changes: dict[str, Any], asked: str, told: str, write: Write, configuration: Path
+) -> None:
+    project = write("tasks/judged", {**TASK, **changes})
+    with pytest.raises(ConfigError) as caught:
+        project.block("task", asked)
+    place = f"{configuration}/tasks/judged.yaml: {told.replace('{configuration}', str(configuration))}"
+    assert [line.startswith(place) for line in str(caught.value).splitlines()] == [True], str(caught.value)
+
+
+def test_a_task_that_may_stand_in_a_file_that_cannot_be_read_is_told_so(write: Write, configuration: Path) -> None:
+    (configuration / "tasks/judged.yaml").write_text("variants: [", encoding="utf-8")
+    project = Project(configuration)
+    assert project.block("task", "rte")
+    with pytest.raises(ConfigError, match=r"tasks/judged\.yaml:1: "):
+        project.block("task", "judged_small")
