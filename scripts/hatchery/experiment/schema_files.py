@@ -14,6 +14,7 @@ from hatchery.analysis.analyses.names import analysis_names
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES, FOLDERS
+from hatchery.experiment.text_files import TokenizerFile
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.walk import sentences
 from hatchery.typed import adapter
@@ -113,7 +114,12 @@ def file_schemas() -> dict[str, dict[str, Any]]:
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
     variant = made["task"]["$defs"][f"Partial{Variant.__name__}"]["properties"]
     # What is null is not taken from the base.
-    variant |= {key: {"anyOf": [rules, {"type": "null"}]} for key, rules in variant.items()}
+    null = {"type": "null"}
+    variant |= {
+        key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
+    }
+    # Without a corpus it is trained on that of the experiment.
+    del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
 
 
