@@ -173,17 +173,15 @@ def views(layout: Workflow) -> Iterator[tuple[str, float, float]]:
     sizes = ("--sizes", "config/published/corpora/sizes.csv", "--output", f"{root}/paper_tables/manifest.json")
     layers = ("--summary", summary["output"], "--layers", tidy["layers"])
     yield "write_tables", *call(layout, "write_tables", *layers, *measured, *published, *sizes, **one)
-    yield (
-        "write_cost",
-        *call(layout, "write_cost", "--output", f"{root}/cost.csv", "--markdown", f"{root}/cost.md", **one),
-    )
+    costs = ("--output", f"{root}/cost.csv", "--markdown", f"{root}/cost.md", "--page", f"{root}/cost.html")
+    yield "write_cost", *call(layout, "write_cost", *costs, **one)
     for figure, path in layout.figures(NAME).items():
         yield f"draw_figure {figure}", *call(layout, "draw_figure", "--output", path, figure=figure, **one)
     provenance = f"{root}/provenance.html"
     made_from = ("--summary", summary["output"], "--output", provenance)
     yield "write_provenance", *call(layout, "write_provenance", *made_from, **one)
     texts = ("--summary", summary["output"], "--markdown", summary["markdown"], "--notes", summary["notes"])
-    leads_to = ("--provenance", provenance, "--cost", f"{root}/cost.md", "--runs", tidy["runs"])
+    leads_to = ("--provenance", provenance, "--cost", f"{root}/cost.html", "--runs", tidy["runs"])
     drawings = ("--figures", *layout.figures(NAME).values(), "--output", f"{root}/index.html")
     yield "write_page", *call(layout, "write_page", *texts, *leads_to, *drawings, **one)
 

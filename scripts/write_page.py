@@ -51,7 +51,7 @@ if __name__ == "__main__":
         metavar="RUN=PATH",
         help="manifest of what a model filled in; repeatable",
     )
-    parser.add_argument("--cost", type=Path, nargs="*", default=[], help="estimates of the cost as text")
+    parser.add_argument("--cost", type=Path, nargs="*", default=[], help="pages of the estimated cost")
     parser.add_argument("--tables", type=Path, help="manifest of the tables of the paper that is repeated")
     parser.add_argument("--part", nargs="+", metavar="EXPERIMENT=PATH", help="pages of the experiments of a study")
     parser.add_argument("--analysis", nargs="+", metavar="NAME=PATH", help="manifests of what a study found")

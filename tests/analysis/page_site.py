@@ -156,7 +156,7 @@ class Site:
             write_checksums([figure])
         figures.append(self.results / "figures" / "task_scores.svg")
         save_figure(two_panels, Style(), figures[-1], "Scores")
-        write_text(self.results / "cost.md", "# Cost\n")
+        write_text(self.results / "cost.html", '<html lang="en"><h1>Cost</h1></html>')
         corpus = self.folder / "results" / "cards" / "a&b" / "manifest.json"
         counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
         with stage_run(corpus, {}) as run:
@@ -182,7 +182,7 @@ class Site:
             pretraining=self.pretraining,
             tables=tables,
             filled={run: self.write_filled(run) for run in self.pretraining},
-            costs=[self.results / "cost.md"],
+            costs=[self.results / "cost.html"],
         )
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
         write_page({**settings, "runs": self.runs}, inputs, self.page)

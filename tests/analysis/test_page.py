@@ -58,17 +58,17 @@ def test_every_link_of_the_page_and_of_what_it_leads_to_has_a_target(written: Si
     problems, pages = link_problems(written.page)
     assert problems == []
     names = {page.name for page in pages}
-    assert names == {"index.html", "provenance.html", "card.html"}
+    assert names == {"index.html", "provenance.html", "card.html", "cost.html"}
 
 
 def test_a_link_without_target_would_be_found(site: Site) -> None:
     site.write(ROWS)
     text = site.page.read_text(encoding="utf-8").replace("provenance.html#row-elc", "provenance.html#row-elk", 1)
     write_text(site.page, text)
-    (site.results / "cost.md").unlink()
+    (site.results / "cost.html").unlink()
     problems, _ = link_problems(site.page)
     assert len(problems) == 2
-    assert "'cost.md' is not there" in problems[0]
+    assert "'cost.html' is not there" in problems[0]
     assert "there is no such place" in problems[1]
 
 
@@ -199,7 +199,7 @@ def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
 
 def test_the_page_leads_to_the_cost_and_says_how_the_export_is_made(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
-    assert '<a href="cost.md">cost.md</a>' in text
+    assert '<a href="cost.html">cost.html</a>' in text
     assert "<code>snakemake --cores 1 results/demo/export/README.md</code>" in text
     # It is not there when the page is written, so it is no link.
     assert 'href="export' not in text

@@ -12,6 +12,7 @@ from typing import Any
 import forked
 import pytest
 import yaml
+from page_links import Page
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.planned_device import LTG_BERT_RUN
@@ -31,7 +32,7 @@ from hatchery.workflow.cost_estimate import (
     shards_on_disk,
     training_bytes,
 )
-from hatchery.workflow.cost_table import cost_csv, cost_markdown
+from hatchery.workflow.cost_table import cost_csv, cost_html, cost_markdown
 from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
@@ -310,6 +311,16 @@ def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
     table = page.partition("## By set of the grid")[2].partition("## Disk")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
     assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
+
+
+def test_the_page_says_what_the_text_says(pretrain_slice):
+    settings = settings_of([pretrain_slice(steps=8)])
+    costs = estimate(settings)
+    text, page = cost_markdown(settings, costs), Page(cost_html(settings, costs))
+    titles = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
+    assert len(page.levels()) == len(titles) and all(title in page.text for title in titles)
+    row = next(line for line in text.splitlines() if line.startswith("| run"))
+    assert " ".join(cell.strip() for cell in row.strip("|").split("|")) in page.text
 
 
 def test_filtered_tasks_have_the_rows_that_the_vocabulary_keeps():

@@ -6,6 +6,7 @@ rule write_cost:
     output:
         csv="results/{experiment}/cost.csv",
         markdown="results/{experiment}/cost.md",
+        page="results/{experiment}/cost.html",
         checksums="results/{experiment}/cost.sha256",
     log:
         stage.log,
@@ -19,7 +20,7 @@ rule write_cost:
         **stage.params,
     shell:
         "python scripts/write_cost.py @{params.call} --output {output.csv}"
-        " --markdown {output.markdown} 2>&1 | tee {log}"
+        " --markdown {output.markdown} --page {output.page} 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("pretrain")

@@ -71,7 +71,7 @@ def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, Any]:
 STAGES = (
     Stage(
         name="write_cost",
-        version=3,
+        version=4,
         settings=cost_settings,
         environment="pretraining",
         sort="local",

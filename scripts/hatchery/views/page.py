@@ -105,8 +105,9 @@ class PageInputs:
     to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
     `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet, `curves` curves.parquet, and `pretraining`
     are the manifests of the runs by name; `tables` is the manifest of the tables of a paper, where the experiment
-    repeats one. `filled` are the manifests of what the models wrote, by name; `costs` are estimates of the cost as
-    text. `parts` are the pages of the experiments of a study, `analyses` the manifests of what it found, by name.
+    repeats one. `filled` are the manifests of what the models wrote, by name; `costs` are the pages of the
+    estimated cost. `parts` are the pages of the experiments of a study, `analyses` the manifests of what it found, by
+    name.
     """
 
     summary: Path

@@ -1,7 +1,7 @@
-"""The estimated cost of an experiment as CSV for computing and as Markdown whose columns line up, for people.
+"""The estimated cost of an experiment: as CSV for computing; for people as Markdown whose columns line up, and a page.
 
-The CSV holds bare numbers in base units (seconds, bytes, operations), the Markdown the same in units one can grasp,
-with what every number rests on. Both are functions of the estimate alone.
+The CSV holds bare numbers in base units (seconds, bytes, operations), the others the same in units one can grasp, with
+what every number rests on. All are functions of the estimate alone.
 """
 
 import dataclasses
@@ -11,7 +11,8 @@ from pathlib import Path
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.verified import write_checksums
 from hatchery.experiment.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
-from hatchery.rendering.table import table
+from hatchery.rendering.cards import Section, card_html
+from hatchery.rendering.table import Table, table
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
@@ -30,8 +31,8 @@ MOST_NAMES = 8
 """Models that a note names one by one."""
 
 
-def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
-    """Write the CSV table and the Markdown page of an experiment's cost, and their checksums.
+def write_cost(settings: dict[str, object], csv: Path, markdown: Path, page: Path) -> None:
+    """Write an experiment's cost as a CSV table, as Markdown and as a page, with checksums of the first two.
 
     Raises ConfigError, ModelError.
     """
@@ -39,6 +40,7 @@ def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
     costs = estimate(typed)
     write_text(csv, cost_csv(typed, costs))
     write_text(markdown, cost_markdown(typed, costs))
+    write_text(page, cost_html(typed, costs))
     write_checksums([csv, markdown])
 
 
@@ -57,22 +59,36 @@ def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
-    """The page: pretraining, disk, evaluation (rough), and what the numbers mean."""
-    blocks = [
-        f"# Cost of {settings.experiment}, estimated from its settings",
-        f"Planned for {_plan(settings.plan)}.",
-        "## Pretraining",
-        _pretraining(costs),
-        *(["## By set of the grid", _sets(settings, costs)] if any(run.set for run in settings.runs) else []),
-        "## Disk",
-        _disk(costs, shards),
-    ]
-    if settings.plan.devices > 1:
-        blocks += ["## Memory of each device, without activations", _memory(settings, costs)]
-    if settings.suites or settings.tasks:
-        blocks += ["## Evaluation, rough", _evaluation(settings, costs)]
+    """The cost in Markdown: pretraining, disk, evaluation (rough), and what the numbers mean."""
+    blocks = [f"# {_title(settings)}", f"Planned for {_plan(settings.plan)}."]
+    for title, shown in _tables(settings, costs, shards).items():
+        blocks += [f"## {title}", shown.markdown(aligned=True)]
     blocks += ["## Notes", "\n".join(f"- {note}" for note in _notes(settings, costs, shards))]
     return "\n\n".join(blocks) + "\n"
+
+
+def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """The same as a page."""
+    sections = [Section(title, tables=[shown]) for title, shown in _tables(settings, costs, None).items()]
+    notes = Section("Notes", _notes(settings, costs, None))
+    return card_html(_title(settings), f"Planned for {_plan(settings.plan)}.", [*sections, notes])
+
+
+def _title(settings: CostSettings) -> str:
+    return f"Cost of {settings.experiment}, estimated from its settings"
+
+
+def _tables(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> dict[str, Table]:
+    tables = {
+        "Pretraining": _pretraining(costs),
+        **({"By set of the grid": _sets(settings, costs)} if any(run.set for run in settings.runs) else {}),
+        "Disk": _disk(costs, shards),
+    }
+    if settings.plan.devices > 1:
+        tables["Memory of each device, without activations"] = _memory(settings, costs)
+    if settings.suites or settings.tasks:
+        tables["Evaluation, rough"] = _evaluation(settings, costs)
+    return {title: dataclasses.replace(shown, label=title) for title, shown in tables.items()}
 
 
 def _plan(plan: PlanSettings) -> str:
@@ -80,7 +96,7 @@ def _plan(plan: PlanSettings) -> str:
     return f"{plan.devices} x {unit} at an MFU of {percent(plan.mfu)}"
 
 
-def _pretraining(costs: Sequence[RunCost]) -> str:
+def _pretraining(costs: Sequence[RunCost]) -> Table:
     header = ["model", "parameters", "steps", "tokens", "FLOPs", "development FLOPs", "paper's count", "formula"]
     header += ["precision", "time", "device hours"]
     body = [
@@ -103,17 +119,17 @@ def _pretraining(costs: Sequence[RunCost]) -> str:
     total += [scaled(sum(cost.tokens for cost in costs)), power(sum(cost.training_flops for cost in costs))]
     total += [power(sum(cost.development_flops for cost in costs)), NONE, NONE, NONE]
     total += [rough_duration(sum(cost.wall_seconds for cost in costs)), hours(sum(cost.device_hours for cost in costs))]
-    return table(header, [*body, total]).markdown(aligned=True)
+    return table(header, [*body, total])
 
 
-def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
     """Device hours of the models of each set, and of their fine-tuning."""
     sets: dict[str, list[RunCost]] = {}
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
     rows = [[name, *_of_set(settings, found)] for name, found in sets.items()]
     header = ["set", "models", "trained", "FLOPs", "device hours", "fine-tuning FLOPs", "device hours of fine-tuning"]
-    return table(header, [*rows, ["all", *_of_set(settings, costs)]]).markdown(aligned=True)
+    return table(header, [*rows, ["all", *_of_set(settings, costs)]])
 
 
 def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
@@ -130,7 +146,7 @@ def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
     ]
 
 
-def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> str:
+def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> Table:
     header = ["model", "one checkpoint", "run folder, at most", "pretrained model", "export"]
     keys = ("checkpoint_bytes", "run_folder_bytes", "model_bytes", "export_bytes")
     body = [[cost.run, *(size(getattr(cost, key)) for key in keys)] for cost in costs]
@@ -138,20 +154,20 @@ def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> str:
     body.append(["all at once", NONE, *sums])
     if shards is not None:
         body.append(["token shards, on disk", NONE, NONE, NONE, size(shards.bytes)])
-    return table(header, body).markdown(aligned=True)
+    return table(header, body)
 
 
-def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
     """What training takes at each ZeRO stage; LAMB has but the first."""
     rows = []
     for run, cost in zip(settings.runs, costs, strict=True):
         can_share = run.pretraining["optimizer"]["name"] != "lamb"
         needs = [training_bytes(cost.parameters, settings.plan.devices, stage) for stage in ZERO_STAGES]
         rows.append([cost.run, *(size(need) if can_share or not stage else NONE for stage, need in enumerate(needs))])
-    return table(["model", *(f"ZeRO {stage}" for stage in ZERO_STAGES)], rows).markdown(aligned=True)
+    return table(["model", *(f"ZeRO {stage}" for stage in ZERO_STAGES)], rows)
 
 
-def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
     header = ["model", "minimal pairs FLOPs", "time", "fine-tuning FLOPs", "time"]
     body = []
     for cost in costs:
@@ -160,7 +176,7 @@ def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> str:
         for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
             row += [about(power(flops)), about(rough_duration(flops / speed))]
         body.append(row)
-    return table(header, body).markdown(aligned=True)
+    return table(header, body)
 
 
 def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> list[str]:

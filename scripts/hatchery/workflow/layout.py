@@ -239,7 +239,7 @@ class Layout(DataLayout):
 
     def costs(self, experiment: str) -> list[str]:
         """The estimates of the cost of an experiment, or of the experiments of a study."""
-        return [f"results/{part}/cost.md" for part in self.project.parts(experiment)]
+        return [f"results/{part}/cost.html" for part in self.project.parts(experiment)]
 
     # Figures ---------------------------------------------------------------------------------------------------------
 
