@@ -25,15 +25,7 @@ help: ## show this list
 
 .PHONY: env
 env: ## make .venv from the lock files, if it is missing or outdated
-	@for python in "$(PYTHON)" python3.11 python3 python; do \
-	  if [ -n "$$python" ] && "$$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then \
-	    exec "$$python" scripts/install_environment.py; \
-	  fi; \
-	  if [ -n "$(PYTHON)" ]; then echo "error: PYTHON=$(PYTHON) is no Python 3.11" >&2; exit 1; fi; \
-	done; \
-	echo "error: Python 3.11 is missing: install it (python3.11, on Debian and Ubuntu with python3.11-venv)" \
-	  "or call make env PYTHON=/path/to/python3.11" >&2; \
-	exit 1
+	@PYTHON="$(PYTHON)" sh scripts/install_environment.sh
 
 .PHONY: demo
 demo: EXPERIMENT := demo
@@ -117,7 +109,7 @@ schemas: env ## write workflow/schemas and docs/settings.md again from the class
 
 .PHONY: envs
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_environments.py
 
 NLTK_DATA_FOLDER ?= ../shared/data/nltk
 .PHONY: sentence-model
@@ -126,9 +118,13 @@ sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLD
 	  --source brown=$(NLTK_DATA_FOLDER)/brown.zip --source inaugural=$(NLTK_DATA_FOLDER)/inaugural.zip \
 	  --source state_union=$(NLTK_DATA_FOLDER)/state_union.zip
 
+# Versions and hashes that are locked stay if they fit. A marker that holds on all platforms of pyproject.toml is left out.
 .PHONY: lock
-lock: env ## write the lock files and envs/*.yaml again from requirements.in (needs uv on PATH)
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks
+lock: env ## write requirements.lock and envs/*.yaml again from requirements.in (needs uv on PATH)
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line \
+	  --custom-compile-command "make lock" --output-file requirements.lock requirements.in > /dev/null
+	@sed -e '/arm64.*aarch64.*x86_64/s/ ; .*/ \\/' -e "s/python_full_version < '3.12' and //" requirements.lock > .lock.partial
+	@mv .lock.partial requirements.lock
 	@$(MAKE) --no-print-directory envs
 
 .PHONY: clean-environment

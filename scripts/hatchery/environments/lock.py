@@ -1,19 +1,13 @@
-"""Lock files: exact versions with the hashes of the files that may be installed, and no address to get them from.
+"""The lock: exact versions with the hashes of the files that may be installed, and no address to get them from.
 
-The form is pip's requirements file, so `pip install --require-hashes` reads it without Hatchery. Only the standard
-library is used here, because the lock is read before anything is installed.
+`requirements.lock` is uv's (`make lock`), in the form that pip reads; `requirements-cpu.lock` names PyTorch's CPU-only build.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hatchery.errors import ConfigError
-
-PACKAGE_LINE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(?:\s*;\s*(?P<marker>.+))?")
-HASH_LINE = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
-REASON = "# via "
+MAIN_LOCK, CPU_LOCK = "requirements.lock", "requirements-cpu.lock"
 
 
 @dataclass(frozen=True)
@@ -46,46 +40,20 @@ def canonical_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def format_lock(packages: Iterable[LockedPackage], purpose: str) -> str:
-    """The text of a lock file, sorted by name; `purpose` is the sentence at its head."""
-    lines = [f"# {purpose}", "# Made by `make lock` from requirements.in; do not edit."]
-    for package in sorted(packages, key=lambda package: package.name):
-        lines.append("")
-        lines.append(" \\\n".join([package.pin, *(f"    {option}" for option in package.hash_options)]))
-        lines.append(f"    {REASON}{', '.join(sorted(package.needed_by))}")
-    return "\n".join(lines) + "\n"
-
-
-def read_lock(path: str | Path) -> dict[str, LockedPackage]:
-    """The packages of a lock file by canonical name.
-
-    Raises ConfigError, naming the line, for anything that `format_lock` does not write: a version that is not exact,
-    a missing hash, or an option such as an index address.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path}: the lock file cannot be read: {error.strerror}") from error
-    packages: dict[str, LockedPackage] = {}
-    entry: LockedPackage | None = None
-    for number, raw in enumerate(lines, start=1):
-        line = raw.strip().removesuffix("\\").rstrip()
-        if line.startswith(REASON) and entry is not None:
-            entry = replace(entry, needed_by=tuple(line.removeprefix(REASON).split(", ")))
-        elif not line or line.startswith("#"):
-            continue
-        elif (found := HASH_LINE.fullmatch(line)) and entry is not None:
-            entry = replace(entry, hashes=(*entry.hashes, found["digest"]))
-        elif found := PACKAGE_LINE.fullmatch(line):
-            name = canonical_name(found["name"])
-            if name in packages:
-                raise ConfigError(f"{path}: line {number}: {name} is locked twice")
-            entry = LockedPackage(name, found["version"], found["marker"] or "", (), ())
-        else:
-            raise ConfigError(f"{path}: line {number}: expected `name==version` with hashes, got {raw.strip()!r}")
-        if entry is not None:
-            packages[entry.name] = entry
-    for package in packages.values():
-        if not package.hashes:
-            raise ConfigError(f"{path}: {package.name} has no hash")
+def read_lock(path: Path) -> dict[str, LockedPackage]:
+    """The packages of a lock file by name."""
+    packages = {}
+    for entry in re.split(r"^(?=[a-z0-9])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        pin, _, marker = (part.strip(" \\") for part in entry.splitlines()[0].partition(";"))
+        name, _, version = pin.partition("==")
+        reasons = "".join(re.findall("# via (.*)", entry)).replace("-r requirements.in", "requirements.in").split(", ")
+        hashes = re.findall(r"--hash=sha256:(\w+)", entry)
+        packages[name] = LockedPackage(name, version, marker, tuple(hashes), tuple(reasons))
     return packages
+
+
+def read_locks(repository: Path) -> dict[str, LockedPackage]:
+    """Everything that Hatchery needs, by name. Both builds of PyTorch fit: they are one version with different hashes."""
+    lock = read_lock(repository / MAIN_LOCK)
+    (cpu,) = read_lock(repository / CPU_LOCK).values()
+    return lock | {cpu.name: replace(lock[cpu.name], hashes=lock[cpu.name].hashes + cpu.hashes)}
