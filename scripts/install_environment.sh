@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make .venv from the lock files, or find in an instant that it is there. Needs Python 3.11 and git; called by `make env`.
 set -eu
-cd "$(dirname "$0")/.."
+cd "${0%/*}/.."
 
 say() { echo "environment: $*"; }
 fail() { echo "error: $*" >&2 && exit 1; }
@@ -21,13 +21,13 @@ for python in "$@"; do base=$("$python" -c "$code" 2> /dev/null) && break; done
 [ -n "$base" ] || fail "Python 3.11 is missing: install it (python3.11, on Debian and Ubuntu with python3.11-venv)" \
   "or call make env PYTHON=/path/to/python3.11"
 command -v git > /dev/null || fail "git is needed (results record the revision of the code): install git and try again"
-"$base" -c 'import ensurepip, venv' 2> /dev/null ||
-  fail "$base has no module ensurepip or venv: install it (on Debian and Ubuntu: python3.11-venv)"
+"$python" -c 'import ensurepip, venv' 2> /dev/null ||
+  fail "$python has no module ensurepip or venv: install it (on Debian and Ubuntu: python3.11-venv)"
 
 say "making .venv"
 rm -rf .venv
 "$base" -m venv .venv
-if [ -t 1 ]; then quiet=; else quiet=--quiet; fi
+if [ -t 1 ]; then quiet=; else quiet=-qq; fi
 pip() { .venv/bin/python -m pip --disable-pip-version-check --no-input "$@"; }
 
 # The lock is complete, so pip has nothing to resolve, and every file is compared with its hash. Source archives are built

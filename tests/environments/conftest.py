@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.environments.installation import BUILD_LOCK, CPU_LOCK, GPU_LOCK, MAIN_LOCK
-from hatchery.environments.lock import LockedPackage, format_lock
+from hatchery.environments.lock import CPU_LOCK, MAIN_LOCK
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -85,11 +84,7 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
         wheels = tmp_path_factory.mktemp("wheels")
         folder = tmp_path_factory.mktemp("copy") / "a checkout with spaces"
         library = folder / "scripts" / "hatchery"
-        shutil.copytree(
-            REPOSITORY / "scripts" / "hatchery" / "environments",
-            library / "environments",
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        library.mkdir(parents=True)
         # What commands import before anything is installed; the rest of the library needs packages.
         for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
             shutil.copy(path, library)
@@ -97,7 +92,7 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
             for path in (REPOSITORY / "scripts" / "hatchery").glob(name):
                 (library / path.parent.name).mkdir(exist_ok=True)
                 shutil.copy(path, library / path.parent.name)
-        for name in ("install_environment.py", "clean_experiment.py"):
+        for name in ("install_environment.sh", "clean_experiment.py"):
             shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)
 
@@ -105,17 +100,10 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
         torch = write_wheel(wheels, "torch", "2.0", ("helper", "nvidia-things==3.0"))
         nvidia = write_wheel(wheels, "nvidia_things", "3.0")
         cpu = write_wheel(wheels if cpu_build else folder, "torch", "2.0+cpu", ("helper",))
-        locks = {
-            BUILD_LOCK: [LockedPackage("helper", "1.0", "", (helper,), ("torch",))],
-            CPU_LOCK: [LockedPackage("torch", "2.0+cpu", "", (cpu,), ("requirements.in",))],
-            MAIN_LOCK: [
-                LockedPackage("helper", "1.0", "", (helper,), ("torch",)),
-                LockedPackage("torch", "2.0", "", (torch, cpu), ("requirements.in",)),
-            ],
-            GPU_LOCK: [LockedPackage("nvidia-things", "3.0", "", (nvidia,), ("torch",))],
-        }
-        for name, packages in locks.items():
-            (folder / name).write_text(format_lock(packages, "For a test."))
+        packages = [("helper==1.0", helper), ("nvidia-things==3.0", nvidia), ("torch==2.0", torch)]
+        for name, entries in ((MAIN_LOCK, packages), (CPU_LOCK, [("torch==2.0+cpu", cpu)])):
+            lines = [f"{pin} \\\n    --hash=sha256:{digest}\n    # via x\n" for pin, digest in entries]
+            (folder / name).write_text("# For a test.\n" + "".join(lines))
         return Checkout(folder, wheels)
 
     return build

@@ -11,8 +11,7 @@ import yaml
 from hatchery.environments.conda import imported_packages, needed_packages
 from hatchery.environments.generation import conda_environments
 from hatchery.environments.imports import third_party_imports
-from hatchery.environments.installation import GPU_LOCK, MAIN_LOCK
-from hatchery.environments.lock import LockedPackage, canonical_name, read_lock
+from hatchery.environments.lock import LockedPackage, canonical_name, read_locks
 from hatchery.errors import ConfigError
 from hatchery.stages.registry import commands_by_environment
 
@@ -40,7 +39,7 @@ STARTED_BY_RULES = {"printf", "python", "tee", "trap"}
 
 @pytest.fixture(scope="module")
 def lock(repository: Path) -> dict[str, LockedPackage]:
-    return read_lock(repository / MAIN_LOCK)
+    return read_locks(repository)
 
 
 def environment_content(repository: Path, environment: str) -> dict[str, Any]:
@@ -69,8 +68,7 @@ def test_the_shipped_environments_are_what_the_imports_and_the_lock_give(reposit
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_the_pins_and_hashes_equal_those_of_the_lock(repository: Path, lock: dict, environment: str) -> None:
-    every = lock | read_lock(repository / GPU_LOCK)
-    locked = {" ".join([package.pin, *package.hash_options]) for package in every.values()}
+    locked = {" ".join([package.pin, *package.hash_options]) for package in lock.values()}
     assert set(pip_requirements(repository, environment)) <= locked
 
 
@@ -91,7 +89,6 @@ def test_no_environment_names_an_address(repository: Path, environment: str) -> 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_import_is_served_and_every_package_is_used(repository: Path, lock: dict, environment: str) -> None:
-    lock = lock | read_lock(repository / GPU_LOCK)
     listed = {canonical_name(re.split(r"[=;\s]", line)[0]) for line in pip_requirements(repository, environment)}
     scripts = [repository / "scripts" / f"{command}.py" for command in COMMANDS_BY_ENVIRONMENT[environment]]
     imported = set(imported_packages(scripts, lock))
@@ -127,10 +124,6 @@ def test_every_rule_starts_only_what_is_in_its_environment(repository: Path) -> 
         assert started, where
         started = {program for program in started if not program.startswith("scripts/")}
         assert started <= STARTED_BY_RULES, where
-
-
-def test_the_installer_needs_nothing_but_python(repository: Path) -> None:
-    assert third_party_imports(repository / "scripts" / "install_environment.py") == {}
 
 
 def test_every_import_of_the_scripts_is_a_direct_requirement_and_the_other_way_round(

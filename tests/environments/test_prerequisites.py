@@ -73,7 +73,7 @@ def test_a_python_without_the_venv_module_is_told(bare, tmp_path: Path) -> None:
     programs = {"python3.11": python, "git": "#!/bin/sh\n"}
     (tmp_path / "bin").mkdir()
     message = single_error(bare.make("env", PATH=tools(tmp_path / "bin", **programs)))
-    assert "has no module ensurepip: install it (on Debian and Ubuntu: python3.11-venv)" in message
+    assert "has no module ensurepip or venv: install it (on Debian and Ubuntu: python3.11-venv)" in message
 
 
 def test_make_alone_lists_every_target_for_people(bare) -> None:

@@ -1,6 +1,7 @@
 """The lock: exact versions with the hashes of the files that may be installed, and no address to get them from.
 
-`requirements.lock` is uv's (`make lock`), in the form that pip reads; `requirements-cpu.lock` names PyTorch's CPU-only build.
+`requirements.lock` is uv's (`make lock`), in the form that pip reads; `requirements-cpu.lock` names PyTorch's CPU-only
+build.
 """
 
 import re
@@ -53,7 +54,7 @@ def read_lock(path: Path) -> dict[str, LockedPackage]:
 
 
 def read_locks(repository: Path) -> dict[str, LockedPackage]:
-    """Everything that Hatchery needs, by name. Both builds of PyTorch fit: they are one version with different hashes."""
+    """Everything that Hatchery needs, by name. Both builds of PyTorch fit: one version with different hashes."""
     lock = read_lock(repository / MAIN_LOCK)
     (cpu,) = read_lock(repository / CPU_LOCK).values()
     return lock | {cpu.name: replace(lock[cpu.name], hashes=lock[cpu.name].hashes + cpu.hashes)}
