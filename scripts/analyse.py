@@ -1,4 +1,4 @@
-"""Run one analysis of a study; its settings say which."""
+"""Run one analysis of a study or an experiment; its settings say which."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
-    parser.add_argument("--tables", nargs="+", metavar="NAME=PATH", help="tables of the study")
+    parser.add_argument("--tables", nargs="+", metavar="NAME=PATH", help="tables of the study or experiment")
     parser.add_argument("--files", nargs="+", metavar="NAME=PATH", help="tables of published numbers")
     parser.add_argument("--output", required=True, type=Path, help="the manifest to write")
     run_command(main, parser)

@@ -79,7 +79,33 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     assert call.arguments["part"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
     assert call.arguments["analysis"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
     assert "demo/random-s42" in call.arguments["pretraining"]
-    assert "part" not in KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
+    of_experiment = KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
+    assert of_experiment["part"] == {}
+    assert of_experiment["analysis"] == {"minimal_pair_tests": "results/demo/analyses/minimal_pair_tests/manifest.json"}
+
+
+def test_models_of_an_experiment_are_tested_on_their_minimal_pairs_without_a_word_in_its_file(folder: Path) -> None:
+    own = "base: demo\nruns: {mine: {model: ltg_demo, seeds: [1, 2]}}\nbaselines: [bert_base_cased]\n"
+    (folder / "experiments/own.yaml").write_text(own, encoding="utf-8")
+    (folder / "experiments/no_pairs.yaml").write_text("base: demo\nminimal_pairs: []\n", encoding="utf-8")
+    alone = re.sub(
+        r"(?ms)^runs:.*?^(?=\w)", "runs: {mine: {model: ltg_demo}}\n", (folder / "experiments/demo.yaml").read_text()
+    )
+    (folder / "experiments/alone.yaml").write_text(alone, encoding="utf-8")
+    (folder / "studies/side.yaml").write_text(
+        "experiments: [own]\nanalyses: {minimal_pair_tests: {against: own/mine}}\n", encoding="utf-8"
+    )
+    layout = KeptResults(Project(folder))
+    scores = {
+        f"{run}:demo_pairs": f"results/own/minimal_pairs/{run}/demo_pairs/manifest.json"
+        for run in ("random-s42", "ltg_bert-s42", "elc_bert-s42", "mine-s1", "mine-s2")
+    } | {"bert_base_cased:demo_pairs": "results/baselines/bert_base_cased/demo_pairs/manifest.json"}
+    for name, prefix in (("own", ""), ("side", "own/")):
+        tables = layout.job("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
+        assert tables == {f"minimal_pairs/{prefix}{key}": path for key, path in scores.items()}
+    assert layout.analyses("alone") == layout.analyses("no_pairs") == {}
+    with pytest.raises(ConfigError, match=r"'own' has no analysis 'minimal_pair_test'; .*mean 'minimal_pair_tests'"):
+        layout.job("analyse", experiment="own", analysis="minimal_pair_test")
 
 
 def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:

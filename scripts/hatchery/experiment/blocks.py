@@ -37,6 +37,9 @@ class Blocks(Protocol):
     def written_experiment(self, name: str) -> dict[str, Any]:
         """An experiment before it is compared with other files, for what could lead back to this one."""
 
+    def analyses(self, name: str) -> dict[str, dict[str, Any]]:
+        """The entries of the analyses of a study or an experiment."""
+
     def swept(self, experiment: str) -> Mapping[str, str]:
         """The runs that sweeps made, each with the run of the file that it comes from."""
 

@@ -20,7 +20,7 @@ from hatchery.experiment.overrides import merged
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.protocols import resolve_protocol
 from hatchery.experiment.reserved import RESERVED
-from hatchery.experiment.study_file import check_study, with_analyses
+from hatchery.experiment.study_file import check_study, own_analyses, with_analyses
 from hatchery.experiment.sweeps import WrittenOut, refuse_sweeps, text_of, write_out
 from hatchery.experiment.written_blocks import INLINE, VARIANTS, WrittenBlocks, with_corpus_of
 from hatchery.settings.fields import DATA
@@ -253,6 +253,13 @@ class Project:
     def parts(self, name: str) -> list[str]:
         """The experiments that a name of results stands for: those of a study, or the experiment itself."""
         return list(self.block("study", name)["experiments"]) if self.is_study(name) else [name]
+
+    def analyses(self, name: str) -> dict[str, dict[str, Any]]:
+        """The entries of a study's analyses, or those that an experiment has by itself."""
+        if not self.is_study(name):
+            return own_analyses(self.experiment(name))
+        entries: dict[str, dict[str, Any]] = self.block("study", name)["analyses"]
+        return entries
 
     def shown_runs(self, name: str) -> list[SeededRun]:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""

@@ -19,6 +19,8 @@ from hatchery.typed import validated
 
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
+PAIR_TESTS = "minimal_pair_tests"
+"""The analysis that experiments have by themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +81,20 @@ def check_study(study: Mapping[str, Any], shown: Study, where: str, blocks: Bloc
     problems.raise_any()
 
 
-def study_entry(blocks: Blocks, study: str, name: str) -> dict[str, Any]:
-    """An entry of a study's analyses. Raises ConfigError with the nearest match where there is none such."""
-    entries: dict[str, dict[str, Any]] = blocks.block("study", study)["analyses"]
-    if name not in entries:
-        raise ConfigError(f"the study {study!r} has no analysis {name!r}{offered(name, entries)}")
-    return entries[name]
+def own_analyses(experiment: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The entries that an experiment has without a study: the test between models that judge the same minimal pairs."""
+    models = [*experiment["runs"], *experiment["baselines"]]
+    if len(models) < 2 or not experiment["minimal_pairs"]:
+        return {}
+    return {PAIR_TESTS: validated(analysis_called(PAIR_TESTS).settings, {"analysis": PAIR_TESTS}, PAIR_TESTS)}
+
+
+def analysis_entry(blocks: Blocks, name: str, analysis: str) -> dict[str, Any]:
+    """An entry of the analyses of a study or an experiment. Raises ConfigError with the nearest where there is none."""
+    entries = blocks.analyses(name)
+    if analysis not in entries:
+        raise ConfigError(f"{name!r} has no analysis {analysis!r}{offered(analysis, entries)}")
+    return entries[analysis]
 
 
 def published_tables(entry: Mapping[str, Any]) -> list[str]:

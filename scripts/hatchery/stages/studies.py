@@ -1,4 +1,4 @@
-"""Stages of studies alone: joining the tables of several experiments, and analyses of them."""
+"""Joining the tables of the experiments of a study, and analyses of these and of single experiments."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
-from hatchery.experiment.study_file import study_entry
+from hatchery.experiment.study_file import analysis_entry
 from hatchery.stages.analysis import runs_of, under_names_of_study
 from hatchery.stages.record import Stage
 
@@ -17,8 +17,8 @@ def join_settings(project: Project, experiment: str) -> dict[str, Any]:
 
 
 def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[str, Any]:
-    """One entry of a study's analyses. Raises ConfigError for one that it does not have."""
-    entry = study_entry(project, experiment, analysis)
+    """One entry of the analyses of a study or an experiment. Raises ConfigError for one that it does not have."""
+    entry = analysis_entry(project, experiment, analysis)
     declared = analysis_called(entry["analysis"])
     return {
         "experiment": experiment,
@@ -27,8 +27,9 @@ def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[s
         "title": entry["title"] or declared.title,
         "settings": entry,
         "runs": runs_of(project, experiment),
-        "sets": project.sets_of(project.parts(experiment)),
-        "published": _repeated(project, experiment),
+        # What an experiment has by itself asks for neither.
+        "sets": project.sets_of(project.parts(experiment)) if project.is_study(experiment) else {},
+        "published": _repeated(project, experiment) if project.is_study(experiment) else [],
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from hatchery.analysis.analyses.analysis import (
     CORPORA,
     CORPUS,
+    MINIMAL_PAIRS,
     SUMMARY,
     SWEEP,
     TIDY_TABLES,
@@ -22,8 +23,7 @@ from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.finetuning_jobs import task_batch
 from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.paper_tables import paper_of_tables
-from hatchery.experiment.study_file import published_tables, study_entry, sweeps_read
-from hatchery.job_spec import Argument
+from hatchery.experiment.study_file import analysis_entry, published_tables, sweeps_read
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
 from hatchery.stages.figures import drawable
@@ -203,8 +203,8 @@ class Layout(DataLayout):
         return {part: f"results/{part}/{table}.parquet" for part in self.project.block("study", study)["experiments"]}
 
     def analyses(self, study: str) -> dict[str, str]:
-        """Manifests of what a study's analyses found, by entry."""
-        entries = self.project.block("study", study)["analyses"]
+        """Manifests of what the analyses of a study or an experiment found, by entry."""
+        entries = self.project.analyses(study)
         return {name: f"results/{study}/analyses/{name}/manifest.json" for name in entries}
 
     def analysis_tables(self, study: str, analysis: str) -> dict[str, str]:
@@ -212,7 +212,7 @@ class Layout(DataLayout):
 
         Raises ConfigError for one that it does not have.
         """
-        entry = study_entry(self.project, study, analysis)
+        entry = analysis_entry(self.project, study, analysis)
         needs = analysis_called(entry["analysis"]).needs
         tables = {name: f"results/{study}/{name}.parquet" for name in needs if name in TIDY_TABLES}
         if SUMMARY in needs:
@@ -223,19 +223,20 @@ class Layout(DataLayout):
         if TRANSLATIONS in needs:
             for part in self.project.parts(study):
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
+        if MINIMAL_PAIRS in needs:
+            judged = self._of_parts(study, lambda part: self.minimal_pairs(part) | self.baselines(part))
+            tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in sweeps_read(entry)}
 
     def analysis_files(self, study: str, analysis: str) -> dict[str, str]:
         """The published tables that an analysis of a study reads, by their path below `config/published/`."""
-        names = published_tables(study_entry(self.project, study, analysis))
+        names = published_tables(analysis_entry(self.project, study, analysis))
         return {name: f"config/published/{name}.csv" for name in names}
 
-    def of_study(self, experiment: str) -> dict[str, Argument]:
-        """What only the page of a study shows: the pages of its experiments, and its analyses."""
-        if not self.project.is_study(experiment):
-            return {}
-        parts = {part: f"results/{part}/index.html" for part in self.project.parts(experiment)}
-        return {"part": parts, "analysis": self.analyses(experiment)}
+    def pages_of_parts(self, experiment: str) -> dict[str, str]:
+        """The pages of the experiments of a study; an experiment has none."""
+        parts = self.project.parts(experiment) if self.project.is_study(experiment) else []
+        return {part: f"results/{part}/index.html" for part in parts}
 
     def costs(self, experiment: str) -> list[str]:
         """The estimates of the cost of an experiment, or of the experiments of a study."""

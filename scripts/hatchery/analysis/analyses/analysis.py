@@ -16,12 +16,14 @@ from hatchery.settings.fields import Reference, Unique
 
 TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
 TRANSLATIONS = "translations"
-TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS)
-"""What an analysis may need: the tidy tables of a study, its summary.csv, what its models were trained on, and the test
-sets that they translated."""
+MINIMAL_PAIRS = "minimal_pairs"
+TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS, MINIMAL_PAIRS)
+"""What an analysis may need: the tidy tables of a study, its summary.csv, what its models were trained on, the test
+sets that they translated, and the minimal pairs that they judged."""
 CORPUS, TOKENS, SWEEP, TRANSLATION = "corpus", "tokens", "tokenizer_sweep", "translation"
 """Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`,
-`translation/<experiment>/<run>`."""
+`translation/<experiment>/<run>`, `minimal_pairs/<experiment>/<run>:<suite>`; those of a single experiment leave its
+name out."""
 
 
 PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]

@@ -1,0 +1,190 @@
+"""Could a difference between two models on the same minimal pairs be chance? An exact test over the pairs.
+
+Source: inferred, as no paper tests its differences on minimal pairs; McNemar (1947), which the test is for single runs.
+An experiment whose models judge the same pairs has this analysis by itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.analysis import MINIMAL_PAIRS, Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.settings import labels_of, models_in_order
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.problems import offered
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EVERY_TWO_UP_TO = 4
+BEYOND_CHANCE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinimalPairTestsSettings(AnalysisSettings):
+    """Which models are compared on the pairs that all of them judged."""
+
+    against: str | None = None
+    """The model that all others are compared with, in a study as `experiment/model`; null: every two models, or where
+    there are more than four, all others with the first."""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A model on a suite: of how many of its `seeds` each pair has a correct answer [pairs]."""
+
+    correct: "np.ndarray"
+    seeds: int
+
+    @property
+    def shares(self) -> "np.ndarray":
+        return self.correct / self.seeds
+
+
+def check(settings: MinimalPairTestsSettings, study: Study) -> None:
+    """Raise ConfigError for a model that there is not."""
+    models = models_in_order(study.runs)
+    if settings.against is not None and settings.against not in models:
+        raise ConfigError(f"against: got {settings.against!r}, no model of these{offered(settings.against, models)}")
+
+
+def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
+    """A row for each suite and two models. Raises EvaluationError where models judged other pairs of a suite."""
+    from hatchery.analysis.sign_flips import holm
+    from hatchery.analysis.summary_layout import readable
+
+    rows = [
+        row
+        for suite, judged in _judged(study).items()
+        for model, against in _compared(settings, list(judged))
+        for row in [{"suite": suite, "model": model, "against": against, **_row(judged[model], judged[against])}]
+    ]
+    corrected = holm([row["p_value"] for row in rows])
+    rows = [row | {"p_corrected": round(p_value, 6)} for row, p_value in zip(rows, corrected, strict=True)]
+    if not rows:
+        return Findings(notes=["No two models judged the same minimal pairs."])
+    headings = ("accuracy", "of the other", "difference", "95 % interval", "pairs for it", "against it", "p")
+    columns = [Column("models", words=True), *map(Column, headings), Column("p, corrected")]
+    labels = labels_of(study.runs)
+    groups = [
+        Group([_line(row, labels) for row in rows if row["suite"] == suite], readable(suite))
+        for suite in dict.fromkeys(row["suite"] for row in rows)
+    ]
+    table = Table(columns, groups, "Differences on the same minimal pairs")
+    return Findings(rows, [table], _notes(rows))
+
+
+def _judged(study: Study) -> dict[str, dict[str, _Judged]]:
+    """The models by suite, in the order of the study; models from elsewhere come last."""
+    runs = {run.name: run.model for run in study.runs}
+    found: dict[str, dict[str, list[Path]]] = {}
+    for name, path in study.manifests(MINIMAL_PAIRS).items():
+        run, _, suite = name.rpartition(":")
+        found.setdefault(suite, {}).setdefault(runs.get(run, run), []).append(path)
+    order = models_in_order(study.runs)
+    made: dict[str, dict[str, _Judged]] = {}
+    for suite, models in found.items():
+        first = next(iter(models.values()))[0]
+        in_order = sorted(models, key=lambda model: order.index(model) if model in order else len(order))
+        made[suite] = {model: _read(models[model], first) for model in in_order}
+    return made
+
+
+def _read(manifests: Sequence[Path], first: Path) -> _Judged:
+    """The runs of a model; `first` is the manifest whose pairs are expected."""
+    import numpy as np
+    import polars as pl
+
+    from hatchery.artifacts.manifests import read_manifest
+
+    pairs = ["paradigm", "pair_id"]
+    expected = pl.read_parquet(read_manifest(first).file("scores.parquet"), columns=pairs)
+    correct = np.zeros(len(expected), dtype=np.int64)
+    for path in manifests:
+        scores = pl.read_parquet(read_manifest(path).file("scores.parquet"), columns=[*pairs, "outcome"])
+        if not scores.select(pairs).equals(expected):
+            raise EvaluationError(f"{path}: these are other pairs than those of {first}")
+        correct += (scores["outcome"] == "correct").to_numpy()
+    return _Judged(correct, len(manifests))
+
+
+def _compared(settings: MinimalPairTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each model with the one that it is compared with."""
+    if settings.against is None and len(models) <= EVERY_TWO_UP_TO:
+        yield from ((model, other) for other, model in combinations(models, 2))
+        return
+    against = settings.against or models[0]
+    yield from ((model, against) for model in models if model != against and against in models)
+
+
+def _row(model: _Judged, against: _Judged) -> dict[str, Any]:
+    from hatchery.analysis.sign_flips import sign_flip_p
+    from hatchery.analysis.summary_rows import NORMAL_95
+
+    differences = model.shares - against.shares
+    spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
+    # Whole numbers, so that equal differences are equal.
+    whole = model.correct * against.seeds - against.correct * model.seeds
+    percent = {
+        "accuracy_percent": model.shares.mean(),
+        "against_accuracy_percent": against.shares.mean(),
+        "difference": differences.mean(),
+        "low": differences.mean() - spread,
+        "high": differences.mean() + spread,
+    }
+    return {
+        "pairs": len(differences),
+        "seeds": model.seeds,
+        "against_seeds": against.seeds,
+        **{name: round(100 * float(value), 4) + 0.0 for name, value in percent.items()},
+        "pairs_for": int((whole > 0).sum()),
+        "pairs_against": int((whole < 0).sum()),
+        "p_value": round(sign_flip_p(whole), 6),
+    }
+
+
+def _line(row: Mapping[str, Any], labels: Mapping[str, str]) -> list[Content]:
+    model, against = (labels.get(row[key], row[key]) for key in ("model", "against"))
+    return [
+        f"{model} against {against}",
+        f"{row['accuracy_percent']:.1f}",
+        f"{row['against_accuracy_percent']:.1f}",
+        Cell(f"{row['difference']:+.1f}", bold=row["p_corrected"] < BEYOND_CHANCE),
+        f"{row['low']:+.1f} to {row['high']:+.1f}",
+        f"{row['pairs_for']:,}",
+        f"{row['pairs_against']:,}",
+        *(f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001" for p_value in (row["p_value"], row["p_corrected"])),
+    ]
+
+
+def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    notes = [
+        "Accuracy in percent over all pairs of a suite, which count the same; a tie is wrong. The pairs for a model "
+        "are those that it has right and the other has not.",
+        "p: how often a difference as large would come about if, on every pair, only chance had told which of the two "
+        "models is which (exact; McNemar's test). Corrected: for the "
+        f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where that is below "
+        f"{BEYOND_CHANCE:g}: beyond the noise of the choice of the pairs.",
+        "The test is over pairs, given these trained models: what other seeds of training would give is not asked. It "
+        "takes pairs as independent; where many are made from one template, p is too small.",
+    ]
+    if any(row["seeds"] > 1 or row["against_seeds"] > 1 for row in rows):
+        notes.insert(
+            1,
+            "Of a model with several pretraining seeds, a pair counts with the share of them that have it right, and "
+            "is for the model with the larger share.",
+        )
+    return notes
+
+
+ANALYSIS = Analysis(
+    title="Are differences on minimal pairs beyond chance?",
+    version=1,
+    settings=MinimalPairTestsSettings,
+    run=compare,
+    needs=(MINIMAL_PAIRS,),
+    check=check,
+)
