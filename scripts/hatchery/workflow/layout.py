@@ -224,7 +224,7 @@ class Layout(DataLayout):
             for part in self.project.parts(study):
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
         if MINIMAL_PAIRS in needs:
-            judged = self._of_parts(study, lambda part: self.minimal_pairs(part) | self.baselines(part))
+            judged = self.of_parts(study, lambda part: self.minimal_pairs(part) | self.baselines(part))
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in sweeps_read(entry)}
 
