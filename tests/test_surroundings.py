@@ -62,12 +62,14 @@ def test_a_full_disk_is_one_line_with_a_remedy(error: Exception, capsys, monkeyp
     assert line.endswith(": No space left on device; make room and start again; what is finished stays")
 
 
-def test_a_full_disk_ends_the_planning_in_one_line_and_a_defect_does_not() -> None:
+def test_a_full_disk_and_a_long_name_end_the_planning_in_one_line_and_a_defect_does_not() -> None:
     def plan(number: int) -> None:
         raise OSError(number, os.strerror(number), "results/settings/x.json")
 
     with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: No space left on device; make room"):
         plainly(plan)(errno.ENOSPC)
+    with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: File name too long; names of files have"):
+        plainly(plan)(errno.ENAMETOOLONG)
     with pytest.raises(FileNotFoundError):
         plainly(plan)(errno.ENOENT)
 

@@ -22,6 +22,7 @@ REMEDIES = {
     errno.EROFS: WRITABLE,
     errno.EACCES: "check who owns it and its permissions",
     errno.EPERM: "check who owns it and its permissions",
+    errno.ENAMETOOLONG: "names of files have 255 characters at most",
     errno.EIO: "the disk or the network behind it fails; look at the machine's log",
     errno.ESTALE: "the network file system has lost it; start again",
     errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
