@@ -194,6 +194,7 @@ def test_a_failure_that_does_not_pass_is_given_up_in_one_line(web: Any, download
     with pytest.raises(SourceError) as caught:
         fetch(download, tmp_path, no_pause)
     assert "gave up after 6 attempts: the server answers 503" in str(caught.value)
+    assert str(caught.value).endswith("or get it yourself and set its `path` in config/config.yaml")
     assert "\n" not in str(caught.value)
     assert len(web.requests) == downloads.ATTEMPTS
 
