@@ -15,6 +15,7 @@ from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.experiment.project import Project
+from hatchery.rendering.style import model_styles
 from hatchery.stages.registry import stage_settings
 from hatchery.views.figures.registry import declared_figures, tables_of
 from hatchery.views.figures.stage import draw_figure, remarks
@@ -100,6 +101,10 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     # Otherwise its 138 models would be the first, and there would be nothing to draw.
     assert {run["model"].partition("/")[0] for run in pairs["runs"]} == {"demo"}
     assert pairs["without"] == ["reduced_vocabulary_constrained"] and "left_out" not in pairs
+    # They have the colours that they would have among all.
+    assert len(pairs["all_models"]) == 138 + 3 and pairs["all_models"][-3:] == [run["model"] for run in pairs["runs"]]
+    settings = FigureSettings("both", (), all_models=("a", "b", "c"))
+    assert settings.looks(["c"])["c"] == model_styles(["a", "b", "c"], settings.style)["c"]
     curves = json.loads(stage_settings(project, "draw_figure", experiment="both", figure="learning_curves"))
     assert curves["left_out"] > 100 and "without" not in curves
     assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == ["not evaluated in this way: a, b"]

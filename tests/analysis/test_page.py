@@ -346,3 +346,16 @@ def test_the_colour_that_a_model_has_in_figures_stands_beside_its_name(written: 
 def test_the_page_tells_of_those_units_alone_that_it_has(written: Site) -> None:
     words = read_page(written.page).text
     assert "over n runs; perplexity per labelled token, the rest in percent. Bold is" in words
+
+
+def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Site) -> None:
+    site.write(ROWS)
+    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
+    inputs = PageInputs(*(site.results / name for name in names), parts={"a": site.page, "b": site.page})
+    runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in ("a/other", "a/elc", "elc", "ltg")]
+    parts = {name: {"description": "", "corpus": "c"} for name in ("a", "b")}
+    page = site.results / "study.html"
+    write_page({"experiment": "demo", "description": "", "runs": runs, "parts": parts}, inputs, page)
+    colour = model_styles([run["model"] for run in runs], Style())["ltg"].colour
+    swatch = f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
+    assert f"{swatch}ltg</th>" in page.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings
 
 
@@ -143,6 +143,13 @@ class FigureSettings(Settings):
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
     # Models that sweeps or grids made.
     swept: dict[str, SweptValues] = field(default_factory=dict)
+    # All models of a study, where some that are not drawn stand between those that are.
+    all_models: tuple[str, ...] = ()
+
+    def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:
+        """How each model is drawn, the same in all figures of an experiment or a study."""
+        styles = model_styles(list(dict.fromkeys((*self.all_models, *models))), self.style)
+        return {model: styles[model] for model in models}
 
 
 def models_in_order(runs: Iterable[SeededRun]) -> list[str]:

@@ -75,9 +75,12 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
     block, declared, runs = project.results_of(experiment), declared_figures()[figure], runs_of(project, experiment)
     needs, parts = {need for need in declared.needs if need in NEEDS}, project.parts(experiment)
     without = [part for part in parts if project.is_study(experiment) and not needs <= set(drawable(project, part))]
+    all_models = list(dict.fromkeys(run["model"] for run in runs))
     runs = [run for run in runs if run["model"].partition("/")[0] not in without]
     models = list(dict.fromkeys(run["model"] for run in runs))
     sets = sets_of_many(project, experiment, models) if declared.by_set else {}
+    # A model has the place, and so the colour, that it has where all are shown.
+    shifted = not sets and models != all_models[: len(models)]
     regularised: dict[str, Any] = {}
     if "regularised_starts" in needs:
         for part in parts:
@@ -102,6 +105,7 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
         **({"without": without} if without else {}),
+        **({"all_models": all_models} if shifted else {}),
         **({"sets": sets} if sets else {}),
         **({"regularised": regularised} if regularised else {}),
         **({"swept": swept} if swept else {}),

@@ -193,10 +193,9 @@ def _units(keys: Sequence[Key]) -> str:
 def _swatches(settings: PageSettings) -> dict[str, str]:
     """The colour of each model in figures, by what tables call the model and its runs.
 
-    None where figures give colours to sets of models, nor in a study: its figures show those experiments alone that
-    have something to draw.
+    None where figures give colours to sets of models.
     """
-    if settings.sets or settings.parts:
+    if settings.sets:
         return {}
     styles, labels = model_styles(models_in_order(settings.runs), settings.style), labels_of(settings.runs)
     found = {run.words: styles[run.model].colour for run in settings.runs}

@@ -23,7 +23,7 @@ from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.rendering.drawing import MUTED, legend_below, legend_rows, most_lines, not_evaluated, outline, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.bias_runs import BiasRuns, read_bias_runs, suites_of
 from hatchery.views.figures.published_marks import (
     Published,
@@ -151,7 +151,7 @@ def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Vi
     height = sum(heights) + (2.2 * len(panels) + 2.5 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
-    looks = model_styles(models_in_order(settings.runs), style)
+    looks = settings.looks(models_in_order(settings.runs))
     for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
         bias_axis(axes, lane)
         densest = _densest(panel)

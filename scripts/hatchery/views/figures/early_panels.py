@@ -12,7 +12,7 @@ from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, read_frame
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
-from hatchery.rendering.style import ModelStyle, model_styles
+from hatchery.rendering.style import ModelStyle
 from hatchery.views.figures.bands import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
 
@@ -35,7 +35,7 @@ def draw_early(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]
     columns = [panel.column for panel in panels]
     rows = frame.select("model", "step", *columns).rows()
     models, style = models_in_order(settings.runs), settings.style
-    styles, labels, size = model_styles(models, style), models_with_counts(settings.runs), settings.style.font_size
+    styles, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
     stacked = is_narrow(style)
     legend = -(-len(models) // legend_columns(list(labels.values()), style))
     height = style.width_inches * (0.75 * len(panels) if stacked else 0.34) + (6 + 1.6 * legend) * size / 72

@@ -18,7 +18,7 @@ from hatchery.analysis.settings import FigureSettings, models_in_order, models_w
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
 from hatchery.views.figures.published_marks import (
     Published,
@@ -69,7 +69,7 @@ def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Publi
     """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty."""
     style = settings.style
     models = models_in_order(settings.runs)
-    looks = model_styles(models, style)
+    looks = settings.looks(models)
     rows = [
         (suite, feature)
         for suite in suites_of(runs)

@@ -26,7 +26,6 @@ from hatchery.analysis.settings import (
 )
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import model_styles
 from hatchery.views.figures.bands import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
 
@@ -142,7 +141,7 @@ def draw_learning_curves(
     untrained = {curve.model for curve in curves if not curve.training and not curve.development}
     labels, group = _groups(settings, untrained)
     models = list(labels)
-    styles = model_styles(models, settings.style)
+    styles = settings.looks(models)
     width, size = settings.style.width_inches, settings.style.font_size
     legend_rows = -(-(len(models) + bool(unigram)) // legend_columns(list(labels.values()), settings.style))
     stacked = is_narrow(settings.style)

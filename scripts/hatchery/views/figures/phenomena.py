@@ -30,7 +30,7 @@ from hatchery.analysis.settings import (
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.published_marks import (
     Published,
     comparable_values,
@@ -118,7 +118,7 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
     """The figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
     models = models_in_order(settings.runs)
-    styles = model_styles(models, settings.style)
+    styles = settings.looks(models)
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
     lines = most_lines([_name(name, style) for panel in panels for name in panel.phenomena])

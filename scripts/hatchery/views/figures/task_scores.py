@@ -27,7 +27,7 @@ from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, most_lines, outline, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.published_marks import (
     Published,
     comparable_values,
@@ -148,7 +148,7 @@ def draw_task_scores(settings: FigureSettings, panels: Mapping[str, Sequence[Tas
     """The figure: panels below each other, each with its own range of scores, over one legend."""
     style = settings.style
     models = models_in_order(settings.runs)
-    looks = model_styles(models, style)
+    looks = settings.looks(models)
     handles = _legend(settings, looks, panels)
     line = style.font_size * 1.5 / 72
     labels = {suite: [_name(task, style) for task in panel] for suite, panel in panels.items()}

@@ -15,7 +15,6 @@ from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_columns
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import model_styles
 from hatchery.views.figures.registry import Tables
 
 FIGURE = Declaration(
@@ -51,7 +50,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     lines = points(frame.select("model", "task", "metric", "value", "items", "sampling_deviation").rows())
     splits = sorted({split for split, _, _ in lines}) or [""]
     models, style = models_in_order(settings.runs), settings.style
-    styles, labels, size = model_styles(models, style), models_with_counts(settings.runs), settings.style.font_size
+    styles, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
     stacked = is_narrow(style)
     panels = [(split, metric) for split in splits for metric in TITLES]
     shape = (len(panels), 1) if stacked else (len(splits), len(TITLES))

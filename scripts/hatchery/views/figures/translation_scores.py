@@ -15,7 +15,6 @@ from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.rendering.drawing import MUTED, is_narrow
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS
 from hatchery.views.figures.registry import Tables
 
@@ -39,7 +38,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & pl.col("value").is_not_null())
     tests = chosen["task"].unique(maintain_order=True).to_list() or [""]
     models, style = models_in_order(settings.runs), settings.style
-    looks, labels, size = model_styles(models, style), labels_of(settings.runs), style.font_size
+    looks, labels, size = settings.looks(models), labels_of(settings.runs), style.font_size
     columns = 1 if is_narrow(style) else len(METRICS)
     panels = [(test, metric) for test in tests for metric in METRICS]
     rows = -(-len(panels) // columns)
