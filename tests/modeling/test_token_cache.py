@@ -51,7 +51,7 @@ def test_a_text_that_grows_has_the_states_of_the_whole_text(kind: str, pieces: l
             states = model.encoder.states_behind(ids[:, :until], mask[:, :until], caches, before)
             for found, expected in zip(states, whole, strict=True):
                 tokens = mask[:, before:until, None]
-                torch.testing.assert_close(found * tokens, expected[:, before:until] * tokens, atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(found * tokens, expected[:, before:until] * tokens, atol=1e-4, rtol=1e-4)
             before = until
 
 
