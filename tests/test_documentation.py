@@ -45,6 +45,13 @@ def test_every_file_and_link_that_a_page_names_is_there(page: Path) -> None:
     assert not missing, f"{page.name} names what is not there: {sorted(missing)}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_target_of_make_that_a_page_names_is_there(page: Path) -> None:
+    targets = re.findall(r"^([a-z0-9-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"(?:^|`)make ([a-z][a-z0-9-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(named) <= set(targets), page.name
+
+
 def _steps() -> list[tuple[str, str]]:
     """Every file that docs/architecture.md follows, and the functions and classes after it."""
     found: list[tuple[str, str]] = []
