@@ -16,9 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
+from demo.generate import generate
 from hatchery.artifacts.manifests import stage_run
-from hatchery.embedded.generate import generate
-from hatchery.embedded.settings import EmbeddedSettings
+from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.settings import VocabularySettings

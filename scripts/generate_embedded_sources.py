@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
+from demo.generate import generate
 from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.embedded.generate import generate
-from hatchery.embedded.settings import EmbeddedSettings
+from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.typed import build, stage_body
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from demo.generate import generate
 from hatchery.artifacts.manifests import stage_run
-from hatchery.embedded.generate import generate
-from hatchery.embedded.settings import EmbeddedSettings
+from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import RawSource, open_source, register_source
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from demo import babylm as layouts
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, output_lines, read
 from hatchery.corpora.sentences import split_sentences
 from hatchery.corpora.text_files import Lines
-from hatchery.embedded import babylm as layouts
 from hatchery.raw.registration import open_source, register_source
 
 CORPORA = sorted(NORMALISERS)

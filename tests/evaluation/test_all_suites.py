@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from demo.generate import generate
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.embedded.generate import generate
-from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 from hatchery.experiment.project import Project
+from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
 from hatchery.stages.registry import stage_settings
 from hatchery.workflow.layout import Layout

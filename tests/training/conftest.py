@@ -16,11 +16,11 @@ import pytest
 import torch
 from forked import Forked
 
+from demo.parallel import parallel_files
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
-from hatchery.embedded.parallel import parallel_files
 from hatchery.raw.registration import register_source
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.trainer import train_tokenizer

@@ -1,7 +1,7 @@
 """What a command imports, found by reading the sources: its own modules, and the packages of others.
 
-The closure follows `import` statements through `scripts/hatchery`, also those inside functions. It may hold more than
-one run needs, never less: a module that loads its neighbours by name counts as importing all of them.
+The closure follows `import` statements through `scripts/hatchery` and `scripts/demo`, also those inside functions. It
+may hold more than one run needs, never less: a module that loads its neighbours by name counts as importing them all.
 """
 
 import ast
@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 LIBRARY = "hatchery"
+OWN = {LIBRARY, "demo"}
 LOADS_NEIGHBOURS = {"import_module", "iter_modules", "walk_packages"}
 
 
@@ -24,7 +25,7 @@ def third_party_imports(command: Path) -> dict[str, str]:
     for path in import_closure(command):
         for module in sorted(imported_modules(path, root)):
             top = module.partition(".")[0]
-            if top != LIBRARY and top not in sys.stdlib_module_names:
+            if top not in OWN and top not in sys.stdlib_module_names:
                 found.setdefault(top, str(path.relative_to(root)))
     return dict(sorted(found.items()))
 
@@ -40,7 +41,7 @@ def import_closure(command: Path, root: Path | None = None) -> list[Path]:
             continue
         seen[path] = None
         for module in sorted(imported_modules(path, root)):
-            if module.partition(".")[0] == LIBRARY:
+            if module.partition(".")[0] in OWN:
                 waiting.extend(_module_files(module, root))
     return list(seen)
 

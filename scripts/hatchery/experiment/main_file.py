@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.experiment.cluster import ClusterSettings
+from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.settings import SourceKeys
 from hatchery.settings.base import Count, Natural, Range, Settings
 from hatchery.settings.fields import BlockName, Reference

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.experiment import continuation
 from hatchery.experiment.block_bodies import without
 from hatchery.experiment.cluster import planned_device
 from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.project import Project
+from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.stages.record import Kept, Stage
 from hatchery.training.settings import PretrainingSettings
 from hatchery.typed import validated

@@ -1,0 +1,152 @@
+"""Writes all embedded sources under one folder: corpora in raw formats, minimal pairs, and fine-tuning tasks.
+
+Everything follows from the settings: the same settings give the same bytes, whatever the machine. Sentences of the
+pairs and of the tasks never stand in the corpora, so a model cannot have seen them.
+"""
+
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+
+from demo import babylm, bnc, raw_text
+from demo.documents import MAKERS, EmbeddedDocument, Kind
+from demo.grammar import text_of
+from demo.minimal_pairs import Pair, blimp_rows, draw_pairs
+from demo.paradigms import PARADIGMS
+from demo.parallel import parallel_files
+from demo.rows import json_lines
+from demo.suites import suite_files
+from demo.tasks import TASKS, task_rows
+from hatchery.artifacts.atomic import write_bytes
+from hatchery.artifacts.manifests import StageRun
+from hatchery.raw.embedded_settings import EmbeddedSettings
+
+FOLDERS = (
+    "babylm",
+    "bnc",
+    "bookcorpus",
+    "c4",
+    "cbt",
+    "childes",
+    "edge_probing",
+    "filter_data",
+    "glue",
+    "hans",
+    "minimal_pairs",
+    "parallel",
+    "superglue",
+    "text",
+    "wikipedia",
+)
+_BNC_SHARE = 0.25
+_SMALL_SHARE = 0.025
+_SMALL_LEAST = 40
+_DEVELOPMENT_EVERY = 20
+_DOCUMENTS_PER_BNC_TEXT = 8
+
+
+class _Generator:
+    def __init__(self, settings: EmbeddedSettings) -> None:
+        self.settings = settings
+        self.sentences: set[str] = set()
+        self.words = 0
+        self.pairs: dict[str, list[Pair]] = {}
+
+    def documents(self, name: str, kinds: Sequence[Kind], count: int) -> list[EmbeddedDocument]:
+        """`count` documents for one source, the kinds in turn; each has a random generator of its own."""
+        made = []
+        for index in range(count):
+            rng = random.Random(f"{self.settings.seed}/{name}/{index}")
+            document = MAKERS[kinds[index % len(kinds)]](rng)
+            sentences = document.sentences
+            self.sentences.update(text_of(words) for words in sentences)
+            self.words += sum(map(len, sentences))
+            made.append(document)
+        return made
+
+    def layout_random(self, name: str) -> random.Random:
+        """The random generator of a layout, apart from those of the documents."""
+        return random.Random(f"{self.settings.seed}/layout/{name}")
+
+    def bnc_files(self, count: int) -> Iterator[tuple[str, bytes]]:
+        """Written and spoken texts in turn, two written ones to one spoken."""
+        texts = max(2, count // _DOCUMENTS_PER_BNC_TEXT)
+        for index in range(texts):
+            text_id = f"{chr(65 + index // 260 % 26)}{chr(65 + index // 10 % 26)}{index % 10}"
+            spoken = index % 3 == 2
+            kinds: tuple[Kind, ...] = ("conversation",) if spoken else ("story", "story", "story", "article")
+            documents = self.documents(f"bnc/{text_id}", kinds, _DOCUMENTS_PER_BNC_TEXT)
+            write = bnc.spoken_text if spoken else bnc.written_text
+            yield (
+                f"Texts/{text_id[0]}/{text_id[:2]}/{text_id}.xml",
+                write(text_id, documents, self.layout_random(text_id)),
+            )
+
+    def babylm_files(self, count: int) -> Iterator[tuple[str, bytes]]:
+        """Train and development file of each of the ten corpora; every twentieth document is development."""
+        for name, (share, kinds, layout) in babylm.CORPORA.items():
+            documents = self.documents(f"babylm/{name}", kinds, max(4, round(count * share / 100)))
+            development = documents[::_DEVELOPMENT_EVERY]
+            training = [document for index, document in enumerate(documents) if index % _DEVELOPMENT_EVERY]
+            for suffix, part in (("train", training), ("dev", development)):
+                lines = layout(part, self.layout_random(f"{name}.{suffix}"))
+                yield f"{name}.{suffix}", "".join(f"{line}\n" for line in lines).encode()
+
+    def other_files(self) -> Iterator[tuple[str, bytes]]:
+        """The small sources beside bnc and babylm, with their folder in the name."""
+        count = max(_SMALL_LEAST, round(self.settings.documents * _SMALL_SHARE))
+        sources: tuple[tuple[str, tuple[Kind, ...], object], ...] = (
+            ("text", ("story",), raw_text.plain_files),
+            ("childes", ("conversation",), raw_text.childes_file),
+            ("c4", ("story", "article"), raw_text.c4_file),
+            ("wikipedia", ("article",), raw_text.wikipedia_file),
+            ("bookcorpus", ("story",), raw_text.bookcorpus_file),
+            ("cbt", ("story",), raw_text.cbt_file),
+        )
+        for folder, kinds, files in sources:
+            documents = self.documents(folder, kinds, count)
+            for name, content in files(documents, self.layout_random(folder)):  # type: ignore[operator]
+                yield f"{folder}/{name}", content
+
+    def pair_files(self) -> Iterator[tuple[str, bytes]]:
+        """One BLiMP file per paradigm. Call after the corpora, whose sentences are avoided."""
+        for paradigm in PARADIGMS:
+            pairs = draw_pairs(paradigm, self.settings.pairs_per_paradigm, self.settings.seed, self.sentences)
+            self.pairs[paradigm.uid] = pairs
+            yield f"{paradigm.uid}.jsonl", json_lines(blimp_rows(paradigm, pairs))
+
+    def task_files(self) -> Iterator[tuple[str, bytes]]:
+        """Training file and a validation file of half its size for each task."""
+        count, seed = self.settings.examples_per_task, self.settings.seed
+        for name in TASKS:
+            training = task_rows(name, count, seed, "train", self.sentences)
+            seen = self.sentences | {value for row in training for value in row.values() if isinstance(value, str)}
+            validation = task_rows(name, count // 2, seed, "validation", seen)
+            yield f"{name}.train.jsonl", json_lines(training)
+            yield f"{name}.validation.jsonl", json_lines(validation)
+
+
+def generate(settings: EmbeddedSettings, run: StageRun) -> None:
+    """Write all sources under `run.folder`, replacing the source folders of an earlier run."""
+    for folder in FOLDERS:
+        shutil.rmtree(run.folder / folder, ignore_errors=True)
+    generator = _Generator(settings)
+    bnc_documents = round(settings.documents * _BNC_SHARE)
+
+    def write(folder: str, files: Iterator[tuple[str, bytes]]) -> None:
+        for name, content in files:
+            path = run.folder / folder / name
+            write_bytes(path, content)
+            run.add_output(path)
+
+    write("bnc", generator.bnc_files(bnc_documents))
+    write("babylm", generator.babylm_files(settings.documents - bnc_documents))
+    run.measures["words_in_bnc_and_babylm"] = generator.words
+    write("", generator.other_files())
+    write("minimal_pairs", generator.pair_files())
+    write("glue", generator.task_files())
+    write("parallel", parallel_files(settings.translation_pairs, settings.seed))
+    count = settings.examples_per_suite_task
+    write("", suite_files(generator.pairs, settings.seed, count, generator.sentences))
+    run.measures["words"] = generator.words
+    run.measures["different_sentences"] = len(generator.sentences)

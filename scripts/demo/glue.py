@@ -1,0 +1,249 @@
+"""The other tasks of GLUE and SuperGLUE (docs/papers/babylm-evaluation.md, "Tasks"), each called after its data set.
+
+CoLA and SST-2 ask about one sentence, MRPC, QQP and STS-B whether two mean the same, COPA for causes, WiC for senses of
+a word. In WSC and WNLI one man and one woman act, and the pronoun of the second sentence has the gender of one of them:
+a name's place and role tell nothing. Every passage of BoolQ, MultiRC and ReCoRD tells several facts, and right and
+wrong answers all name things that it mentions, so that only the fact that was asked for decides.
+"""
+
+from typing import Any
+
+from demo import lexicon
+from demo.draws import ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, WOMEN, Draw, place
+from demo.grammar import text_of
+from demo.lexicon import NAMES, NUMBERS
+from demo.paradigms import PARADIGMS
+from demo.rows import Row, grouped, labelled
+from demo.scenes import GENERAL_VERBS
+
+PLEASANT = ("happy", "kind", "clever")
+UNPLEASANT = ("sad", "angry", "ill", "tired")
+_TAKING = tuple(verb for verb in lexicon.TRANSITIVE if verb.base in {"lose", "steal", "hide", "take"})
+_TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "tool", "toy", "garment"})
+
+
+@grouped("sentence")
+def cola(draw: Draw, group: int) -> list[Row]:
+    """The good sentence of one pair and the bad one of its mirrored twin: 1 acceptable, 0 not.
+
+    Solved by the grammar of all paradigms; single words tell nothing, since twins exchange them.
+    """
+    pairs = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
+    one, other = pairs[::-1] if draw.coin() else pairs
+    return [{"sentence": text_of(one.good), "label": 1}, {"sentence": text_of(other.bad), "label": 0}]
+
+
+@labelled("sentence")
+def sst2(draw: Draw, label: int, group: int) -> Row:
+    """ "The old sailor by the lake is not happy": 0 negative, 1 positive.
+
+    Solved by the mood word and the negation together: either alone stands as often under both labels.
+    """
+    negated = draw.coin()
+    draw(M=PLEASANT if bool(label) != negated else UNPLEASANT, N=lexicon.PERSONS, Q=ADJECTIVES)
+    draw(A=("not", "never") if negated else ("always", ""), P=place, C=("is", "was"))
+    return draw.texts(sentence="the Q N P C A M")
+
+
+@labelled("sentence1", "sentence2")
+def mrpc(draw: Draw, label: int, group: int) -> Row:
+    """ "Tom and Jane thanked Helen" is equivalent (1) to "Jane and Tom thanked Helen", not (0) to "Helen and Tom
+    thanked Jane".
+
+    Solved by who acts; both sentences always have the same words.
+    """
+    draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
+    if not label:
+        draw(X_Y=(draw.slots["A"], draw.slots["C"]))
+    return draw.texts(sentence1="A and B V C P", sentence2="B and A V C P" if label else "X and Y V B P")
+
+
+@labelled("question1", "question2")
+def qqp(draw: Draw, label: int, group: int) -> Row:
+    """ "Does Tom say that Helen saw the cat?" asks the same (1) as "Does Tom say Helen saw the cat?", not (0) as "Does
+    Helen say Tom saw the cat?".
+
+    Solved by who says and who does; the words are the same under both labels.
+    """
+    draw(A_B=NAMES, S=lexicon.CLAUSAL, V=GENERAL_VERBS, T=THINGS, P=place, L_M=("that", ""))
+    second = "does A S.base M B V the T P ?" if label else "does B S.base M A V the T P ?"
+    return draw.texts(question1="does A S.base L B V the T P ?", question2=second)
+
+
+@grouped("sentence1", "sentence2")
+def stsb(draw: Draw, group: int) -> list[Row]:
+    """Five parts (who, what is done, to what, where, and the place's preposition), one point for each that agrees, half
+    a point for another thing of the same category.
+
+    Solved by comparing the sentences part by part; each sentence alone says nothing.
+    """
+    score = group % 6
+    kept = draw.some(range(5), score)
+    draw(A0_A1=NAMES, V0_V1=GENERAL_VERBS, T0_T1=THINGS, W0_W1=lexicon.PLACES, R0_R1=lexicon.PLACE_PREPOSITIONS)
+    sides = ([0 if part in kept else side for part in range(5)] for side in (0, 1))
+    one, other = (draw.text(f"A{a} V{v} the T{t} R{r} the W{w}") for a, v, t, w, r in sides)
+    related = 2 not in kept and draw.slots["T0"].category == draw.slots["T1"].category
+    return [{"sentence1": one, "sentence2": other, "label": score + 0.5 * related}]
+
+
+def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
+    """The text, and its two names in order with whether each is the one that the pronoun means."""
+    draw(A_=MEN, B_=WOMEN)
+    people = draw.some((draw.slots["A"], draw.slots["B"]), 2)
+    meant = draw.one(people)
+    draw(C=("is", "was"), M=lexicon.MOODS, V=PERSON_VERBS, P=place)
+    text = draw.text("{} V {} P".format(*people), f"{lexicon.SUBJECT_PRONOUNS[meant.gender]} C M")
+    return text, [(name.word, name is meant) for name in people]
+
+
+@grouped("text")
+def wsc(draw: Draw, group: int) -> list[Row]:
+    """Does the pronoun (span 2) mean this name (span 1)? Spans count blank-split words."""
+    text, people = _schema(draw)
+    words = text.split()
+    pronoun = len(words) - 3
+    return [
+        {
+            "text": text,
+            "span1_index": words.index(name),
+            "span2_index": pronoun,
+            "span1_text": name,
+            "span2_text": words[pronoun],
+            "label": int(is_meant),
+        }
+        for name, is_meant in people
+    ]
+
+
+@grouped("sentence1")
+def wnli(draw: Draw, group: int) -> list[Row]:
+    """The second sentence has a name in the place of the pronoun; 1 if it follows from the first."""
+    text, people = _schema(draw)
+    return [
+        {"sentence1": text, "sentence2": draw.text(f"{name} C M"), "label": int(is_meant)} for name, is_meant in people
+    ]
+
+
+@grouped("premise", "choice1", "choice2")
+def copa(draw: Draw, group: int) -> list[Row]:
+    """ "Tom stole a hammer": was the tool stolen, or the fruit? Asked for the effect, and for the cause.
+
+    Solved by the category of the thing; the mirrored twin has the same choices and the other answer.
+    """
+    draw(A_=NAMES, V=_TAKING, P=place, T0_T1=_TAKEN)
+    while draw.slots["T0"].category == draw.slots["T1"].category:
+        draw(T0_T1=_TAKEN)
+    draw(Q0=ADJECTIVES, Q1=ADJECTIVES)
+    events = draw.each("A V a Q0 T0 P", "A V a Q1 T1 P")
+    states = draw.each("the T0.category was V.participle", "the T1.category was V.participle")
+    question = ("effect", "cause")[group % 2]
+    premises, choices = (events, states) if question == "effect" else (states, events)
+    return [
+        {"premise": premise, "choice1": choices[0], "choice2": choices[1], "question": question, "label": label}
+        for label, premise in enumerate(premises)
+    ]
+
+
+def _where_or_how(draw: Draw) -> Any:
+    return draw.slots["P"] if draw.coin() else draw.one(ADJECTIVES)
+
+
+# What each word does in its first sense (determiner, possessive, auxiliary) and in its second: the words drawn for it,
+# and the sentence.
+_USES: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
+    "that": (
+        ({"V": GENERAL_VERBS}, "A V that T P"),
+        ({"V": GENERAL_VERBS, "S": lexicon.CLAUSAL, "F": ("past", "third")}, "A S.F that B V the T"),
+    ),
+    "her": (({"V": GENERAL_VERBS}, "A V her T P"), ({"V": PERSON_VERBS}, "A V her P")),
+}
+for _be, _things in (("is", "T"), ("are", "T.plural")):
+    _USES[_be] = (
+        ({"Q": ADJECTIVES, "V": lexicon.INTRANSITIVE}, f"the Q {_things} {_be} V.progressive P"),
+        ({"Q": ADJECTIVES, "R": _where_or_how}, f"the Q {_things} {_be} R"),
+    )
+
+
+@labelled("sentence1", "sentence2")
+def wic(draw: Draw, label: int, group: int) -> Row:
+    """Does the word do the same in both sentences (1) or not (0)? "saw that dog" and "said that the dog slept".
+
+    The language is too small for nouns with two senses; its function words have them: that, her, is, are. Solved by
+    what stands around the word in both sentences: each sentence alone is as frequent under both labels.
+    """
+    word = [*_USES][group % len(_USES)]
+    first = draw.one((0, 1))
+    row: Row = {"word": word}
+    for number, sense in enumerate((first, first if label else 1 - first), 1):
+        sources, pattern = _USES[word][sense]
+        draw(A_B=NAMES, P=place, T=THINGS, **sources)
+        text = draw.text(pattern)
+        start = text.index(f" {word} ") + 1
+        row |= {f"sentence{number}": text, f"start{number}": start, f"end{number}": start + len(word)}
+    return row
+
+
+@grouped("passage")
+def boolq(draw: Draw, group: int) -> list[Row]:
+    """ "Did Tom find the dog?" about a passage where Tom found the dog and Helen saw the cat: 1 yes, 0 no.
+
+    Solved by who did what: a wrong question mixes the two facts. Both questions are asked about each passage.
+    """
+    draw(A0_A1=NAMES, V0_V1=GENERAL_VERBS, T0_T1=THINGS, n0=NUMBERS, n1=NUMBERS, P0=place, P1=place)
+    passage = draw.text(*(f"A{i} V{i} the T{i}.n{i} P{i}" for i in (0, 1)))
+    right = draw.one((0, 1))
+    mixed = (1 - right, right) if draw.coin() else (right, 1 - right)
+    return [
+        {"question": draw.text(f"did A{who} V{right}.base the T{what}.n{what} ?"), "passage": passage, "label": label}
+        for label, (who, what) in enumerate((mixed, (right, right)))
+    ]
+
+
+@grouped("paragraph")
+def multirc(draw: Draw, group: int) -> list[Row]:
+    """What did Tom find, what did Helen find? Four answers each, two of them right; flat rows of the hub.
+
+    Solved by who found what; every answer is right for one of the two questions.
+    """
+    draw(A0_A1=NAMES, V=GENERAL_VERBS, T0_T1_T2_T3=THINGS, n0=NUMBERS, n1=NUMBERS, n2=NUMBERS, n3=NUMBERS)
+    owners = draw.some((0, 0, 1, 1), 4)
+    draw(P0=place, P1=place, P2=place, P3=place)
+    paragraph = draw.text(*(f"A{owner} V the T{i}.n{i} P{i}" for i, owner in enumerate(owners)))
+    return [
+        {
+            "paragraph": paragraph,
+            "question": draw.text(f"what did A{person} V.base ?"),
+            "answer": draw.text(f"the T{i}.n{i}"),
+            "idx": {"paragraph": group, "question": 2 * group + person, "answer": 4 * (2 * group + person) + i},
+            "label": int(owner == person),
+        }
+        for person in (0, 1)
+        for i, owner in enumerate(owners)
+    ]
+
+
+@grouped("passage")
+def record(draw: Draw, group: int) -> list[Row]:
+    """Who fits "@placeholder found an animal", when Tom found a dog, Helen a hammer and Jane a pear?
+
+    Solved by the category of what was found; each of the three names is the answer equally often. The passage ends
+    with two lines that `@highlight` introduces.
+    """
+    draw(A0_A1_A2=NAMES, V=GENERAL_VERBS)
+    categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
+    things = [draw.one([noun for noun in CLASSIFIED if noun.category == category]) for category in categories]
+    draw(P0=place, P1=place, P2=place, T_U=things, Q=lexicon.QUALITIES, R=lexicon.QUALITIES)
+    draw.slots |= {f"T{i}": thing for i, thing in enumerate(things)}
+    facts = draw.text(*(f"A{i} V a T{i} P{i}" for i in range(3)))
+    highlights = (line.removesuffix(".") for line in draw.each("the T is Q", "the U is R"))
+    names, answer = [draw.slots[f"A{i}"].word for i in range(3)], group % 3
+    query = draw.text(f"@placeholder V a T{answer}.category").removesuffix(".")
+    return [
+        {
+            "passage": facts + "".join(f"\n@highlight\n{line}" for line in highlights),
+            "query": query,
+            "entities": names,
+            "answers": [names[answer]],
+            "idx": {"passage": group, "query": group},
+        }
+    ]

@@ -1,0 +1,147 @@
+"""MSGS in the miniature English (docs/papers/babylm-evaluation.md, "MSGS"): sentences in which a linguistic and a
+surface feature agree or not.
+
+Five features: the main verb is in its -ing form, the construction is control rather than raising, there is an
+adjective (linguistic); "the" occurs, "the" stands before "a" (surface). A paradigm is one draw of words in which
+only the features vary; domains share no noun, verb, adjective or predicate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from demo import lexicon
+from demo.draws import ADJECTIVES, Draw
+from demo.rows import Row, RowTask
+
+# What each feature is described by.
+_QUESTIONS: dict[str | None, str] = {
+    "main_verb": "Is the main verb in the 'ing' form?",
+    "control_raising": "Is the sentence a control construction?",
+    "syntactic_category": "Does the sentence have an adjective?",
+    "lexical_content_the": "Does the sentence contain 'the'?",
+    "relative_token_position": "Does 'the' precede 'a'?",
+}
+# The types of features that are not called like them.
+_TYPES: dict[str | None, str] = dict.fromkeys(("main_verb", "control_raising"), "syntactic_construction")
+_TYPES["lexical_content_the"] = "lexical_content"
+# What each linguistic feature may look like: the sentence without it and with it.
+_FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
+    "main_verb": (
+        ("D1 N1 SAY that D2 N2 is DO.progressive", "D1 N1 is SAY.progressive that D2 N2 DO"),
+        ("D1 N1 that is ACT.progressive D2 N2 DO", "D1 N1 that ACT D2 N2 is DO.progressive"),
+    ),
+    "control_raising": (("D1 N1 RAISING to ACT.base D2 N2", "D1 N1 CONTROL to ACT.base D2 N2"),),
+    "syntactic_category": (
+        ("D1 N1 ACT D2 N2 ADVERB", "D1 N1 ACT D2 GOOD N2"),
+        ("D1 N1 NEAR D2 N2 is DO.progressive", "D1 N1 NEAR D2 N2 is MOOD"),
+    ),
+}
+
+
+def _after_a(words: Sequence[Any]) -> tuple[Any, ...]:
+    # "an" would be another word than the "a" of the surface feature.
+    return tuple(word for word in words if str(word)[0] not in "aeiou")
+
+
+# What the slots of a frame hold, in the order of the draws. Of two items, one is for each domain.
+_SOURCES: dict[str, tuple[Any, ...]] = {
+    "N1_N2": _after_a(lexicon.PERSONS),
+    "DO": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
+    "ACT": tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects and verb.base not in lexicon.STATIVE),
+    "SAY": lexicon.CLAUSAL,
+    "CONTROL": ("is happy", "is angry", "was sad", "was kind", "hopes", "is clever"),
+    "RAISING": ("is likely", "is sure", "was certain", "was bound", "seems", "tends"),
+    "GOOD": _after_a(ADJECTIVES),
+    "MOOD": lexicon.MOODS,
+    "ADVERB": lexicon.TIME_ADVERBS,
+    "NEAR": lexicon.PREPOSITIONS,
+}
+
+
+def _determiners(draw: Draw, surface: str | None, positive: bool) -> dict[str, str]:
+    if surface == "relative_token_position":
+        first, second = ("the", "a") if positive else ("a", "the")
+    else:
+        first, second = (draw.one(("a", "this", "every", "each")) for _ in range(2))
+        if surface is None:
+            first = first if draw.coin() else "the"
+        elif positive:
+            first, second = draw.one((("the", second), (first, "the"), ("the", "the")))
+    return {"D1": first, "D2": second}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One MSGS file pair: a linguistic feature, a surface feature, or both (ambiguous)."""
+
+    stem: str
+    linguistic: str | None
+    surface: str | None
+
+    @property
+    def control(self) -> bool:
+        """Whether one feature stands alone."""
+        return self.linguistic is None or self.surface is None
+
+    def sentences(self, draw: Draw, domain: int, values: list[tuple[int, int]]) -> list[str]:
+        """One sentence for each (linguistic, surface) value, from the same words of domain 0 or 1."""
+        draw(**{slot: items[domain::2] for slot, items in _SOURCES.items()})
+        # A linguistic feature that plays no role is the same throughout the paradigm, and random over paradigms.
+        frame = draw.one(_FRAMES[self.linguistic or draw.one(tuple(_FRAMES))])
+        idle = draw.coin()
+        determiners = [_determiners(draw, self.surface, positive) for positive in (False, True)]
+        texts = []
+        for linguistic, surface in values:
+            draw.slots |= determiners[surface if self.surface else 0]
+            texts.append(draw.text(frame[linguistic if self.linguistic else idle]))
+        return texts
+
+    def task(self, split: str) -> RowTask:
+        """The training file (`train`: in-domain, features agree) or the validation file (`test`: all conditions)."""
+        parts = [[("training", 1, 1), ("training", 0, 0)]]
+        if split == "test" and self.control:
+            parts.append([("test", 1, 1), ("test", 0, 0)])
+        elif split == "test":
+            parts.append([("control", 1, 1), ("control", 0, 0), ("test", 1, 0), ("test", 0, 1)])
+
+        def make(draw: Draw, group: int) -> list[Row]:
+            told = [
+                (*row, text)
+                for domain, part in enumerate(parts)
+                for row, text in zip(part, self.sentences(draw, domain, [row[1:] for row in part]), strict=True)
+            ]
+            return [
+                {
+                    "sentence": text,
+                    "condition": condition,
+                    "linguistic_feature_label": linguistic if self.linguistic else None,
+                    "surface_feature_label": surface if self.surface else None,
+                    "UID": self.stem,
+                    "linguistic_feature_type": _TYPES.get(self.linguistic, self.linguistic),
+                    "linguistic_feature_description": _QUESTIONS.get(self.linguistic),
+                    "surface_feature_type": _TYPES.get(self.surface, self.surface),
+                    "surface_feature_description": _QUESTIONS.get(self.surface),
+                    "control_paradigm": self.control,
+                    "sentenceID": number,
+                    "paradigmID": group,
+                    "split": split,
+                    "label": linguistic if self.linguistic else surface,
+                }
+                for number, (condition, linguistic, surface, text) in enumerate(told)
+            ]
+
+        return RowTask(make, ("sentence",), self.stem, numbers=False)
+
+
+DATASETS = (
+    *(Dataset(f"{feature}_control", feature, None) for feature in _FRAMES),
+    Dataset("lexical_content_the_control", None, "lexical_content_the"),
+    Dataset("relative_position_control", None, "relative_token_position"),
+    Dataset("main_verb_lexical_content_the", "main_verb", "lexical_content_the"),
+    Dataset("main_verb_relative_token_position", "main_verb", "relative_token_position"),
+    Dataset("control_raising_lexical_content_the", "control_raising", "lexical_content_the"),
+    Dataset("control_raising_relative_token_position", "control_raising", "relative_token_position"),
+    Dataset("syntactic_category_lexical_content_the", "syntactic_category", "lexical_content_the"),
+    Dataset("syntactic_category_relative_position", "syntactic_category", "relative_token_position"),
+)

@@ -1,0 +1,173 @@
+"""The generator: identity from run to run, raw formats that parse, and tests that cannot be guessed."""
+
+import csv
+import gzip
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from demo.generate import FOLDERS, generate
+from demo.paradigms import PARADIGMS
+from hatchery.artifacts.checksums import digest
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.corpora.sentences import split_sentences
+from hatchery.errors import ConfigError
+from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.typed import build
+
+SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_per_task=12, examples_per_suite_task=36)
+
+
+def run_generator(folder: Path, settings: EmbeddedSettings) -> Path:
+    with stage_run(folder / "manifest.json", vars(settings)) as run:
+        generate(settings, run)
+    return folder
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+|[^\w\s]", text.lower())
+
+
+@pytest.fixture(scope="session")
+def corpus_text(generated: Path) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((generated / "babylm").iterdir()))
+
+
+def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        run_generator(tmp_path / name, SMALL)
+    assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
+
+
+def test_the_bytes_are_those_that_the_numbers_of_the_demo_rest_on(tmp_path: Path) -> None:
+    run_generator(tmp_path, SMALL)
+    # What a compressed file looks like depends on the library.
+    files = read_manifest(tmp_path / "manifest.json").listed()
+    written = {file.path.relative_to(tmp_path).as_posix(): file.sha256 for file in files}
+    written = {name: sha256 for name, sha256 in written.items() if not name.endswith(".gz")}
+    assert digest(written) == "4fc9ccfc7ec858a19b2b7280e6a310326494e44f349b280752dcbed4a4bde2ad", (
+        "raise the version of generate_embedded_sources"
+    )
+
+
+def test_another_seed_gives_another_text(tmp_path: Path) -> None:
+    run_generator(tmp_path / "one", SMALL)
+    run_generator(tmp_path / "two", replace(SMALL, seed=6))
+    name = "babylm/qed.train"
+    assert (tmp_path / "one" / name).read_bytes() != (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_smaller_rerun_leaves_no_file_of_the_larger_one(tmp_path: Path) -> None:
+    run_generator(tmp_path, replace(SMALL, documents=400))
+    run_generator(tmp_path, SMALL)
+    found = {path for folder in FOLDERS for path in (tmp_path / folder).rglob("*") if path.is_file()}
+    assert found == set(read_manifest(tmp_path / "manifest.json").files())
+
+
+def test_the_size_of_the_suites_changes_no_other_file(tmp_path: Path) -> None:
+    one = run_generator(tmp_path / "one", SMALL)
+    two = run_generator(tmp_path / "two", replace(SMALL, examples_per_suite_task=12))
+    suites = {"edge_probing", "filter_data", "hans", "superglue"}
+    compared = 0
+    for path in (path for folder in FOLDERS if folder not in suites for path in (one / folder).rglob("*")):
+        if path.is_file() and path.stem.split(".")[0] not in ("stsb", "wnli"):
+            assert path.read_bytes() == (two / path.relative_to(one)).read_bytes()
+            compared += 1
+    assert compared > 50
+    assert all((two / folder).is_dir() for folder in suites)
+
+
+def test_counts_below_what_the_sources_need_are_refused() -> None:
+    with pytest.raises(ConfigError, match="examples_per_suite_task: got 3, expected at least 12"):
+        build(EmbeddedSettings, {"examples_per_suite_task": 3})
+    with pytest.raises(ConfigError, match="documents: got 3"):
+        build(EmbeddedSettings, {"documents": 3})
+
+
+def test_the_raw_formats_parse(generated: Path) -> None:
+    for path in (generated / "bnc").rglob("*.xml"):
+        root = etree.parse(path).getroot()
+        assert root[0].tag == "teiHeader"
+        assert root[1].tag in ("wtext", "stext")
+        assert all(element.text for element in root.iter("w", "c"))
+        assert path.relative_to(generated / "bnc" / "Texts").parts[:2] == (path.stem[0], path.stem[:2])
+    assert len(list((generated / "babylm").iterdir())) == 20
+    with (generated / "childes" / "Embedded.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert {row["type"] for row in rows} == {"declarative", "question"}
+    with gzip.open(next((generated / "c4").iterdir()), "rt", encoding="utf-8") as handle:
+        assert all(set(json.loads(line)) == {"text", "url", "timestamp"} for line in handle)
+    articles = (generated / "wikipedia" / "AA" / "wiki_00").read_text()
+    assert articles.count("<doc id=") == articles.count("</doc>") > 1
+    assert (generated / "bookcorpus" / "books.txt").read_text().islower()
+    assert (generated / "cbt" / "cbt_train.txt").read_text().startswith("_BOOK_TITLE_ : ")
+
+
+@pytest.mark.parametrize("paradigm", PARADIGMS, ids=lambda paradigm: paradigm.uid)
+def test_a_paradigm_cannot_be_solved_by_frequency_or_length(paradigm: Any, generated: Path, corpus_text: str) -> None:
+    rows = json_lines(generated / "minimal_pairs" / f"{paradigm.uid}.jsonl")
+    assert len(rows) == 40
+    assert len({row["pairID"] for row in rows}) == 40
+    counts = Counter(words_of(corpus_text))
+    total = sum(counts.values())
+
+    def frequency(text: str) -> float:
+        return sum(math.log((counts[word] + 1) / total) for word in words_of(text))
+
+    for measure in (frequency, lambda text: float(len(text)), lambda text: float(len(text.split()))):
+        differences = [round(measure(row["sentence_good"]) - measure(row["sentence_bad"]), 6) for row in rows]
+        assert sum(d > 0 for d in differences) == sum(d < 0 for d in differences)
+
+
+def test_pairs_are_new_sentences_that_differ_in_one_or_two_words(generated: Path, corpus_text: str) -> None:
+    sentences = {sentence for line in corpus_text.split("\n") for sentence in split_sentences(line)}
+    phenomena = set()
+    for path in (generated / "minimal_pairs").iterdir():
+        for row in json_lines(path):
+            good, bad = words_of(row["sentence_good"]), words_of(row["sentence_bad"])
+            assert len(good) == len(bad)
+            assert 1 <= sum(a != b for a, b in zip(good, bad, strict=True)) <= 2
+            assert not {row["sentence_good"], row["sentence_bad"]} & sentences
+            assert row["UID"] == path.stem
+            phenomena.add(row["linguistics_term"])
+    assert len(list((generated / "minimal_pairs").iterdir())) >= 10
+    assert len(phenomena) >= 5
+
+
+@pytest.mark.parametrize(
+    ("task", "fields"), [("acceptability", ["sentence"]), ("entailment", ["sentence1", "sentence2"])]
+)
+def test_a_task_is_balanced_and_its_splits_share_no_sentence(task: str, fields: list[str], generated: Path) -> None:
+    files = (generated / "glue" / f"{task}.{split}.jsonl" for split in ("train", "validation"))
+    training, validation = map(json_lines, files)
+    assert (len(training), len(validation)) == (120, 60)
+    for rows in (training, validation):
+        assert sum(row["label"] for row in rows) * 2 == len(rows)
+        assert [row["idx"] for row in rows] == list(range(len(rows)))
+        assert all(set(row) == {*fields, "label", "idx"} for row in rows)
+    assert not {row[fields[0]] for row in training} & {row[fields[0]] for row in validation}
+
+
+def test_no_word_of_the_hypothesis_tells_the_label(tmp_path: Path) -> None:
+    run_generator(tmp_path, replace(SMALL, examples_per_task=3000))
+    rows = json_lines(tmp_path / "glue" / "entailment.train.jsonl")
+    for field in ("sentence1", "sentence2"):
+        counts: dict[str, Counter[int]] = {}
+        for row in rows:
+            for word in set(words_of(row[field])):
+                counts.setdefault(word, Counter())[row["label"]] += 1
+        for word, labels in counts.items():
+            number = labels.total()
+            # Five standard deviations of a fair coin.
+            assert abs(labels[1] - number / 2) <= 2.5 * math.sqrt(number) + 1, (field, word, labels)
