@@ -52,6 +52,7 @@ def test_a_target_that_nothing_makes_names_the_nearest(target: str, repository: 
         ("größe.yaml", "results/größe/summary.csv", "rename the file to grosse.yaml"),
         ("my-exp.yaml", "results/my_exp/summary.csv", "rename the file to my_exp.yaml"),
         ("x.yml", "results/x/summary.csv", "expected the ending .yaml; rename the file to x.yaml"),
+        ("x" * 151 + ".yaml", f"results/{'x' * 151}/summary.csv", f"rename the file to {'x' * 150}.yaml"),
     ],
 )
 def test_a_file_with_a_wrong_name_is_told_to_be_renamed(
