@@ -10,6 +10,7 @@ import yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import missing_sources
 from hatchery.settings.problems import Problems
 from hatchery.workflow.result_store import KeptResults
 
@@ -129,6 +130,15 @@ def test_a_block_in_an_experiment_and_in_a_file_is_refused(
 def test_a_raw_input_that_config_yaml_has_as_well_is_refused(write: Write) -> None:
     with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* has a raw input called 'blimp', too"):
         write("experiments/blimp", LETTERS).experiment("blimp")
+
+
+def test_a_missing_raw_input_of_an_experiment_is_told_with_the_file_that_says_its_path(
+    write: Write, configuration: Path, tmp_path: Path
+) -> None:
+    source = {**SOURCE, "data": {"path": f"{tmp_path}/none"}}
+    (line,) = missing_sources(write("experiments/letters", {**LETTERS, "corpus": {"sources": [source]}}), ["letters"])
+    remedy = f"set data.path of the source in {configuration}/experiments/letters.yaml: corpus"
+    assert line == f"source 'letters' is not at {tmp_path}/none: {remedy}"
 
 
 TASK = {

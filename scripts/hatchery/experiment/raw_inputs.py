@@ -82,7 +82,10 @@ def missing_sources(project: Project, sources: Iterable[str]) -> list[str]:
         if given is None:
             continue
         block = without(given, *about(project, source))
-        problem = source_problem(source_settings({"name": source, **block, **about(project, source)}))
+        own = (
+            "" if source in project.config["data"] else f"data.path of the source in {project.place('corpus', source)}"
+        )
+        problem = source_problem(source_settings({"name": source, **block, **about(project, source)}), own)
         if problem is not None:
             lines.append(problem)
     return lines

@@ -31,10 +31,10 @@ def path_problem(path: str | Path) -> str | None:
     return None
 
 
-def source_problem(source: "SourceSettings") -> str | None:
+def source_problem(source: "SourceSettings", place: str = "") -> str | None:
     """Why a raw input cannot be had, where to get it, on which terms, and what to set; None where nothing is missing.
 
-    What is fetched from the web is taken to be there.
+    What is fetched from the web is taken to be there. `place` is where its path is written, if not in config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:
@@ -46,8 +46,8 @@ def source_problem(source: "SourceSettings") -> str | None:
     elif source.hub is not None or source.download:
         return None
     advice = f"; {source.obtain}" if source.obtain else ""
-    key = f"data.{source.name}.path"
-    return f"source {source.name!r} {state}: set {key} in config/config.yaml{fetch}{advice}{conditions(source)}"
+    key = place or f"data.{source.name}.path in config/config.yaml"
+    return f"source {source.name!r} {state}: set {key}{fetch}{advice}{conditions(source)}"
 
 
 def conditions(source: "SourceSettings") -> str:
