@@ -31,7 +31,7 @@ from hatchery.analysis.suite_averages import (
     supplement_mean,
 )
 from hatchery.analysis.task_averages import AVERAGE, LTG_TABLE_3, WITHOUT_WSC
-from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics import METRICS
 from hatchery.experiment.written_blocks import WrittenBlocks
 
 BABYLM_MODELS = {

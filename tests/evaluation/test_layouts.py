@@ -5,10 +5,11 @@ import pytest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.tasks.example import MarkedSpan
-from hatchery.evaluation.tasks.layouts.layout import Context
-from hatchery.evaluation.tasks.layouts.passages import without_highlights
-from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, used_fields
+from hatchery.evaluation.tasks.layout import Context
+from hatchery.evaluation.tasks.layouts import layout_called
+from hatchery.evaluation.tasks.layouts.record import without_highlights
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
+from hatchery.evaluation.tasks.task_rows import used_fields
 
 
 def task(layout="segments", **changes):
@@ -27,7 +28,7 @@ def task(layout="segments", **changes):
 
 def laid_out(row, layout="segments", normalise=lambda text: text, **changes):
     settings = task(layout, **changes)
-    definition = LAYOUTS[layout]
+    definition = layout_called(layout)
     lay_out = definition.make(Context(settings, normalise, True, definition.choices))
     return list(lay_out(Record(row, "dev.json:3", 3)))
 

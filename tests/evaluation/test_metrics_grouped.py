@@ -5,12 +5,12 @@ import pytest
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.metrics.grouped import exact_match, normalise_answer, token_f1
-from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.registry import metric_called
 from hatchery.evaluation.metrics.scored import Scored
 
 
 def value(name, rows):
-    return METRICS[name].function(rows)
+    return metric_called(name)(rows)
 
 
 def multirc(order=slice(None)):

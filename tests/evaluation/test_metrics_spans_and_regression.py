@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.registry import metric_called
 from hatchery.evaluation.metrics.scored import Scored
 
 
@@ -19,7 +19,7 @@ class Named(Scored):
 
 
 def value(name, rows):
-    return METRICS[name].function(rows)
+    return metric_called(name)(rows)
 
 
 def independent(labels, predictions, names=()):

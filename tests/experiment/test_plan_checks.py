@@ -7,8 +7,9 @@ from typing import get_args
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.metrics.registry import METRICS
-from hatchery.evaluation.tasks.settings import HeadKind, MetricName
+from hatchery.evaluation.metrics import METRICS
+from hatchery.evaluation.metrics.registry import metric_called
+from hatchery.evaluation.tasks.settings import HeadKind
 from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS
@@ -133,8 +134,9 @@ def test_a_circle_of_corpora_names_the_way(configuration: Path) -> None:
     assert f"{configuration}/corpora/one.yaml: the corpus is made from itself: one -> two -> one" in found.lines[0]
 
 
-def test_the_metrics_of_a_task_are_those_of_the_registry() -> None:
-    assert get_args(MetricName) == tuple(METRICS)
+def test_every_metric_that_is_marked_can_be_named_and_found() -> None:
+    assert {"accuracy", "clean_micro_f1", "mean_of_pearson_and_spearman", "record_f1"} <= set(METRICS)
+    assert [metric_called(name).__name__ for name in METRICS] == list(METRICS)
 
 
 def test_the_heads_of_a_task_are_those_of_the_registry() -> None:

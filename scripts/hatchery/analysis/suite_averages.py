@@ -13,7 +13,7 @@ from hatchery.errors import EvaluationError
 
 Key = TypeVar("Key", bound=Hashable)
 
-# (task, metric) -> value; the names are those of `config/tasks/`, the metrics those of `evaluation.metrics.registry`.
+# (task, metric) -> value; the names are those of `config/tasks/`, the metrics those of `evaluation.metrics`.
 TaskValues = Mapping[str, float]
 MetricValues = Mapping[tuple[str, str], float]
 

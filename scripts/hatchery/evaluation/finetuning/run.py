@@ -18,7 +18,7 @@ from hatchery.evaluation.finetuning.run_results import RunResult, SetResult
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
 from hatchery.evaluation.finetuning.settings import FinetuneSettings
 from hatchery.evaluation.finetuning.task_data import EncodedTask
-from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.registry import metric_called
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
 from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
@@ -79,7 +79,7 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
     """What the selection metric says of predictions for all rows."""
-    metric = METRICS[settings.protocol.selection_metric or settings.task.metrics[0]].function
+    metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
     return lambda predicted: metric(development.scored(predicted, all_rows=True))
 
 

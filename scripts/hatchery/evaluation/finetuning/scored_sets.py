@@ -20,7 +20,7 @@ from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.metrics.breakdown import FactAccuracy, accuracy_by_fact
 from hatchery.evaluation.metrics.collapse import failure
-from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.registry import metric_called
 from hatchery.evaluation.metrics.scored import Failure, Scored
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
@@ -120,7 +120,7 @@ class ScoredSet:
     def values(self, answers: Predicted) -> dict[str, float]:
         """The task's metrics of the units that count."""
         scored = self.scored(answers)
-        return {name: METRICS[name].function(scored) for name in self.task.metrics}
+        return {name: metric_called(name)(scored) for name in self.task.metrics}
 
     def failure(self, answers: Predicted) -> Failure:
         """Whether these answers are those of a collapsed run."""
@@ -136,7 +136,7 @@ class ScoredSet:
         labels = self.labels[self.is_scored]
         if labels.dtype.kind == "f":
             return None
-        return METRICS["majority_accuracy"].function(Scored(labels, labels, np.empty((len(labels), 0))))
+        return metric_called("majority_accuracy")(Scored(labels, labels, np.empty((len(labels), 0))))
 
 
 def scored_set(

@@ -11,7 +11,7 @@ the model, is met by no prediction.
 import numpy as np
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.metrics.scored import Scored, one_each
+from hatchery.evaluation.metrics.scored import Scored, metric, one_each
 
 POSITIVE_CLASS = 1
 
@@ -21,11 +21,12 @@ def independent(scored: Scored) -> bool:
     return scored.labels.dtype == np.bool_ and scored.labels.ndim == 2
 
 
-def classes(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
+def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Labels and predictions, int64 [n]. Raises EvaluationError naming the metric where they are not classes."""
-    return one_each(scored, metric, "iu", "class")
+    return one_each(scored, name, "iu", "class")
 
 
+@metric
 def accuracy(scored: Scored) -> float:
     """Share of the rows that are right.
 
@@ -39,6 +40,7 @@ def accuracy(scored: Scored) -> float:
     return float((labels == np.where(labels < 0, 0, predictions)).mean())
 
 
+@metric
 def f1(scored: Scored) -> float:
     """F1 of the class with index 1, 2TP / (2TP + FP + FN): BabyLM's and ELC-BERT's reading, not a macro average."""
     if independent(scored):
@@ -50,6 +52,7 @@ def f1(scored: Scored) -> float:
     return _f1(labels, predictions)
 
 
+@metric
 def macro_f1(scored: Scored) -> float:
     """Unweighted mean of the F1 of every class that occurs among the labels or the predictions (SuperGLUE's CB)."""
     labels, predictions = classes(scored, "macro_f1")
@@ -62,6 +65,7 @@ def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     return 2 * int((labels & predictions).sum()) / decisions if decisions else 0.0
 
 
+@metric
 def mcc(scored: Scored) -> float:
     """Matthews correlation coefficient (Gorodkin's R_K for more than two classes).
 
@@ -77,12 +81,14 @@ def mcc(scored: Scored) -> float:
     return float((right * rows - truly @ said) / np.sqrt(spread)) if spread else 0.0
 
 
+@metric
 def mean_of_accuracy_and_f1(scored: Scored) -> float:
     """Mean of both, the one value of MRPC and QQP in the reduced-vocabulary study (docs/papers/reduced-vocabulary.md,
     "Fine-tuning")."""
     return (accuracy(scored) + f1(scored)) / 2
 
 
+@metric
 def majority_accuracy(scored: Scored) -> float:
     """Accuracy of answering every row with its most frequent label: the baseline to print beside an accuracy."""
     if independent(scored):

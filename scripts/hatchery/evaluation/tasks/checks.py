@@ -5,7 +5,8 @@ from collections.abc import Collection
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.tasks.formats.registry import FORMATS
-from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, PLACEHOLDER
+from hatchery.evaluation.tasks.layouts import layout_called
+from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 from hatchery.settings.base import RefusedError, require
 
@@ -56,7 +57,7 @@ def _check_head(task: TaskSettings) -> None:
         kind,
         f"{_SPANS} with the formats {', '.join(PROBING_FORMATS)} only",
     )
-    choice = not spans and LAYOUTS[task.layout].choices is not None
+    choice = not spans and layout_called(task.layout).choices is not None
     require(choice == (kind == _CHOICE), "head.kind", kind, f"{_CHOICE} with the layout copa only")
     require(kind != _MARKED or task.layout == "wic", "head.kind", kind, f"{_MARKED} with the layout wic only")
 

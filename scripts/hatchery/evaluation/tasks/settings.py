@@ -6,17 +6,18 @@ anything is read.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import MaxLen, MinLen
 
+from hatchery.evaluation.metrics import METRICS
+from hatchery.evaluation.tasks.layouts import LAYOUTS
 from hatchery.settings.base import Count, Natural, Range, ReadingName, Settings
 from hatchery.settings.fields import BlockName, Unique, VocabularyName
 
 LabelValue = str | int | bool | float
 
 Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu"]
-Layout = Literal["segments", "copa", "multirc", "record", "wic"]
 Normalisation = Literal["none", "ltg", "ltg_detokenised"]
 TransferRule = Literal["most_probable", "summed_probabilities"]
 HeadKind = Literal[
@@ -28,23 +29,12 @@ HeadKind = Literal[
     "extractive_span",
     "span_classification",
 ]
-MetricName = Literal[
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "mcc",
-    "mean_of_accuracy_and_f1",
-    "majority_accuracy",
-    "pearson",
-    "spearman",
-    "mean_of_pearson_and_spearman",
-    "question_exact_match",
-    "answer_f1",
-    "record_f1",
-    "record_exact_match",
-    "micro_f1",
-    "clean_micro_f1",
-]
+if TYPE_CHECKING:
+    LayoutName = str
+    MetricName = str
+else:
+    LayoutName = Literal[LAYOUTS]
+    MetricName = Literal[METRICS]
 Files = str | Annotated[tuple[str, ...], MinLen(1)]
 
 
@@ -94,7 +84,7 @@ class TaskKeys(Settings):
     """Under which heading the results stand."""
     format: Format
     """rows are JSON lines, Parquet or TSV; jiant and conllu are those of edge probing."""
-    layout: Layout = "segments"
+    layout: LayoutName = "segments"
     """How a row becomes inputs."""
     files: Annotated[dict[str, Files], MinLen(1)]
     """train, validation and further scored sets by name (a file, a pattern or a list), without train in a task that is
@@ -113,7 +103,7 @@ class TaskKeys(Settings):
     head: HeadSettings = field(default_factory=HeadSettings)
     """What answers."""
     metrics: Annotated[tuple[MetricName, ...], MinLen(1), Unique()]
-    """The first one stands for the task. What each is: scripts/hatchery/evaluation/metrics/registry.py."""
+    """The first one stands for the task. What each is: scripts/hatchery/evaluation/metrics/."""
     scored_rows: dict[str, LabelValue] = field(default_factory=dict)
     """Only rows with these values are scored (MSGS: condition: test); all are predicted."""
     group_fields: tuple[str, ...] = ()

@@ -15,9 +15,17 @@ from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out, input_groups
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS, check_task
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
-from hatchery.evaluation.tasks.formats.registry import FORMATS, check_disjoint, read_records, set_names, task_files
-from hatchery.evaluation.tasks.layouts.layout import Context, LayOut
-from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, used_fields
+from hatchery.evaluation.tasks.formats.registry import (
+    FORMATS,
+    check_disjoint,
+    read_records,
+    set_names,
+    task_files,
+    text_fields,
+)
+from hatchery.evaluation.tasks.layout import Context, LayOut
+from hatchery.evaluation.tasks.layouts import layout_called
+from hatchery.evaluation.tasks.layouts.segments import field_names
 from hatchery.evaluation.tasks.normalisation import NORMALISATIONS
 from hatchery.evaluation.tasks.settings import TaskSettings, label_text
 from hatchery.evaluation.tasks.suites import check_suite
@@ -181,12 +189,20 @@ def read_through(
                 check_label_set(found, task, str(source.root))
 
 
+def used_fields(task: TaskSettings) -> frozenset[str]:
+    """The top-level fields of a record that the task may ask for."""
+    own = layout_called(task.layout).fields or [name for field in text_fields(task) for name in field_names(field)]
+    checked = task.vocabulary.fields if task.vocabulary else ()
+    names = {*own, task.label_field, *task.scored_rows, *task.group_fields, *task.facts, *checked}
+    return frozenset(names | {name.split(".")[0] for name in names})
+
+
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
     """The layout of the task with its normalisation, which remembers texts that come again."""
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
         normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
-    layout = LAYOUTS[task.layout]
+    layout = layout_called(task.layout)
     return layout.make(Context(task, normalise, scored_set, layout.choices))
 
 

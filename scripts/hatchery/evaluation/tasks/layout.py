@@ -1,4 +1,4 @@
-"""What the layouts share: the shape of a layout, and what every example carries besides its inputs and label."""
+"""What a layout is: a record in its own file (`LAYOUT`) of `layouts/`, and what examples carry besides inputs."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -67,6 +67,18 @@ class Context:
         if isinstance(value, str):
             return value
         return label_text(value) if isinstance(value, int | float) else json.dumps(value, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the fields of a record become the inputs of a model."""
+
+    make: Callable[[Context], LayOut]
+    """What gives the examples of a record, for a task."""
+    fields: tuple[str, ...] = ()
+    """The fields of a record that it asks for; empty where the task names them."""
+    choices: int | None = None
+    """The number of inputs of an example; None for one."""
 
 
 def nested(record: Record, value: object, name: str, kind: type) -> object:

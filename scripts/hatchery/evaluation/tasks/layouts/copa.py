@@ -1,0 +1,34 @@
+"""COPA: two inputs per item, one per choice; the label is the right choice (docs/papers/ltg-bert.md, "Fine-tuning").
+
+The cause comes first: to the question "cause" the inputs are (choice, premise), to "effect" (premise, choice).
+"""
+
+from collections.abc import Iterator
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record, shorten
+from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.labels import label_value
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout
+
+FIELDS = ("premise", "choice1", "choice2", "question")
+CHOICES = 2
+
+
+def lay_out_copa(context: Context) -> LayOut:
+    """Examples with two inputs of two segments. Raises EvaluationError for a question that is neither of the two."""
+
+    def lay_out(record: Record) -> Iterator[Example]:
+        premise, *choices = (context.text(record, name) for name in FIELDS[:3])
+        question = context.string(record, "question")
+        if question not in ("cause", "effect"):
+            raise EvaluationError(f"{record.where}: the question must be cause or effect, got {shorten(question)}")
+        inputs = tuple((choice, premise) if question == "cause" else (premise, choice) for choice in choices)
+        group, scored, facts = context.traits(record)
+        label = context.label(record, label_value(record, context.task))
+        yield Example(inputs, label, group, scored, (), facts, record.where)
+
+    return lay_out
+
+
+LAYOUT = Layout(lay_out_copa, FIELDS, CHOICES)

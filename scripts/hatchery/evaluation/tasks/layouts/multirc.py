@@ -1,0 +1,62 @@
+"""MultiRC: (paragraph, question, answer), one example per answer (docs/papers/ltg-bert.md, "Fine-tuning").
+
+The group is the question: paragraph and question index. Read from flat rows, as the hub has them, or from SuperGLUE's
+own release with a passage per line, with its questions and answers inside.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record
+from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.labels import label_value
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, nested
+
+FIELDS = ("paragraph", "question", "answer", "idx", "passage")
+
+
+def lay_out_answers(context: Context) -> LayOut:
+    """Examples with three segments, one per answer. Raises EvaluationError naming a missing part of a passage."""
+
+    def lay_out(record: Record) -> Iterator[Example]:
+        for row in _answers(record):
+            paragraph, question = (context.text(row, name) for name in FIELDS[:2])
+            # A few of the published answers are empty.
+            answer = context.normalise(context.string(row, "answer"))
+            group = f"{row.value('idx.paragraph')}/{row.value('idx.question')}"
+            _, scored, facts = context.traits(row)
+            label = context.label(row, label_value(row, context.task))
+            yield Example(((paragraph, question, answer),), label, group, scored, (), facts, row.where)
+
+    return lay_out
+
+
+def _answers(record: Record) -> Iterator[Record]:
+    if not isinstance(record.values.get("passage"), dict):
+        yield record
+        return
+    passage: Any = record.values["passage"]
+    paragraph = record.values.get("idx", record.line)
+    for number, question in enumerate(_objects(record, passage, "questions")):
+        for answer in _objects(record, question, "answers"):
+            values = {
+                **{name: value for name, value in answer.items() if name not in ("text", "idx")},
+                "idx": {"paragraph": paragraph, "question": question.get("idx", number), "answer": answer.get("idx")},
+                "paragraph": passage.get("text"),
+                "question": question.get("question"),
+                "answer": answer.get("text"),
+            }
+            yield Record(values, record.where, record.line)
+
+
+def _objects(record: Record, parent: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    if name not in parent:
+        raise EvaluationError(f"{record.where}: there are no {name!r}; the object has: {', '.join(sorted(parent))}")
+    children: Any = nested(record, parent[name], name, list)
+    for child in children:
+        nested(record, child, name, dict)
+        yield child
+
+
+LAYOUT = Layout(lay_out_answers, FIELDS)

@@ -1,0 +1,57 @@
+"""One input of one to three texts, each a field of the record or a template over its fields.
+
+`question` is a field, `"Question: {question} Answer: {answer}"` a template, which is how BabyLM 2023 joins question and
+answer of MultiRC and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks"). What a field holds is never
+taken for a template.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record
+from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.formats.registry import text_fields
+from hatchery.evaluation.tasks.labels import label_value
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout
+
+PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+
+
+def lay_out_segments(context: Context) -> LayOut:
+    """Examples with the task's `fields` as segments.
+
+    A text may be empty (QQP has empty questions) where another text of the same input is not.
+    """
+    task, label = context.task, context.label
+    fields = text_fields(task)
+    parts = tuple(_part(field, context) for field in fields)
+
+    def lay_out(record: Record) -> Iterator[Example]:
+        segments = tuple([part(record) for part in parts])
+        if not any(segments):
+            raise EvaluationError(f"{record.where}: no text in the fields {', '.join(fields)}")
+        group, scored, facts = context.traits(record)
+        yield Example((segments,), label(record, label_value(record, task)), group, scored, (), facts, record.where)
+
+    return lay_out
+
+
+def field_names(field: str) -> list[str]:
+    """The record's fields that a field or template of a task asks for."""
+    return PLACEHOLDER.findall(field) if "{" in field else [field]
+
+
+def _part(field: str, context: Context) -> Callable[[Record], str]:
+    string, normalise = context.string, context.normalise
+    if "{" in field:
+        return lambda record: _filled(normalise(PLACEHOLDER.sub(lambda found: string(record, found[1]), field)))
+    return lambda record: _filled(normalise(string(record, field)))
+
+
+def _filled(text: str) -> str:
+    """The text, or an empty one for white space alone."""
+    return "" if text.isspace() else text
+
+
+LAYOUT = Layout(lay_out_segments)

@@ -1,0 +1,53 @@
+"""WiC: two sentences with a word in each, which are marked for the head that reads them beside [CLS].
+
+`start1`, `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay as they are.
+"""
+
+from collections.abc import Iterator
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record, shorten
+from hatchery.evaluation.tasks.example import Example, MarkedSpan
+from hatchery.evaluation.tasks.labels import label_value
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout
+from hatchery.evaluation.tasks.suites import missing_field
+
+FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
+
+
+def lay_out_wic(context: Context) -> LayOut:
+    """Examples with two segments; of a head that reads them, with two marked spans.
+
+    Raises EvaluationError for a span outside its sentence.
+    """
+    marks_words = context.task.head.kind == "marked_words_classification"
+
+    def lay_out(record: Record) -> Iterator[Example]:
+        segments = tuple(context.text(record, f"sentence{number}") for number in (1, 2))
+        spans = tuple(_span(record, index, segments[index], context) for index in (0, 1))
+        group, scored, facts = context.traits(record)
+        label = context.label(record, label_value(record, context.task))
+        yield Example((segments,), label, group, scored, spans if marks_words else (), facts, record.where)
+
+    return lay_out
+
+
+def _span(record: Record, segment: int, text: str, context: Context) -> MarkedSpan:
+    bounds: list[int] = []
+    for name in (f"start{segment + 1}", f"end{segment + 1}"):
+        if not record.has(name):
+            raise missing_field(record, name, context.task.name)
+        value = record.value(name)
+        if type(value) is not int:
+            raise EvaluationError(f"{record.where}: the field {name!r} must be a whole number, got {shorten(value)}")
+        bounds.append(value)
+    start, end = bounds
+    if not (0 <= start < end <= len(text)) or not text[start:end].strip():
+        raise EvaluationError(
+            f"{record.where}: the word at [{start}, {end}) lies outside 'sentence{segment + 1}', "
+            f"which has {len(text)} characters"
+        )
+    return MarkedSpan(segment, start, end)
+
+
+LAYOUT = Layout(lay_out_wic, FIELDS)
