@@ -48,7 +48,7 @@ MISTAKES = {
         "models/ltg_mini.yaml",
         "hidden_size",
         "family: robrta\nhidden_size",
-        "family: got 'robrta'; did you mean 'roberta'? Allowed are: ltg, roberta, encoder_decoder",
+        "family: got 'robrta'; did you mean 'roberta'? Allowed are: encoder_decoder, ltg, roberta",
     ),
     "a key of the other family": (
         "models/ltg_mini.yaml",
@@ -171,7 +171,7 @@ MISTAKES = {
         "tasks/demo_acceptability.yaml",
         "accuracy",
         "acuracy",
-        "got 'acuracy'; did you mean 'accuracy'? Allowed are: accuracy, f1, macro_f1",
+        "got 'acuracy'; did you mean 'accuracy'? Allowed are: accuracy, answer_f1, clean_micro_f1",
     ),
     "unknown paper": (
         "experiments/strict.yaml",

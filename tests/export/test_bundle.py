@@ -73,7 +73,10 @@ def test_every_definition_is_that_of_the_library(root: str, repository: Path) ->
 
 
 def test_families_do_not_carry_each_other() -> None:
-    ltg, roberta, translation = (definitions(bundle(root)) for root in ROOTS)
+    ltg, roberta, translation = (
+        definitions(bundle(f"hatchery.export.{FAMILIES[name].exported.module}"))
+        for name in ("ltg", "roberta", "encoder_decoder")
+    )
     assert "DisentangledSelfAttention" in ltg and "DisentangledSelfAttention" not in roberta
     assert "RobertaSelfAttention" in roberta and "RobertaSelfAttention" not in ltg
     assert "ScoreHead" in ltg and "ScoreHead" in roberta

@@ -9,10 +9,7 @@ from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.perplexity.settings import PerplexityChoice
 from hatchery.evaluation.translation.settings import TranslationChoice
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderSizes
-from hatchery.modeling.families import DEFAULT_FAMILY
-from hatchery.modeling.ltg.configuration import LtgBertSizes
-from hatchery.modeling.roberta.configuration import RobertaSizes
+from hatchery.modeling.families import DEFAULT_FAMILY, FAMILIES
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Count, Natural, Settings
 from hatchery.settings.fields import (
@@ -38,31 +35,8 @@ PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweep
 PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LtgBertFile(LtgBertSizes):
-    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
-
-    description: str = ""
-    """What it is, for people."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobertaFile(RobertaSizes):
-    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
-
-    description: str = ""
-    """What it is, for people."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderDecoderFile(EncoderDecoderSizes):
-    """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
-
-    description: str = ""
-    """What it is, for people."""
-
-
-ModelFile = Annotated[LtgBertFile | RobertaFile | EncoderDecoderFile, ChosenBy("family", DEFAULT_FAMILY)]
+ModelFile: Any = ChosenBy("family", DEFAULT_FAMILY).among(family.file for family in FAMILIES.values())
+"""What a file of config/models/ may say."""
 
 
 @dataclass(frozen=True, kw_only=True)

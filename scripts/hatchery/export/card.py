@@ -12,7 +12,6 @@ from typing import Any
 from hatchery.analysis.summary_rows import SummaryRow, runs_text
 from hatchery.evaluation.filled_sentences.results import GAP, Examples
 from hatchery.export.settings import DataSource, ExportSettings
-from hatchery.modeling.encoder_decoder.family import ENCODER_DECODER
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 from hatchery.sanitize import visible
@@ -58,7 +57,7 @@ class ModelFacts:
     @property
     def translates(self) -> bool:
         """Whether the model writes a text in another language."""
-        return self.config.get("family") == ENCODER_DECODER.name
+        return self.config.get("family") == "encoder_decoder"
 
 
 def model_card(

@@ -1,24 +1,26 @@
 """The families of models, told apart by the key `family` of a configuration; everything above works with any of them.
 
-A new family is its folder and a line here. Nothing here needs torch until modules are asked for.
+A family is a folder with a `family.py`. Nothing here needs torch until modules are asked for.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ModelError
 from hatchery.modeling.configuration import ModelConfig
-from hatchery.modeling.encoder_decoder.family import ENCODER_DECODER
 from hatchery.modeling.family import Family
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
-from hatchery.modeling.ltg.family import LTG
-from hatchery.modeling.roberta.family import ROBERTA
 from hatchery.settings.base import require
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.typed import build
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (LTG, ROBERTA, ENCODER_DECODER)}
-DEFAULT_FAMILY = LTG.name
+FAMILIES: dict[str, Family] = {
+    path.parent.name: import_module(f"hatchery.modeling.{path.parent.name}.family").FAMILY
+    for path in sorted(Path(__file__).parent.glob("*/family.py"))
+}
+DEFAULT_FAMILY = "ltg"
 """The family of a configuration that names none."""
 
 

@@ -1,14 +1,14 @@
 """What a family of models is: one record, from which everything above the modules follows.
 
-A family of its own is a folder with a configuration, its modules and its record, and a line in `families`. Nothing
-here needs torch: planning knows sizes, positions and operations without loading it.
+A family is a folder, called as the key `family` names it, with a configuration, its modules and `family.py`, which
+holds its record `FAMILY`. Nothing here needs torch: planning knows sizes, positions and operations without loading it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.flops import PassShape
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Exported:
 class Family:
     """All that tells one family of models from another; configurations are of the class `configuration`."""
 
-    name: str
-    """The value of the key `family`."""
+    file: type[EncoderSizes]
+    """What a file of config/models/ may say, as a class of settings."""
     configuration: type[ModelConfig]
     modules: Callable[[], Modules]
     """A call, so that torch is loaded only for it."""

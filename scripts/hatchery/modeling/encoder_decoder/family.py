@@ -1,11 +1,20 @@
 """The family "encoder_decoder": translation models."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig, EncoderDecoderSizes
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, decoder_flops, encoder_flops
 from hatchery.modeling.paper_flops import kaplan_flops
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderDecoderFile(EncoderDecoderSizes):
+    """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
 
 
 def _modules() -> Modules:
@@ -27,8 +36,8 @@ def _paper_flops(config: EncoderDecoderConfig, parameters: int, work: Sequence[t
     return kaplan_flops(parameters - embedding, sum(sequences * length for sequences, length in work))
 
 
-ENCODER_DECODER = Family(
-    name="encoder_decoder",
+FAMILY = Family(
+    file=EncoderDecoderFile,
     configuration=EncoderDecoderConfig,
     modules=_modules,
     forward_flops=_forward_flops,

@@ -1,12 +1,21 @@
 """The family "ltg": LTG-BERT with its ablations, and ELC-BERT."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.configuration import LtgBertConfig, LtgBertSizes
 from hatchery.modeling.ltg.distance_buckets import bucket_of_distance
 from hatchery.modeling.paper_flops import kaplan_flops
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertFile(LtgBertSizes):
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
 
 
 def _modules() -> Modules:
@@ -32,8 +41,8 @@ def _paper_flops(config: LtgBertConfig, parameters: int, work: Sequence[tuple[in
     return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
 
 
-LTG = Family(
-    name="ltg",
+FAMILY = Family(
+    file=LtgBertFile,
     configuration=LtgBertConfig,
     modules=_modules,
     forward_flops=_forward_flops,

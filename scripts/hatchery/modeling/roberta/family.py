@@ -1,11 +1,20 @@
 """The family "roberta": the models of the reduced-vocabulary study, tied and untied."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops
 from hatchery.modeling.paper_flops import reduced_vocabulary_flops
-from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.configuration import RobertaConfig, RobertaSizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobertaFile(RobertaSizes):
+    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
 
 
 def _modules() -> Modules:
@@ -31,8 +40,8 @@ def _paper_flops(config: RobertaConfig, parameters: int, work: Sequence[tuple[in
     )
 
 
-ROBERTA = Family(
-    name="roberta",
+FAMILY = Family(
+    file=RobertaFile,
     configuration=RobertaConfig,
     modules=_modules,
     forward_flops=_forward_flops,
