@@ -148,19 +148,21 @@ TASK = {
     "fields": ["text"],
     "labels": [0, 1],
     "metrics": ["accuracy"],
+    "normalisation": "ltg",
     "train_limit": 9,
 }
 
 
 def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_names(write: Write) -> None:
     variants = {
-        "judged_small": {"suite": "small", "train_limit": None, "files": {"train": "c.csv"}},
+        "judged_small": {"suite": "small", "train_limit": None, "normalisation": None, "files": {"train": "c.csv"}},
         "judged_other": {"base": "judged_small", "embedded": "glue", "metrics": ["f1"]},
     }
     project = write("tasks/judged", {**TASK, "variants": variants})
     assert {"judged", *variants} <= set(project.names("task"))
     first, small, other = (project.block("task", name) for name in ("judged", *variants))
     assert (first["train_limit"], small["train_limit"]) == (9, None)
+    assert (first["normalisation"], small["normalisation"]) == ("ltg", "none")
     assert small["files"] == {"train": "c.csv", "validation": "b.csv"}
     assert (other["suite"], other["metrics"], other["embedded"], "data" in other) == ("small", ["f1"], "glue", False)
     assert not any("variants" in block for block in (first, small, other))
