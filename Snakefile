@@ -73,10 +73,6 @@ include: "workflow/rules/pages.smk"
 workflow.localrules("all", *LAYOUT.local_rules())
 
 
-if workflow.is_main_process:
-    LAYOUT.notice_changes(workflow)
-
-
 rule all:
     default_target: True
     input:

@@ -54,7 +54,6 @@ def test_ten_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_al
     assert files, "the embedded data has no file for the odd task: mend this test"
     kept = {path: (path.read_bytes(), path.stat()) for path in files if path.is_file()}
     for path, (content, _) in kept.items():
-        # Of the same size: a file that is cut off is noticed when the workflow is planned, and made again.
         path.write_bytes(content[: len(content) // 2].ljust(len(content)))
     options = (f"--jobs={AT_ONCE}", "--retries=0", "--")
 

@@ -164,7 +164,7 @@ stage = LAYOUT.stage("show_result")
 # the workflow starts, so there is nothing left to do; `update` keeps Snakemake from deleting the file behind it.
 rule show_result:
     input:
-        lambda wildcards: LAYOUT.kept_manifest(**wildcards),
+        lambda wildcards: LAYOUT.shown_manifest(workflow, **wildcards),
     output:
         update("results/{experiment}/{kind}/{place}/manifest.json"),
     log:

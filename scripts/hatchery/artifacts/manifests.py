@@ -35,6 +35,7 @@ SHORT_DIGEST = 12
 """Hexadecimal digits of a manifest's SHA-256 by which tables and pages call it."""
 _BYTES_FOR_THREADS, _MOST_THREADS = 16 << 20, 8
 REMEDY = "remove it to have it made again"
+"""What to do about a manifest: Snakemake makes what is missing, and asks after manifests only."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ class Manifest:
 
     def checked(self, output: OutputFile) -> Path:
         """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
-        expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), REMEDY)
+        remedy = f"remove {self.path} and give the same command again to have it made anew"
+        expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), remedy)
         return check_file(output.path, expected)
 
     def check_ahead(self, outputs: Sequence[OutputFile]) -> None:
@@ -136,7 +138,7 @@ def read_manifest(path: str | Path) -> Manifest:
         content = path.read_bytes()
         value = json_value(content.decode("utf-8"))
     except FileNotFoundError as error:
-        raise ManifestError(f"{path}: the manifest is missing") from error
+        raise ManifestError(f"{path}: the manifest is missing; to make it: snakemake --cores 1 {path}") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ManifestError(f"{path}: the manifest cannot be read: {reason}; {REMEDY}") from error

@@ -47,9 +47,9 @@ class Expected:
     remedy: str
     error: type[HatcheryError] = ManifestError
 
-    def differs(self, found: str, remedy: str | None = None) -> HatcheryError:
+    def differs(self, found: str) -> HatcheryError:
         """The error for a file that is `found` instead."""
-        return self.error(f"{self.name}: {found} ({self.told_by}); {remedy or self.remedy}")
+        return self.error(f"{self.name}: {found} ({self.told_by}); {self.remedy}")
 
     def check_size(self, size: int) -> None:
         """Raise where a file has another size."""
@@ -95,7 +95,7 @@ def check_file(path: Path, expected: Expected) -> Path:
             expected.check_digest(sha256_file(path))
             remember(path, expected, before)
     except FileNotFoundError as error:
-        raise expected.differs("is missing", "the next run makes it again") from error
+        raise expected.differs("is missing") from error
     except OSError as error:
         raise expected.differs(f"cannot be read: {error.strerror}") from error
     return path
@@ -206,7 +206,9 @@ def vouched(view: str | Path) -> Path:
     Raises ManifestError naming the view when it is missing or another one, or when nothing vouches for it.
     """
     path, listing = Path(view), checksums_of(view)
-    remedy = "remove it to have it made again"
+    remedy = f"remove {path} to have it made again"
+    if not path.exists():
+        raise ManifestError(f"{path}: is missing; the same command makes it again")
     try:
         lines = listing.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -116,10 +116,10 @@ class RawSource:
     def _remedy(self) -> str:
         """What to do about a file that has changed: generated and fetched ones are made again, others registered."""
         if self.manifest.name.startswith("embedded_"):
-            return "remove it to have it made again"
+            return f"remove {self.root.parent}/manifest.json to have it made again"
         for folder in (self.root, self.root.parent):
             if (folder / FETCHED).is_file():
-                return f"remove {folder} to have it fetched again"
+                return f"to fetch it again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
         return f"to register it as it is now: snakemake --cores 1 --force {self.manifest}"
 
     def _entry(self, name: str) -> tuple[int, str]:
@@ -138,6 +138,8 @@ class RawSource:
     def _readable(self, name: str) -> Iterator[None]:
         try:
             yield
+        except FileNotFoundError as error:
+            raise self._expected(name).differs("is missing") from error
         except _UNREADABLE as error:
             reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
             raise SourceError(f"{self.root}: {name!r} cannot be read: {reason}") from error

@@ -22,7 +22,6 @@ from hatchery.experiment.targets import check_targets
 from hatchery.experiment.text_limits import epochs_to_tell
 from hatchery.stages.registry import KEPT, STAGES, stage_of
 from hatchery.workflow.compute import Compute
-from hatchery.workflow.lost_outputs import watch_rules
 from hatchery.workflow.rules import StageRule, error_lines, plainly
 from hatchery.workflow.software import require_slurm
 from hatchery.workflow.summaries import show_summaries
@@ -42,10 +41,15 @@ class Workflow(Compute):
         """The rules whose jobs run on this machine: light ones, and those that need the network."""
         return [name for name, record in STAGES.items() if record.sort == "local"]
 
-    def notice_changes(self, workflow: Any) -> None:
-        """Have the plan notice raw files that were edited and outputs that were lost; after the last rule."""
-        self.is_planning = True
-        watch_rules(workflow, self.leads_elsewhere)
+    def shown_manifest(self, workflow: Any, experiment: str, kind: str, place: str) -> str:
+        """Where the manifest behind a readable place is kept; a link to another one is planned to be put right.
+
+        Snakemake sees that something is there, and not what.
+        """
+        shown = f"results/{experiment}/{kind}/{place}/manifest.json"
+        if self.is_planning and self.leads_elsewhere(shown):
+            workflow.dag.forcefiles.add(shown)
+        return self.kept(shown)
 
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""
@@ -133,6 +137,7 @@ def open_workflow(
     except HatcheryError as error:
         raise SystemExit(error_lines(error)) from None
     workflow = Workflow(project, is_main_process)
+    workflow.is_planning = is_main_process
     if not is_main_process:
         workflow.write_calls()
     methods = (name for name, _ in inspect.getmembers(Workflow, inspect.isfunction) if not name.startswith("_"))
