@@ -59,8 +59,7 @@ def test_ten_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_al
 
     first = snakemake_on_slurm(project, *options, *targets, seconds=1800)
     assert first.returncode != 0
-    last = first.stdout.splitlines()[-1]
-    assert re.search(r"^error: finetune/.*\(log: logs/finetune/\S+\.log\)$", last), last
+    assert re.search(r"^error: finetune/.*\(log: logs/finetune/\S+\.log\)$", first.stdout, re.M), first.stdout[-6000:]
     missing = [target for target in targets if not (project / target).is_file()]
     assert missing == [target for target in targets if ODD in target], (first.stdout + first.stderr)[-6000:]
     jobs = finetunings(project)
