@@ -20,6 +20,7 @@ from demo.tasks import TASKS, task_rows
 from hatchery.artifacts.atomic import write_bytes
 from hatchery.artifacts.manifests import StageRun
 from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.runner import stage
 
 FOLDERS = (
     "babylm",
@@ -126,7 +127,8 @@ class _Generator:
             yield f"{name}.validation.jsonl", json_lines(validation)
 
 
-def generate(settings: EmbeddedSettings, run: StageRun) -> None:
+@stage()
+def generate_embedded_sources(settings: EmbeddedSettings, run: StageRun) -> None:
     """Write all sources under `run.folder`, replacing the source folders of an earlier run."""
     for folder in FOLDERS:
         shutil.rmtree(run.folder / folder, ignore_errors=True)

@@ -33,7 +33,7 @@ rule collect_measurements:
     params:
         **stage.params,
     shell:
-        "python scripts/collect_measurements.py @{params.call}"
+        "python scripts/run.py collect_measurements @{params.call}"
         " --output {output.measurements} 2>&1 | tee {log}"
 
 
@@ -63,7 +63,7 @@ rule summarise:
     params:
         **stage.params,
     shell:
-        "python scripts/summarise.py @{params.call} --measurements {input.measurements}"
+        "python scripts/run.py summarise @{params.call} --measurements {input.measurements}"
         " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} --notes {output.notes} 2>&1 | tee {log}"
 
@@ -94,7 +94,7 @@ rule write_tables:
     params:
         **stage.params,
     shell:
-        "python scripts/write_tables.py @{params.call} --summary {input.summary}"
+        "python scripts/run.py write_tables @{params.call} --summary {input.summary}"
         " --measurements {input.measurements} --layers {input.layers}"
         " --published {input.published} --layout {input.layout} --sizes {input.sizes}"
         " --output {output.manifest} 2>&1 | tee {log}"

@@ -17,7 +17,7 @@ rule build_vocabulary:
     params:
         **stage.params,
     shell:
-        "python scripts/build_vocabulary.py @{params.call} --output {output}"
+        "python scripts/run.py build_vocabulary @{params.call} --output {output}"
         " 2>&1 | tee {log}"
 
 
@@ -41,7 +41,7 @@ rule select_text:
     params:
         **stage.params,
     shell:
-        "python scripts/select_text.py @{params.call} --workers {threads}"
+        "python scripts/run.py select_text @{params.call} --workers {threads}"
         " --output {output} 2>&1 | tee {log}"
 
 
@@ -66,7 +66,7 @@ rule convert_corpus:
     params:
         **stage.params,
     shell:
-        "python scripts/convert_corpus.py @{params.call}"
+        "python scripts/run.py convert_corpus @{params.call}"
         " --workers {threads} --output {output} 2>&1 | tee {log}"
 
 
@@ -89,7 +89,7 @@ rule sample_corpus:
     params:
         **stage.params,
     shell:
-        "python scripts/sample_corpus.py @{params.call} --output {output}"
+        "python scripts/run.py sample_corpus @{params.call} --output {output}"
         " 2>&1 | tee {log}"
 
 
@@ -113,7 +113,7 @@ rule group_sequences:
     params:
         **stage.params,
     shell:
-        "python scripts/group_sequences.py @{params.call}"
+        "python scripts/run.py group_sequences @{params.call}"
         " --output {output} 2>&1 | tee {log}"
 
 
@@ -141,5 +141,5 @@ rule describe_corpus:
     params:
         **stage.params,
     shell:
-        "python scripts/describe_corpus.py @{params.call} --corpus {input.corpus}"
+        "python scripts/run.py describe_corpus @{params.call} --corpus {input.corpus}"
         " --published {input.published} --output {output.manifest} 2>&1 | tee {log}"

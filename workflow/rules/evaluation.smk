@@ -21,7 +21,7 @@ rule score_minimal_pairs:
     params:
         **stage.params,
     shell:
-        "{params.claim}python scripts/score_minimal_pairs.py @{params.call} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/run.py score_minimal_pairs @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --output {output} 2>&1 | tee {log}"
 
 
@@ -47,7 +47,7 @@ rule score_baseline:
     params:
         **stage.params,
     shell:
-        "{params.claim}python scripts/score_minimal_pairs.py @{params.call} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/run.py score_minimal_pairs @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
 
 
@@ -72,7 +72,7 @@ rule measure_perplexity:
     params:
         **stage.params,
     shell:
-        "{params.claim}python scripts/measure_perplexity.py @{params.call} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/run.py measure_perplexity @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --output {output} 2>&1 | tee {log}"
 
 
@@ -97,7 +97,7 @@ rule translate_tests:
     params:
         **stage.params,
     shell:
-        "{params.claim}python scripts/translate_tests.py @{params.call} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/run.py translate_tests @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --output {output} 2>&1 | tee {log}"
 
 
@@ -124,7 +124,7 @@ rule finetune:
     params:
         **stage.params,
     shell:
-        "{params.claim}python scripts/finetune.py @{params.call} --runtime {params.runtime:q} --model {input.model}"
+        "{params.claim}python scripts/run.py finetune @{params.call} --runtime {params.runtime:q} --model {input.model}"
         " --checkpoints results/finetuning_runs --output {output} 2>&1 | tee {log}"
 
 
@@ -153,7 +153,7 @@ rule finetune_tasks:
         **stage.params,
         results="results/finetuning/{model}",
     shell:
-        "{params.claim}python scripts/finetune_tasks.py @{params.call} --runtime {params.runtime:q} --model {input.model}"
+        "{params.claim}python scripts/run.py finetune_tasks @{params.call} --runtime {params.runtime:q} --model {input.model}"
         " --checkpoints results/finetuning_runs --results {params.results} --output {output} 2>&1 | tee {log}"
 
 

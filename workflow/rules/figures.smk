@@ -24,5 +24,5 @@ rule draw_figure:
         # The page tells it: with a new text, figure and page are made again.
         text=lambda wildcards: declared_figures()[wildcards.figure].told,
     shell:
-        "python scripts/draw_figure.py @{params.call} --output {output.figure}"
+        "python scripts/run.py draw_figure @{params.call} --output {output.figure}"
         " 2>&1 | tee {log}"

@@ -54,7 +54,7 @@ rule write_provenance:
     params:
         **stage.params,
     shell:
-        "python scripts/write_provenance.py @{params.call} --summary {input}"
+        "python scripts/run.py write_provenance @{params.call} --summary {input}"
         " --output {output.page} 2>&1 | tee {log}"
 
 
@@ -80,7 +80,7 @@ rule fill_sentences:
     params:
         **stage.params,
     shell:
-        "python scripts/fill_sentences.py @{params.call} --pretraining {input.pretraining}"
+        "python scripts/run.py fill_sentences @{params.call} --pretraining {input.pretraining}"
         " --corpus {input.corpus} --output {output} 2>&1 | tee {log}"
 
 
@@ -107,7 +107,7 @@ rule export_model:
     params:
         **stage.params,
     shell:
-        "python scripts/export_model.py @{params.call} --pretraining {input.pretraining}"
+        "python scripts/run.py export_model @{params.call} --pretraining {input.pretraining}"
         " --summary {input.summary} --filled {input.filled} --output {output} 2>&1 | tee {log}"
 
 
@@ -130,5 +130,5 @@ rule list_exported_models:
     params:
         **stage.params,
     shell:
-        "python scripts/list_exported_models.py @{params.call} --output {output}"
+        "python scripts/run.py list_exported_models @{params.call} --output {output}"
         " 2>&1 | tee {log}"

@@ -19,7 +19,7 @@ rule write_cost:
     params:
         **stage.params,
     shell:
-        "python scripts/write_cost.py @{params.call} --output {output.csv}"
+        "python scripts/run.py write_cost @{params.call} --output {output.csv}"
         " --markdown {output.markdown} --page {output.page} 2>&1 | tee {log}"
 
 
@@ -53,6 +53,6 @@ rule pretrain:
         name=lambda wildcards, resources: LAYOUT.title(wildcards.model),
     # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
     shell:
-        "{params.launch} scripts/pretrain.py @{params.call} --name {params.name:q} --runtime {params.runtime:q}"
+        "{params.launch} scripts/run.py pretrain @{params.call} --name {params.name:q} --runtime {params.runtime:q}"
         " --checkpoints results/checkpoints --output {output} 2>&1"
         " | (trap '' TERM USR1 INT; exec tee {log})"

@@ -15,7 +15,7 @@ rule generate_embedded_sources:
     params:
         **stage.params,
     shell:
-        "python scripts/generate_embedded_sources.py @{params.call} --output {output} 2>&1 | tee {log}"
+        "python scripts/run.py generate_embedded_sources @{params.call} --output {output} 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("register_source")
@@ -45,5 +45,5 @@ rule register_source:
         about=lambda wildcards, resources: LAYOUT.about_source(wildcards.source),
         readings=lambda wildcards, resources: LAYOUT.readings(wildcards.source),
     shell:
-        "python scripts/register_source.py @{params.call} --about {params.about:q} --readings {params.readings:q}"
+        "python scripts/run.py register_source @{params.call} --about {params.about:q} --readings {params.readings:q}"
         " --output {output.manifest} --fetched resources/fetched 2>&1 | tee {log}"

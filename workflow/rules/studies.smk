@@ -27,7 +27,7 @@ rule join_experiments:
     params:
         **stage.params,
     shell:
-        "python scripts/join_experiments.py @{params.call} --output {output.measurements} 2>&1 | tee {log}"
+        "python scripts/run.py join_experiments @{params.call} --output {output.measurements} 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("analyse")
@@ -49,4 +49,4 @@ rule analyse:
     params:
         **stage.params,
     shell:
-        "python scripts/analyse.py @{params.call} --output {output} 2>&1 | tee {log}"
+        "python scripts/run.py analyse @{params.call} --output {output} 2>&1 | tee {log}"

@@ -18,7 +18,7 @@ rule train_tokenizer:
     params:
         **stage.params,
     shell:
-        "python scripts/train_tokenizer.py @{params.call} --corpus {input.corpora}"
+        "python scripts/run.py train_tokenizer @{params.call} --corpus {input.corpora}"
         " --threads {threads} --output {output}"
         " 2>&1 | tee {log}"
 
@@ -44,7 +44,7 @@ rule encode_corpus:
     params:
         **stage.params,
     shell:
-        "python scripts/encode_corpus.py @{params.call} --corpus {input.corpus}"
+        "python scripts/run.py encode_corpus @{params.call} --corpus {input.corpus}"
         " --tokenizer {input.tokenizer} --threads {threads} --output {output} 2>&1 | tee {log}"
 
 
@@ -75,5 +75,5 @@ rule select_tokenizer:
     params:
         **stage.params,
     shell:
-        "python scripts/select_tokenizer.py @{params.call} --corpus {input.corpus}"
+        "python scripts/run.py select_tokenizer @{params.call} --corpus {input.corpus}"
         " --threads {threads} --output {output.manifest} 2>&1 | tee {log}"

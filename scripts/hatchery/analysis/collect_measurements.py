@@ -34,8 +34,8 @@ from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.evaluation.perplexity.asked_objective import objective_of
+from hatchery.runner import stage
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
-from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,28 @@ class Inputs:
     tokens: Path | None = None
 
 
-def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
+@stage()
+def collect_measurements(
+    settings: CollectSettings,
+    pretraining: Mapping[str, Path],
+    minimal_pairs: Mapping[str, Path],
+    baseline: Mapping[str, Path],
+    finetuning: Mapping[str, Path],
+    perplexity: Mapping[str, Path],
+    translation: Mapping[str, Path],
+    tokens: Path | None,
+    output: Path,
+) -> None:
     """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
+
+    The mappings are those of `Inputs`; `baseline` are minimal pairs of models from elsewhere.
 
     Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
     its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
     everything but the curves was read, nothing is written.
     """
-    chosen = build(CollectSettings, stage_body(settings))
-    named = runs_by_name(chosen.runs)
+    inputs = Inputs(pretraining, {**minimal_pairs, **baseline}, finetuning, perplexity, translation, tokens)
+    named = runs_by_name(settings.runs)
     unigram = UnigramLosses(inputs.tokens)
     words_per_token = None if inputs.tokens is None else _words_per_token(read_manifest(inputs.tokens))
     trained: dict[str, Manifest] = {}
@@ -69,23 +82,23 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Pa
     layers: list[dict[str, Any]] = []
     measurements: list[Measurement] = []
     with growing(CURVES.beside(output), CURVES) as curves:
-        for name, path in match_runs(inputs.pretraining, chosen.runs, "--pretraining").items():
+        for name, path in match_runs(inputs.pretraining, settings.runs, "--pretraining").items():
             trained[name] = manifest = read_manifest(path)
-            run, place = pretrained_run(manifest, words_per_token), _place(chosen.experiment, named[name])
+            run, place = pretrained_run(manifest, words_per_token), _place(settings.experiment, named[name])
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in _own_layers(run)]
             blind = unigram.loss(manifest, objective_of(manifest), DEVELOPMENT_SPLIT) if _is_evaluated(run) else None
             label = named[name].label or named[name].model
             runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
             measurements += development_measurements(named[name], manifest, run.curve, blind)
-            measurements += learning_measurements(named[name], manifest, run.curve, chosen.alc_steps)
-        evaluated, probes = _evaluations(chosen, inputs, trained, unigram)
+            measurements += learning_measurements(named[name], manifest, run.curve, settings.alc_steps)
+        evaluated, probes = _evaluations(settings, inputs, trained, unigram)
         measurements += evaluated
-        layers += [_place(chosen.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
+        layers += [_place(settings.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
     # Together only once all inputs are sound.
     write_rows(RUNS.beside(output), RUNS, runs)
     write_rows(LAYERS.beside(output), LAYERS, layers)
-    write_rows(output, MEASUREMENTS, [_row(chosen.experiment, run) for run in measurements])
+    write_rows(output, MEASUREMENTS, [_row(settings.experiment, run) for run in measurements])
 
 
 def _words_per_token(tokens: Manifest) -> float | None:

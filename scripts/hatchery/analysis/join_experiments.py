@@ -7,15 +7,14 @@ may have a model of the same name; so everything that reads the tables of an exp
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hatchery.analysis.tidy_tables import TABLES, TidyTable, growing, read_parts
 from hatchery.errors import ConfigError, ManifestError
+from hatchery.runner import stage
 from hatchery.settings.base import Settings
-from hatchery.typed import build, stage_body
 
 NAMES, LABEL = ("model", "run"), "label"
 
@@ -28,17 +27,23 @@ class JoinSettings(Settings):
     experiments: tuple[str, ...]
 
 
-def join_experiments(settings: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], output: Path) -> None:
-    """Write the tables of a study beside `output`; `tables` are those of its experiments, by table and experiment.
+@stage()
+def join_experiments(
+    settings: JoinSettings,
+    measurements: Mapping[str, Path],
+    runs: Mapping[str, Path],
+    curves: Mapping[str, Path],
+    layers: Mapping[str, Path],
+    output: Path,
+) -> None:
+    """Write the tables of a study beside `output`; every argument is a table of its experiments, by their names.
 
     In memory is one part of one table. Raises ConfigError when they are not those of the settings, ManifestError for
     one that was altered or has rows of another experiment.
     """
-    chosen = build(JoinSettings, stage_body(settings))
-    for table in TABLES:
-        given = tables[table.name]
-        if list(given) != list(chosen.experiments):
-            raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(chosen.experiments)}")
+    for table, given in zip(TABLES, (measurements, runs, curves, layers), strict=True):
+        if list(given) != list(settings.experiments):
+            raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(settings.experiments)}")
         with growing(table.beside(output), table) as joined:
             for experiment, path in given.items():
                 for part in _parts(path, table, experiment):

@@ -19,39 +19,41 @@ from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
+from hatchery.runner import stage
 
 _REASONS_SHOWN = 3
 CUTTING = "options of the source: lines_per_document, or cut_files: always"
 
 
+@stage(sentence_model="sentence model")
 def convert_corpus(
     settings: ConvertSettings,
-    manifests: Mapping[str, Path],
+    source: Mapping[str, Path],
     run: StageRun,
     sentence_model: Path | None = None,
     workers: int = 1,
 ) -> None:
     """Write the shards and tables of a corpus into `run.folder`.
 
-    `manifests` maps the name of each source to its source manifest, `sentence_model` is the source manifest of the
+    `source` maps the name of each source to its source manifest, `sentence_model` is the source manifest of the
     sentence splitter's parameters. Raises ConfigError for a source without one or with wrong options, SourceError for
     damaged input, CorpusError for a source without documents.
     """
-    names = [source.name for source in settings.sources]
-    if set(names) != set(manifests):
-        raise ConfigError(f"--source: got {', '.join(sorted(manifests))}, the settings name {', '.join(sorted(names))}")
+    names = [each.name for each in settings.sources]
+    if set(names) != set(source):
+        raise ConfigError(f"--source: got {', '.join(sorted(source))}, the settings name {', '.join(sorted(names))}")
     if (settings.sentence_model is None) != (sentence_model is None):
         raise ConfigError(f"--sentence-model: got {sentence_model}, the settings name {settings.sentence_model}")
-    for index, source in enumerate(settings.sources):
-        reader_and_options(source.reader, source.options, f"sources[{index}]")
+    for index, each in enumerate(settings.sources):
+        reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [
         group
-        for source in settings.sources
+        for each in settings.sources
         for group in file_groups(
-            source.name,
-            source.reader,
-            source.options,
-            manifests[source.name],
+            each.name,
+            each.reader,
+            each.options,
+            source[each.name],
             settings.split,
             sentence_model,
             settings.sentence_reading,
@@ -60,7 +62,7 @@ def convert_corpus(
     ]
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
-    _merge(settings, groups, parts, _skipped(settings, manifests), run)
+    _merge(settings, groups, parts, _skipped(settings, source), run)
     remove_parts(folder)
 
 

@@ -24,6 +24,7 @@ from hatchery.corpora.settings import SampleSettings
 from hatchery.corpora.splits import Splitter, draw, smallest, splitter_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
+from hatchery.runner import stage
 
 # Documents may be whole books.
 _ROWS_PER_BATCH = 100
@@ -87,6 +88,7 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
         raise ManifestError(f"{size_of.path}: not the manifest of a corpus: there is no measure {error}") from error
 
 
+@stage(size_of="size of")
 def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
     """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
 

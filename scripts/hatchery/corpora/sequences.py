@@ -27,6 +27,7 @@ from hatchery.corpora.sequence_settings import SequenceGroup, SequenceSettings, 
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
+from hatchery.runner import stage
 
 _GROUPED = pa.schema([("selection", pa.string()), ("text", pa.string())])
 _ROWS_PER_BATCH = 2000
@@ -39,25 +40,26 @@ _NOT_IN_QUOTA = "not drawn for the quota"
 _AFTER_MAXIMUM = "after the last sequence that was wanted"
 
 
+@stage(held_out="held out")
 def group_sequences(
-    settings: SequenceSettings, selections: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
+    settings: SequenceSettings, selection: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
 ) -> None:
     """Write shards, tables and `selections.csv` of a corpus of sequences into `run.folder`.
 
-    `selections` are the manifests of the selections by name; `held_out` is the corpus whose development and test
+    `selection` are the manifests of the selections by name; `held_out` is the corpus whose development and test
     sequences are taken over. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer
     items than a quota or fewer sequences than are held out, ManifestError for damaged inputs.
     """
     names = settings.selections
-    if set(names) != set(selections):
-        raise ConfigError(f"--selection: got {', '.join(sorted(selections))}, the settings name {', '.join(names)}")
+    if set(names) != set(selection):
+        raise ConfigError(f"--selection: got {', '.join(sorted(selection))}, the settings name {', '.join(names)}")
     if held_out is not None and any(group.development or group.test for group in settings.groups):
         raise ConfigError("development, test: must be 0 where the held-out sequences are those of another corpus")
     folder = run.folder / ".grouping"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        groups = [_Grouping(group, settings, selections, folder) for group in settings.groups]
+        groups = [_Grouping(group, settings, selection, folder) for group in settings.groups]
         for group in groups:
             group.group()
         _write(settings, groups, held_out, run)

@@ -15,14 +15,14 @@ OWN = {LIBRARY, "demo"}
 LOADS_NEIGHBOURS = {"import_module", "iter_modules", "walk_packages"}
 
 
-def third_party_imports(command: Path) -> dict[str, str]:
-    """The top-level names outside the standard library and Hatchery that `command` (scripts/<command>.py) may import.
+def third_party_imports(command: Path, root: Path | None = None) -> dict[str, str]:
+    """The top-level names outside the standard library and Hatchery that the file `command` may import.
 
-    Each name maps to one module that imports it, relative to the folder of the command, for messages.
+    Each name maps to one module that imports it, relative to `root` (the folder of the command), for messages.
     """
-    root = command.parent
+    root = root or command.parent
     found: dict[str, str] = {}
-    for path in import_closure(command):
+    for path in import_closure(command, root):
         for module in sorted(imported_modules(path, root)):
             top = module.partition(".")[0]
             if top not in OWN and top not in sys.stdlib_module_names:

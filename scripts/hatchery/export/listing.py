@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest
@@ -10,22 +9,22 @@ from hatchery.errors import ConfigError
 from hatchery.export.settings import ListingSettings
 from hatchery.rendering.table import Cell, table
 from hatchery.rendering.templates import render
-from hatchery.typed import build, stage_body
+from hatchery.runner import stage
 
 CARD = "README.md"
 
 
-def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:
+@stage()
+def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], output: Path) -> None:
     """Write the page that lists an experiment's exported models, given as manifests by run.
 
     Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
     """
-    typed = build(ListingSettings, stage_body(settings), "listing")
-    if sorted(models) != sorted(typed.runs):
+    if sorted(model) != sorted(settings.runs):
         raise ConfigError(
-            f"--model: got {', '.join(sorted(models))}, the settings list {', '.join(sorted(typed.runs))}"
+            f"--model: got {', '.join(sorted(model))}, the settings list {', '.join(sorted(settings.runs))}"
         )
-    manifests = {run: read_manifest(models[run]) for run in typed.runs}
+    manifests = {run: read_manifest(model[run]) for run in settings.runs}
     names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
     rows = []
     for run, manifest in manifests.items():
@@ -41,5 +40,7 @@ def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path]
             ]
         )
     shown = table(["model", "parameters", "weights (MB)", "licence", *names], rows, words=(0, 3))
-    text = render("exported_models.md.j2", experiment=typed.experiment, description=typed.description, table=shown)
+    text = render(
+        "exported_models.md.j2", experiment=settings.experiment, description=settings.description, table=shown
+    )
     write_text(output, text)

@@ -1,12 +1,11 @@
 """The stage `export_model`: a model as a folder for `transformers`."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.records import read_records
 from hatchery.artifacts.verified import vouched
 from hatchery.errors import ModelError
@@ -18,55 +17,50 @@ from hatchery.export.settings import ExportSettings
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
 from hatchery.objectives.settings import TranslationSettings
+from hatchery.runner import stage
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
-from hatchery.typed import build, stage_body
 
 # Averages over tasks and suites, and the perplexity; `summary_layout` shows the same in its overview.
 MAIN_TASKS = ("development", "average", "phenomenon_average")
 
 
+@stage()
 def export_model(
-    settings: Mapping[str, Any], pretraining: Path, summary: Path | None, output: Path, filled: Path | None = None
+    settings: ExportSettings, pretraining: Manifest, summary: Path | None, filled: Path | None, run: StageRun
 ) -> None:
-    """Write the folder of one model beside the manifest `output`.
+    """Write the folder of one model.
 
     `pretraining` is the manifest of the model, `summary` the experiment's summary.csv, whose rows of this model the
     card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
-    writes, the first of which is the card's example. Raises ConfigError for wrong settings,
-    ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for a damaged summary.
+    writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
+    unusable inputs, EvaluationError for a damaged summary.
     """
-    typed = build(ExportSettings, stage_body(settings), "export")
-    optional = {"summary": summary, "filled": filled}
-    inputs = {"pretraining": pretraining, **{name: path for name, path in optional.items() if path is not None}}
-    with stage_run(output, settings, inputs) as run:
-        manifest = read_manifest(pretraining)
-        manifest.verify()
-        model = load_language_model(manifest.folder)
-        tokenizer = load_tokenizer(manifest.file("tokenizer.json"))
-        generation = _generation(manifest, tokenizer) if isinstance(model, TranslationModel) else None
-        for path in write_model_folder(output.parent, model, manifest.file("tokenizer.json"), generation):
-            run.add_output(path)
-        scores = [] if summary is None else read_scores(summary, typed.run.model)
-        facts = ModelFacts(
-            name=f"{typed.experiment}: {typed.run.name}",
-            parameters=sum(parameter.numel() for parameter in model.parameters()),
-            config=model.config.to_dict(),
-            training=manifest.settings,
-            measures=manifest.measures,
-            digests=_digests(manifest),
-            position_limit=model.config.position_limit,
-            mask_token=tokenizer.special.mask,
-        )
-        written = None if filled is None else read_examples(filled)
-        write_text(output.parent / CARD, model_card(typed, facts, scores, written))
-        run.add_output(output.parent / CARD)
-        run.measures["parameters"] = facts.parameters
-        run.measures["licence"] = licence_id(typed.sources)
-        run.measures["scores"] = {
-            f"{s.suite}: {s.task}, {s.metric}": s.mean for s in scores if s.task in MAIN_TASKS and s.mean is not None
-        }
+    model = load_language_model(pretraining.folder)
+    tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
+    generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
+    for path in write_model_folder(run.folder, model, pretraining.file("tokenizer.json"), generation):
+        run.add_output(path)
+    scores = [] if summary is None else read_scores(summary, settings.run.model)
+    facts = ModelFacts(
+        name=f"{settings.experiment}: {settings.run.name}",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        config=model.config.to_dict(),
+        training=pretraining.settings,
+        measures=pretraining.measures,
+        digests=_digests(pretraining),
+        position_limit=model.config.position_limit,
+        mask_token=tokenizer.special.mask,
+    )
+    written = None if filled is None else read_examples(filled)
+    write_text(run.folder / CARD, model_card(settings, facts, scores, written))
+    run.add_output(run.folder / CARD)
+    run.measures["parameters"] = facts.parameters
+    run.measures["licence"] = licence_id(settings.sources)
+    run.measures["scores"] = {
+        f"{s.suite}: {s.task}, {s.metric}": s.mean for s in scores if s.task in MAIN_TASKS and s.mean is not None
+    }
 
 
 def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, Any]:

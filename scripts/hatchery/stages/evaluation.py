@@ -94,10 +94,10 @@ MINIMAL_PAIRS = _on_model(
 
 STAGES = (
     MINIMAL_PAIRS,
-    # The same command for a model that others pretrained, which may be large and which no plan knows.
+    # The same function for a model that others pretrained, which may be large and which no plan knows.
     _on_model(
         name="score_baseline",
-        command=MINIMAL_PAIRS.name,
+        function=MINIMAL_PAIRS.name,
         version=MINIMAL_PAIRS.version,
         settings=baseline_settings,
         memory_mb=16000,
@@ -140,7 +140,7 @@ STAGES = (
     # Says where a result is kept; it computes nothing.
     Stage(
         name="show_result",
-        command="",
+        function="",
         version=1,
         settings=link_settings,
         environment="sources",

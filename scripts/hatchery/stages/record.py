@@ -58,13 +58,13 @@ class Stage:
     kept: Kept | None = None
     # Minutes of a job, of the planned work (`work`), the layout and the names of a result.
     expected_minutes: Callable[..., float | None] | None = None
-    # `scripts/<command>.py`, if the stage is another use of another stage's command; empty for no command.
-    command: str | None = None
+    # Whose function it is, if the stage is another use of another stage's; empty for none.
+    function: str | None = None
 
     @property
-    def script(self) -> str:
-        """The command in `scripts/` without its ending; empty where the rule calls none."""
-        return self.name if self.command is None else self.command
+    def called(self) -> str:
+        """The function that `scripts/run.py` calls (`functions.FUNCTIONS`); empty where the rule calls none."""
+        return self.name if self.function is None else self.function
 
     @property
     def wildcards(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Stage:
         Raises ConfigError for a broken or unknown block.
         """
         body = self.settings(project, **wanted(self.settings, wildcards))
-        return canonical_json({"stage": self.script, "stage_version": self.version, **body})
+        return canonical_json({"stage": self.called, "stage_version": self.version, **body})
 
 
 @cache

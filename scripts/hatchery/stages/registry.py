@@ -1,11 +1,13 @@
 """All stages by name, in the order in which data passes through them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.settings.problems import nearest
 from hatchery.stages import analysis, corpora, evaluation, figures, pretraining, sources, studies, tokenization
+from hatchery.stages.functions import FUNCTIONS
 from hatchery.stages.record import Kept, Stage
 
 _MODULES = (sources, corpora, tokenization, pretraining, evaluation, analysis, studies, figures)
@@ -32,14 +34,15 @@ def stage_settings(project: Project, name: str, **wildcards: str) -> str:
     return stage_of(name).canonical_settings(project, **wildcards)
 
 
-def own_commands() -> dict[str, Stage]:
-    """The stages that have a command of their own, by their commands in `scripts/`."""
-    return {stage.name: stage for stage in STAGES.values() if stage.script == stage.name}
+def own_functions() -> dict[str, Stage]:
+    """The stages that have a function of their own, by its name."""
+    return {stage.name: stage for stage in STAGES.values() if stage.called == stage.name}
 
 
-def commands_by_environment() -> dict[str, list[str]]:
-    """The commands that the rules call, by the conda environment that serves them."""
-    found: dict[str, list[str]] = {}
-    for name, entry in own_commands().items():
-        found.setdefault(entry.environment, []).append(name)
+def code_by_environment(scripts: Path) -> dict[str, list[Path]]:
+    """The files in which the code of the stages begins, by the conda environment that serves it; `scripts` is here."""
+    found: dict[str, list[Path]] = {}
+    for name, stage in own_functions().items():
+        module = scripts.joinpath(*FUNCTIONS.get(name, name).split(".")).with_suffix(".py")
+        found.setdefault(stage.environment, [scripts / "run.py"]).append(module)
     return found

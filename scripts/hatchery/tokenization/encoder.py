@@ -10,23 +10,22 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hatchery.artifacts.atomic import write_json, write_text
-from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
+from hatchery.runner import stage
 from hatchery.settings.base import Settings
 from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table
 from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
-from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
 from hatchery.tokenization.word_starts import WordStarts
-from hatchery.typed import build, stage_body
 
 # A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
 SENTENCES_PER_CALL = 8192
@@ -125,67 +124,64 @@ def _encode_shard(
     return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty
 
 
+@stage()
 def encode_corpus(
-    settings: dict[str, Any], corpus: str | Path, tokenizer: str | Path, output: str | Path, threads: int | None = None
+    settings: EncodingSettings, corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None
 ) -> None:
     """Stage `encode_corpus`: documents of the manifest `corpus` to tokens of the tokenizer of the manifest `tokenizer`.
 
-    Beside the manifest at `output`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
+    Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
     (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role),
     `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises ConfigError,
     ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
     """
-    encoding = build(EncodingSettings, stage_body(settings))
-    with stage_run(output, settings, {"corpus": corpus, "tokenizer": tokenizer}) as run:
-        corpus_manifest, tokenizer_manifest = read_manifest(corpus), read_manifest(tokenizer)
-        corpus_manifest.verify()
-        tokenizer_manifest.verify()
-        loaded = load_tokenizer(tokenizer_manifest.file("tokenizer.json"), recognise=TEXT_MARKERS)
-        encoder = DocumentEncoder(loaded)
-        shards = shards_by_split(corpus_manifest)
-        for stale in run.folder.glob("*-of-*.arrow"):
-            stale.unlink()
-        unigrams = np.zeros(loaded.vocabulary_size, dtype=np.int64)
-        counts: dict[tuple[str, str], Counts] = {}
-        empty_documents = 0
-        started = time.monotonic()
-        total = count_documents([path for paths in shards.values() for path in paths])
-        with Progress(total, "encoding", "documents") as progress:
-            for split, paths in shards.items():
-                for path in paths:
-                    table, sources, empty = _encode_shard(encoder, path, encoding.documents_per_batch, progress)
-                    empty_documents += empty
-                    for source, added in count_by_source(table, sources, loaded.special).items():
-                        counts.setdefault((split, source), Counts()).add(added)
-                    if split == "train":
-                        unigrams += np.bincount(table.ids, minlength=loaded.vocabulary_size)
-                    target = run.folder / f"{path.stem}.arrow"
-                    write_shard(target, table, loaded.vocabulary_size)
-                    run.add_output(target)
-        if not counts:
-            raise CorpusError(f"{corpus_manifest.path}: none of its {empty_documents:,} documents has any text")
-        seconds = time.monotonic() - started
-        totals = {split: Counts() for split in shards}
-        for (split, _), added in counts.items():
-            totals[split].add(added)
-        write_text(run.folder / "statistics.csv", statistics_table(counts))
-        run.add_output(run.folder / "statistics.csv")
-        write_json(
-            run.folder / "unigram.json",
-            {"vocabulary_size": loaded.vocabulary_size, "split": "train", "counts": unigrams.tolist()},
-        )
-        run.add_output(run.folder / "unigram.json")
-        run.measures.update(
-            vocabulary_size=loaded.vocabulary_size,
-            id_type=id_dtype(loaded.vocabulary_size).name,
-            special_tokens=loaded.special.record(),
-            splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
-            empty_documents=empty_documents,
-            train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
-        )
-        run.volatile.update(
-            threads=threads,
-            encoding_seconds=round(seconds, 3),
-            tokens_per_second=round(sum(counted.tokens for counted in totals.values()) / max(seconds, 1e-9), 1),
-        )
+    use_threads(threads)
+    loaded = load_tokenizer(tokenizer.file("tokenizer.json"), recognise=TEXT_MARKERS)
+    encoder = DocumentEncoder(loaded)
+    shards = shards_by_split(corpus)
+    for stale in run.folder.glob("*-of-*.arrow"):
+        stale.unlink()
+    unigrams = np.zeros(loaded.vocabulary_size, dtype=np.int64)
+    counts: dict[tuple[str, str], Counts] = {}
+    empty_documents = 0
+    started = time.monotonic()
+    total = count_documents([path for paths in shards.values() for path in paths])
+    with Progress(total, "encoding", "documents") as progress:
+        for split, paths in shards.items():
+            for path in paths:
+                table, sources, empty = _encode_shard(encoder, path, settings.documents_per_batch, progress)
+                empty_documents += empty
+                for source, added in count_by_source(table, sources, loaded.special).items():
+                    counts.setdefault((split, source), Counts()).add(added)
+                if split == "train":
+                    unigrams += np.bincount(table.ids, minlength=loaded.vocabulary_size)
+                target = run.folder / f"{path.stem}.arrow"
+                write_shard(target, table, loaded.vocabulary_size)
+                run.add_output(target)
+    if not counts:
+        raise CorpusError(f"{corpus.path}: none of its {empty_documents:,} documents has any text")
+    seconds = time.monotonic() - started
+    totals = {split: Counts() for split in shards}
+    for (split, _), added in counts.items():
+        totals[split].add(added)
+    write_text(run.folder / "statistics.csv", statistics_table(counts))
+    run.add_output(run.folder / "statistics.csv")
+    write_json(
+        run.folder / "unigram.json",
+        {"vocabulary_size": loaded.vocabulary_size, "split": "train", "counts": unigrams.tolist()},
+    )
+    run.add_output(run.folder / "unigram.json")
+    run.measures.update(
+        vocabulary_size=loaded.vocabulary_size,
+        id_type=id_dtype(loaded.vocabulary_size).name,
+        special_tokens=loaded.special.record(),
+        splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
+        empty_documents=empty_documents,
+        train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
+    )
+    run.volatile.update(
+        threads=threads,
+        encoding_seconds=round(seconds, 3),
+        tokens_per_second=round(sum(counted.tokens for counted in totals.values()) / max(seconds, 1e-9), 1),
+    )

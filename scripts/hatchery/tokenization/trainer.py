@@ -7,7 +7,7 @@ documents: by the library's trainers where they allow it (byte-level BPE and Wor
 `wordpiece_training.py` for a prefix), and by `unigram_training.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,21 @@ from tokenizers import AddedToken, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.atomic import atomic_path, write_json
-from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
+from hatchery.runner import Job, run_stage, stage
 from hatchery.tokenization import definitions
 from hatchery.tokenization.documents import count_documents
+from hatchery.tokenization.imported_tokenizer import import_tokenizer
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.tokenizer_file import load_tokenizer, use_threads
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.tokenization.training_lines import LineStream, training_lines
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 from hatchery.tokenization.unigram_training import train_unigram
 from hatchery.tokenization.wordpiece_training import Lines, train_wordpiece, wordpiece_model
-from hatchery.typed import build, stage_body
 
 __all__ = ["TokenizerSettings", "check_size", "train", "train_tokenizer", "training_lines", "untrained"]
 
@@ -134,51 +135,55 @@ def _shards(manifests: Sequence[Manifest], settings: TokenizerSettings) -> list[
     return shards
 
 
-def train_tokenizer(settings: dict[str, Any], corpus: str | Path | Sequence[str | Path], output: str | Path) -> None:
-    """Stage `train_tokenizer`: train on the documents of the corpus, or of several corpora, given by manifest.
+@stage()
+def train_tokenizer(job: Job, settings: Mapping[str, Any], corpus: Sequence[Path], threads: int | None = None) -> None:
+    """Stage `train_tokenizer`: `learn_tokenizer`, or `import_tokenizer` of the only file of `corpus`."""
+    use_threads(threads)
+    if settings.get("imported"):
+        run_stage(import_tokenizer, settings, job.output, tokenizer_file=corpus[0])
+    else:
+        run_stage(learn_tokenizer, settings, job.output, corpus=corpus)
 
-    Writes `tokenizer.json` beside the manifest at `output`, with the two files that transformers wants beside it, and
-    the measures `vocabulary_size`, `training_documents` and `training_lines`. Raises ConfigError, CorpusError, or
+
+@stage()
+def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
+    """Train on the documents of the corpus, or of several corpora.
+
+    Writes `tokenizer.json` into the folder of `run`, with the two files that transformers wants beside it, and
+    the measures `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError, or
     TokenizationError when the text does not support the vocabulary size.
     """
-    tokenizer_settings = build(TokenizerSettings, stage_body(settings))
-    corpora = [corpus] if isinstance(corpus, str | Path) else list(corpus)
-    inputs = {"corpus" if index == 0 else f"corpus_{index + 1}": path for index, path in enumerate(corpora)}
-    with stage_run(output, settings, inputs) as run:
-        manifests = [read_manifest(path) for path in corpora]
-        for manifest in manifests:
-            manifest.verify()
-        where = ", ".join(str(manifest.path) for manifest in manifests)
-        shards = _shards(manifests, tokenizer_settings)
-        documents = count_documents(shards)
-        sources = tokenizer_settings.sources
-        keep = None
-        if tokenizer_settings.sentences_limit is not None:
-            with Progress(documents, "counting training lines", "documents") as progress:
-                total = sum(len(lines) for lines in LineStream(shards, progress, sources))
-            keep = (tokenizer_settings.sentences_limit, total) if total > tokenizer_settings.sentences_limit else None
-        passes = 2 if tokenizer_settings.continuing_subword_prefix else 1
-        with Progress(documents * passes, "training the tokenizer", "documents") as progress:
-            stream = LineStream(shards, progress, sources, keep)
-            backend = train(stream, tokenizer_settings)
-        if stream.lines == 0:
-            of_sources = f" of the sources {', '.join(sources)}" if sources else ""
-            splits = ", ".join(map(repr, tokenizer_settings.splits))
-            raise CorpusError(f"{where}: the split {splits}{of_sources} has no text to train a tokenizer on")
-        check_size(backend, tokenizer_settings, where)
-        path = run.folder / "tokenizer.json"
-        with atomic_path(path) as partial:
-            backend.save(str(partial), pretty=True)
-            tokenizer = load_tokenizer(partial)
-        run.add_output(path)
-        for name, content in (
-            ("tokenizer_config.json", tokenizer_config(backend, tokenizer_settings.special)),
-            ("special_tokens_map.json", special_tokens_map(tokenizer_settings.special)),
-        ):
-            write_json(run.folder / name, content)
-            run.add_output(run.folder / name)
-        run.measures.update(
-            vocabulary_size=tokenizer.vocabulary_size,
-            training_documents=stream.documents,
-            training_lines=stream.lines,
-        )
+    where = ", ".join(str(manifest.path) for manifest in corpus)
+    shards = _shards(corpus, settings)
+    documents = count_documents(shards)
+    sources = settings.sources
+    keep = None
+    if settings.sentences_limit is not None:
+        with Progress(documents, "counting training lines", "documents") as progress:
+            total = sum(len(lines) for lines in LineStream(shards, progress, sources))
+        keep = (settings.sentences_limit, total) if total > settings.sentences_limit else None
+    passes = 2 if settings.continuing_subword_prefix else 1
+    with Progress(documents * passes, "training the tokenizer", "documents") as progress:
+        stream = LineStream(shards, progress, sources, keep)
+        backend = train(stream, settings)
+    if stream.lines == 0:
+        of_sources = f" of the sources {', '.join(sources)}" if sources else ""
+        splits = ", ".join(map(repr, settings.splits))
+        raise CorpusError(f"{where}: the split {splits}{of_sources} has no text to train a tokenizer on")
+    check_size(backend, settings, where)
+    path = run.folder / "tokenizer.json"
+    with atomic_path(path) as partial:
+        backend.save(str(partial), pretty=True)
+        tokenizer = load_tokenizer(partial)
+    run.add_output(path)
+    for name, content in (
+        ("tokenizer_config.json", tokenizer_config(backend, settings.special)),
+        ("special_tokens_map.json", special_tokens_map(settings.special)),
+    ):
+        write_json(run.folder / name, content)
+        run.add_output(run.folder / name)
+    run.measures.update(
+        vocabulary_size=tokenizer.vocabulary_size,
+        training_documents=stream.documents,
+        training_lines=stream.lines,
+    )

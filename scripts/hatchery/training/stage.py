@@ -21,6 +21,7 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.store import save_model
+from hatchery.runner import Job
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.training.checkpoints import checkpoint_folder, load_model, verify_checkpoint
 from hatchery.training.continuation import (
@@ -40,7 +41,7 @@ from hatchery.training.processes import (
     rendezvous,
 )
 from hatchery.training.run import Inputs, Trained, run_config, train_run
-from hatchery.training.settings import PretrainSettings, RuntimeSettings, pretrain_settings, runtime_settings
+from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
 from hatchery.training.topology import Topology, read_topology
 
 # How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
@@ -50,73 +51,61 @@ PATIENCE = timedelta(minutes=10)
 TRAIN, FINISHED = "train", "finished"
 
 
-def pretrain(
-    settings: Mapping[str, Any],
-    runtime: Mapping[str, Any],
-    tokens: Path,
-    tokenizer: Path,
-    checkpoints: Path,
-    output: Path,
-    initial: Path | None = None,
-    counts: Path | None = None,
-    name: str = "",
+def train_and_export(
+    job: Job, settings: PretrainSettings, runtime: Mapping[str, Any], inputs: Inputs, checkpoints: Path, name: str
 ) -> None:
-    """Train (or with 0 steps only initialise) a language model and export it beside the manifest `output`.
+    """Train (or with 0 steps only initialise) a language model and export it beside the manifest of `job`.
 
-    `initial` is the manifest of the model to start from, `counts` that of the tokens in which the output bias is
-    counted, where the settings ask for one. Only the first process writes.
-    Progress and sinks call the run `name`, by default as its folder. Raises ConfigError for impossible settings,
-    ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot go on, and
-    TrainingInterrupted after SIGTERM or Ctrl-C.
+    Only the first process writes. Progress and sinks call the run `name`, by default as its folder. Raises ConfigError
+    for impossible settings, ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot
+    go on, and TrainingInterrupted after SIGTERM or Ctrl-C.
     """
-    typed = pretrain_settings(settings)
-    options = runtime_settings(runtime, typed)
-    inputs = Inputs(tokens, tokenizer, initial, counts)
-    if (counts is not None) != (typed.output_bias.counts == "larger_corpus"):
-        raise ConfigError(f"--counts is {counts}, but pretrain.output_bias.counts is {typed.output_bias.counts}")
+    options = runtime_settings(runtime, settings)
+    if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
+        wanted = settings.output_bias.counts
+        raise ConfigError(f"--counts is {inputs.counts}, but pretrain.output_bias.counts is {wanted}")
     _check_inputs(inputs)
-    check_initial_model(typed, initial, tokenizer)
-    if initial is not None:
+    check_initial_model(settings, inputs.initial, inputs.tokenizer)
+    if inputs.initial is not None:
         # Before a folder of the run is made.
-        shards = objective_of(typed.objective).open(tokens, TRAINING_SPLIT)
-        check_initial_config(run_config(typed, shards.vocabulary_size, shards.special), initial)
+        shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
+        check_initial_config(run_config(settings, shards.vocabulary_size, shards.special), inputs.initial)
     topology = read_topology(os.environ)
-    identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in inputs.by_name.values()]}
-    folder = checkpoints / digest(identity)
+    digests = [read_manifest(path).digest for path in inputs.by_name.values()]
+    folder = checkpoints / digest({"settings": dict(job.settings), "inputs": digests})
     with named_in_errors(topology):
-        _pretrain_in_folder(typed, options, inputs, topology, folder, output, settings, name or output.parent.name)
+        _pretrain_in_folder(job, settings, options, inputs, topology, folder, name or job.output.parent.name)
 
 
 def _pretrain_in_folder(
-    typed: PretrainSettings,
+    job: Job,
+    settings: PretrainSettings,
     options: RuntimeSettings,
     inputs: Inputs,
     topology: Topology,
     folder: Path,
-    output: Path,
-    settings: Mapping[str, Any],
     name: str,
 ) -> None:
-    store = rendezvous(topology)
+    store, output = rendezvous(topology), job.output
     if not topology.is_first:
         if await_announcement(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
-            train_run(typed, options, inputs, topology, store, folder, output, name)
+            train_run(settings, options, inputs, topology, store, folder, output, name)
         return
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.here(output), patience) as lease:
-        is_finished = lease.waited and is_made_from(output, settings, inputs.by_name)
+        is_finished = lease.waited and is_made_from(output, job.settings, job.inputs)
         if is_finished:
             print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
         # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
-        if is_finished or take_finished(output, settings, inputs.by_name):
+        if is_finished or take_finished(output, job.settings, job.inputs):
             announce(store, FINISHED, topology)
             return
         announce(store, TRAIN, topology)
-        with stage_run(output, settings, inputs.by_name, keep=True) as run:
-            trained = train_run(typed, options, inputs, topology, store, folder, output, name, lease)
+        with stage_run(output, job.settings, job.inputs, keep=True) as run:
+            trained = train_run(settings, options, inputs, topology, store, folder, output, name, lease)
             lease.verify()
-            _export(run, typed, trained, inputs, output.parent)
+            _export(run, settings, trained, inputs, output.parent)
         remove_run_folder(folder)
 
 

@@ -23,7 +23,7 @@ from hatchery.rendering.escaping import breakable, html_text
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Row, Table, table
 from hatchery.rendering.templates import render
-from hatchery.typed import stage_body
+from hatchery.runner import Place, stage
 
 MOST_FILES = 5000
 MOST_STAGES = 1500
@@ -31,14 +31,15 @@ _ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed", "mean_without_failed
 _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
 
 
-def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: str | Path = ".") -> None:
+@stage()
+def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: Place = Path()) -> None:
     """Write the page of provenance of the experiment whose summary.csv is given.
 
     `settings` hold `experiment`. Raises EvaluationError when the summary is missing or is none. Manifests that are
     missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
     first rows are followed, and the page says so.
     """
-    experiment = str(stage_body(settings)["experiment"])
+    experiment = str(settings["experiment"])
     rows = numbered_rows(summary)
     digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)

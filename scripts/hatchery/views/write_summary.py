@@ -1,31 +1,31 @@
 """The `summarise` stage: the tidy table of measurements as a summary, in up to four forms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, baseline_runs
-from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
+from hatchery.analysis.summary import SUMMARISED_LEVELS, summary_of
 from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.verified import write_checksums
-from hatchery.typed import build, stage_body
+from hatchery.runner import Place, stage
 from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_notes import notes_json, notes_of
 from hatchery.views.summary_text import text_summary
 
 
-def write_summary(
-    settings: Mapping[str, Any],
+@stage()
+def summarise(
+    settings: SummarySettings,
     measurements: Path,
     published: Sequence[Path],
     output: Path,
-    parquet: Path | None = None,
-    markdown: Path | None = None,
-    text: Path | None = None,
-    notes: Path | None = None,
+    parquet: Place | None = None,
+    markdown: Place | None = None,
+    text: Place | None = None,
+    notes: Place | None = None,
 ) -> None:
     """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
 
@@ -33,11 +33,10 @@ def write_summary(
     written unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the
     file at fault.
     """
-    chosen = build(SummarySettings, stage_body(settings))
-    values = chosen_values(chosen.published, published, "--published")
-    runs = (*chosen.runs, *baseline_runs(chosen.baselines, chosen.runs))
+    values = chosen_values(settings.published, published, "--published")
+    runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
     measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
-    summary = summarise(chosen, measured, values)
+    summary = summary_of(settings, measured, values)
     if parquet is not None:
         write_parquet(parquet, summary.rows)
     if markdown is not None:

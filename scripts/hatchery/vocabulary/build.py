@@ -16,6 +16,7 @@ from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.packed_files import matching_names
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource, open_source
+from hatchery.runner import stage
 from hatchery.settings.base import ReadingName
 from hatchery.vocabulary.cleaning import cleaned_words, rejection
 from hatchery.vocabulary.settings import VocabularySettings
@@ -40,6 +41,7 @@ class BuiltVocabulary:
     comparison: dict[str, int] | None = None
 
 
+@stage()
 def build_vocabulary(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:

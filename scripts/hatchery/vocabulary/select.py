@@ -26,6 +26,7 @@ from hatchery.corpora.document_parts import GROUP_BYTES, opened
 from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.errors import ConfigError
 from hatchery.progress import Progress
+from hatchery.runner import stage
 from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
 from hatchery.vocabulary.selection_parts import DUPLICATE, Task, select_part
@@ -43,6 +44,7 @@ MEASURES = (
 """The rows of counts.csv for filters and for drawn windows; candidates are the accepted and the rejected together."""
 
 
+@stage(sentence_model="sentence model")
 def select_text(
     settings: SelectionSettings,
     source: Path,

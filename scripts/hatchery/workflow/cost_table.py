@@ -13,6 +13,7 @@ from hatchery.artifacts.verified import write_checksums
 from hatchery.experiment.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.rendering.cards import Section, card_html
 from hatchery.rendering.table import Table, table
+from hatchery.runner import Place, stage
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
@@ -21,7 +22,6 @@ from hatchery.workflow.cost_estimate import (
     PlannedRun,
     RunCost,
     ShardsOnDisk,
-    cost_settings,
     estimate,
     training_bytes,
 )
@@ -31,17 +31,17 @@ MOST_NAMES = 8
 """Models that a note names one by one."""
 
 
-def write_cost(settings: dict[str, object], csv: Path, markdown: Path, page: Path) -> None:
+@stage()
+def write_cost(settings: CostSettings, output: Path, markdown: Place, page: Place) -> None:
     """Write an experiment's cost as a CSV table, as Markdown and as a page, with checksums of the first two.
 
     Raises ConfigError, ModelError.
     """
-    typed = cost_settings(settings)
-    costs = estimate(typed)
-    write_text(csv, cost_csv(typed, costs))
-    write_text(markdown, cost_markdown(typed, costs))
-    write_text(page, cost_html(typed, costs))
-    write_checksums([csv, markdown])
+    costs = estimate(settings)
+    write_text(output, cost_csv(settings, costs))
+    write_text(markdown, cost_markdown(settings, costs))
+    write_text(page, cost_html(settings, costs))
+    write_checksums([output, markdown])
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:

@@ -16,9 +16,9 @@ from hatchery.analysis.analyses.findings import (
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice, SeededRun
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.manifests import StageRun
+from hatchery.runner import stage
 from hatchery.settings.base import Settings
-from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +38,20 @@ class AnalyseSettings(Settings):
     published: tuple[PublishedChoice, ...] = field(default_factory=tuple)
 
 
-def analyse(settings: Mapping[str, Any], tables: Mapping[str, Path], files: Mapping[str, Path], output: Path) -> None:
-    """Run an analysis on the tables of a study and published `files`, and write what it finds beside `output`.
+@stage()
+def analyse(settings: AnalyseSettings, tables: Mapping[str, Path], files: Mapping[str, Path], run: StageRun) -> None:
+    """Run an analysis on the tables of a study and published `files`, and write what it finds.
 
     Tables of an earlier run that are not written again are removed.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault; then nothing is written.
     """
-    chosen = build(AnalyseSettings, stage_body(settings))
-    study = Study(chosen.experiment, chosen.runs, chosen.sets, chosen.published, tables, files)
-    found = analysis_called(chosen.analysis).run(settings_of(chosen.analysis, chosen.settings), study)
-    texts = {NUMBERS_FILE: numbers_csv(found, chosen.analysis), FINDINGS_FILE: findings_json(chosen.title, found)}
-    texts |= tables_as_files(found, chosen.title, output.parent.name, chosen.experiment)
-    with stage_run(output, settings, {**tables, **files}) as stage:
-        for old in sorted({*output.parent.glob("*.tex"), *output.parent.glob("*.md")}):
-            if old.name not in texts:
-                old.unlink()
-        for name, text in texts.items():
-            write_text(output.with_name(name), text)
-            stage.add_output(output.with_name(name))
+    study = Study(settings.experiment, settings.runs, settings.sets, settings.published, tables, files)
+    found = analysis_called(settings.analysis).run(settings_of(settings.analysis, settings.settings), study)
+    texts = {NUMBERS_FILE: numbers_csv(found, settings.analysis), FINDINGS_FILE: findings_json(settings.title, found)}
+    texts |= tables_as_files(found, settings.title, run.folder.name, settings.experiment)
+    for old in sorted({*run.folder.glob("*.tex"), *run.folder.glob("*.md")}):
+        if old.name not in texts:
+            old.unlink()
+    for name, text in texts.items():
+        write_text(run.add_output(run.folder / name), text)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from hatchery.artifacts.atomic import write_json
-from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.continuation import continued_sentence
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
@@ -23,37 +23,36 @@ from hatchery.evaluation.filled_sentences.translation import translated_sentence
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
+from hatchery.runner import stage
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 SENTENCES = 5
 GUESSES = 5
 
 
-def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path, output: Path) -> None:
-    """Write `sentences.json` beside the manifest `output`: SENTENCES sentences of the corpus, GUESSES for each gap.
+@stage()
+def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
+    """Write `sentences.json` into the folder of `run`: SENTENCES sentences of the corpus, GUESSES for each gap.
 
-    `pretraining` is the manifest of the model, `corpus` that of the documents. Raises ManifestError, ModelError,
+    `pretraining` is the manifest of the model. Raises ManifestError, ModelError,
     TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
     """
-    with stage_run(output, settings, {"pretraining": pretraining, "corpus": corpus}) as run:
-        model, tokenizer = load_pretrained(pretraining, translates=True)
-        model.eval()
-        documents = read_manifest(corpus)
-        documents.verify()
-        if isinstance(model, TranslationModel):
-            trained = read_manifest(pretraining)
-            split, translated = translated_sentences(model, tokenizer, trained, documents, SENTENCES)
-            written = Examples("translate", tuple(translated))
+    model, tokenizer = load_pretrained(pretraining, translates=True)
+    model.eval()
+    if isinstance(model, TranslationModel):
+        trained = read_manifest(pretraining)
+        split, translated = translated_sentences(model, tokenizer, trained, corpus, SENTENCES)
+        written = Examples("translate", tuple(translated))
+    else:
+        split, sentences = candidates(corpus)
+        if model.config.causal:
+            continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
+            written = Examples("continue", tuple(continued))
         else:
-            split, sentences = candidates(documents)
-            if model.config.causal:
-                continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
-                written = Examples("continue", tuple(continued))
-            else:
-                written = Examples("fill", tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
-        write_json(run.folder / SENTENCES_FILE, asdict(written))
-        run.add_output(run.folder / SENTENCES_FILE)
-        run.measures.update(sentences=len(written.examples), split=split)
+            written = Examples("fill", tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
+    write_json(run.folder / SENTENCES_FILE, asdict(written))
+    run.add_output(run.folder / SENTENCES_FILE)
+    run.measures.update(sentences=len(written.examples), split=split)
 
 
 def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[Example]:

@@ -4,9 +4,8 @@ The protocols of the papers (`config/protocols/`) are values of `ProtocolSetting
 identity. Impossible values are refused before anything is read.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
@@ -25,7 +24,6 @@ from hatchery.settings.base import (
     shown,
 )
 from hatchery.settings.fields import Reference, Unique
-from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +120,3 @@ class FinetuneRuntime(Settings):
     """CPU threads of PyTorch; null leaves its choice."""
     frozen_layers_mib: Natural = 2048
     """Memory for the layers of a frozen encoder, computed once and not in every epoch; 0 computes them every time."""
-
-
-def finetune_settings(settings: Mapping[str, Any]) -> FinetuneSettings:
-    """The settings of a job, checked. Raises ConfigError naming the key."""
-    return build(FinetuneSettings, stage_body(settings), "finetune")

@@ -21,14 +21,14 @@ import torch
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.finished import is_forced, is_made_from, take_finished
-from hatchery.artifacts.manifests import MANIFEST, input_digests, stage_run
+from hatchery.artifacts.finished import is_forced, is_made_from
+from hatchery.artifacts.manifests import MANIFEST, StageRun, input_digests
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.outputs import breakdown_csv, layer_weights_csv, results_csv, write_predictions
 from hatchery.evaluation.finetuning.run import train_run
 from hatchery.evaluation.finetuning.run_results import RunStore, runs_identity
-from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings, finetune_settings
+from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings
 from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, measures
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
@@ -36,75 +36,66 @@ from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.evaluation.tasks.task_rows import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.runner import Job, Place, inputs_of, run_stage, stage
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 
+@stage(keep=True, source="source {}")
 def finetune(
-    settings: Mapping[str, Any],
-    runtime: Mapping[str, Any],
+    job: Job,
+    settings: FinetuneSettings,
+    runtime: FinetuneRuntime,
     model: Path,
-    sources: Mapping[str, Path],
+    source: Mapping[str, Path],
     vocabulary: Path | None,
-    checkpoints: Path,
-    output: Path,
+    checkpoints: Place,
+    run: StageRun,
 ) -> None:
-    """Fine-tune the model of a pretraining manifest on the task of a source manifest; write beside `output`.
+    """Fine-tune the model of a pretraining manifest on the task of a source manifest.
 
-    `sources` are the source manifests of the task and of the tasks it is transferred to, by their names; `vocabulary`
+    `source` are the source manifests of the task and of the tasks it is transferred to, by their names; `vocabulary`
     is the manifest of a built vocabulary, for tasks that keep only rows within one. Runs that are finished already, by
     a killed attempt or for other seeds and rates beside theirs, are taken from `checkpoints`. Raises EvaluationError
     for wrong data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source
     loaders.
     """
-    typed = finetune_settings(settings)
-    for task_settings in (typed.task, *typed.transfer):
+    for task_settings in (settings.task, *settings.transfer):
         check_task(task_settings)
-    options = build(FinetuneRuntime, runtime, "runtime")
-    inputs = stage_inputs(model, sources, vocabulary)
-    if take_finished(output, settings, inputs):
-        return
-    store = RunStore(checkpoints, runs_identity(settings, input_digests(inputs)))
-    with stage_run(output, settings, inputs, keep=True) as run:
-        started = time.monotonic()
-        device = prepare_device(options.device, options.threads)
-        network, tokenizer = load_pretrained(model)
-        words = None if vocabulary is None else read_vocabulary(vocabulary)
-        task = encode_task(typed, sources, words, tokenizer)
-        run.measures |= measures(task)
-        encoder = network.encoder.to(device)
-        planned = [(seed, rate) for seed in typed.protocol.seeds for rate in typed.protocol.learning_rates]
-        finished = {} if is_forced() else store.load(planned)
-        resumed = len(finished)
-        if resumed < len(planned):
-            task = with_frozen_layers(typed, task, encoder, options.frozen_layers_mib, device)
-        for seed, rate in planned:
-            if (seed, rate) not in finished:
-                finished[seed, rate] = train_run(typed, task, encoder, seed, rate, device)
-                store.save(finished[seed, rate])
-        results = [finished[key] for key in planned]
-        write_text(run.add_output(run.folder / "results.csv"), results_csv(task.sets, results))
-        write_predictions(run.add_output(run.folder / "predictions.parquet"), task.sets, results)
-        if any(scored.task.facts for scored in task.sets):
-            write_text(run.add_output(run.folder / "breakdown.csv"), breakdown_csv(task.sets, results))
-        if typed.task.head.kind == "span_classification":
-            write_text(run.add_output(run.folder / "layer_weights.csv"), layer_weights_csv(results))
-        run.measures |= {
-            "development_rows": results[0].n_development,
-            "failed_runs": sum(bool(result.failed) for result in results),
-        }
-        run.volatile |= {
-            "runs_resumed": resumed,
-            "seconds_per_run": round((time.monotonic() - started) / max(1, len(results) - resumed), 3),
-            "device": str(device),
-            "threads": torch.get_num_threads(),
-        }
-
-
-def stage_inputs(model: Path, sources: Mapping[str, Path], vocabulary: Path | None) -> dict[str, Path]:
-    """The inputs of the stage by the names under which its manifest has them."""
-    inputs = {"model": model, **{f"source {name}": path for name, path in sources.items()}}
-    return inputs if vocabulary is None else {**inputs, "vocabulary": vocabulary}
+    store = RunStore(checkpoints, runs_identity(job.settings, input_digests(job.inputs)))
+    started = time.monotonic()
+    device = prepare_device(runtime.device, runtime.threads)
+    network, tokenizer = load_pretrained(model)
+    words = None if vocabulary is None else read_vocabulary(vocabulary)
+    task = encode_task(settings, source, words, tokenizer)
+    run.measures |= measures(task)
+    encoder = network.encoder.to(device)
+    planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
+    finished = {} if is_forced() else store.load(planned)
+    resumed = len(finished)
+    if resumed < len(planned):
+        task = with_frozen_layers(settings, task, encoder, runtime.frozen_layers_mib, device)
+    for seed, rate in planned:
+        if (seed, rate) not in finished:
+            finished[seed, rate] = train_run(settings, task, encoder, seed, rate, device)
+            store.save(finished[seed, rate])
+    results = [finished[key] for key in planned]
+    write_text(run.add_output(run.folder / "results.csv"), results_csv(task.sets, results))
+    write_predictions(run.add_output(run.folder / "predictions.parquet"), task.sets, results)
+    if any(scored.task.facts for scored in task.sets):
+        write_text(run.add_output(run.folder / "breakdown.csv"), breakdown_csv(task.sets, results))
+    if settings.task.head.kind == "span_classification":
+        write_text(run.add_output(run.folder / "layer_weights.csv"), layer_weights_csv(results))
+    run.measures |= {
+        "development_rows": results[0].n_development,
+        "failed_runs": sum(bool(result.failed) for result in results),
+    }
+    run.volatile |= {
+        "runs_resumed": resumed,
+        "seconds_per_run": round((time.monotonic() - started) / max(1, len(results) - resumed), 3),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+    }
 
 
 def with_frozen_layers(
@@ -124,51 +115,57 @@ def with_frozen_layers(
     return replace(task, train=train, sets=tuple(replace(found, data=wrapped(found.data)) for found in task.sets))
 
 
+@stage(source="source {}", vocabulary="vocabulary {}")
 def finetune_tasks(
     settings: Mapping[str, Any],
     runtime: Mapping[str, Any],
     model: Path,
-    sources: Mapping[str, Path],
-    vocabularies: Mapping[str, Path],
-    checkpoints: Path,
-    folders: Mapping[str, Path],
-    output: Path,
+    source: Mapping[str, Path],
+    vocabulary: Mapping[str, Path],
+    checkpoints: Place,
+    results: Place,
+    folder: Mapping[str, Place],
+    run: StageRun,
 ) -> None:
-    """Fine-tune the model on every task of `settings["tasks"]`; write into `folders[task]` for each, then `output`.
+    """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` below `results`.
 
-    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `sources` are the source manifests of
-    all tasks and of those that models are transferred to; `vocabularies` are manifests by task. A task that fails does
+    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` are the source manifests of
+    all tasks and of those that models are transferred to; `vocabulary` are manifests by task. A task that fails does
     not stop the others. Raises EvaluationError in the end with the first message and the names of all that failed, and
     ConfigError for a task without a source.
     """
     tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
-    chosen = {name: _sources_of(name, task, sources) for name, task in tasks.items()}
-    inputs = {"model": model, **{f"source {name}": path for name, path in sources.items()}}
-    inputs |= {f"vocabulary {name}": path for name, path in vocabularies.items()}
-    with stage_run(output, settings, inputs) as run:
-        errors: dict[str, HatcheryError] = {}
-        reused = 0
-        for name, task in tasks.items():
-            manifest = folders[name] / MANIFEST
-            own = chosen[name], vocabularies.get(name)
-            if is_made_from(manifest, task, stage_inputs(model, *own)):
-                reused += 1
-                continue
-            try:
-                finetune(task, runtime, model, *own, checkpoints, manifest)
-            except HatcheryError as error:
-                print(f"{name}: {error}", file=sys.stderr)
-                errors[name] = error
-        if errors:
-            failed, first = ", ".join(errors), next(iter(errors.values()))
-            raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
-        run.measures["tasks"] = {name: sha256_file(folders[name] / MANIFEST) for name in tasks}
-        run.volatile["tasks_reused"] = reused
+    given = {name: _inputs_of(name, task, model, source, vocabulary) for name, task in tasks.items()}
+    errors: dict[str, HatcheryError] = {}
+    reused = 0
+    for name, task in tasks.items():
+        manifest = results / folder[name] / MANIFEST
+        if is_made_from(manifest, task, inputs_of(finetune, given[name])):
+            reused += 1
+            continue
+        try:
+            run_stage(finetune, task, manifest, runtime=runtime, checkpoints=checkpoints, **given[name])
+        except HatcheryError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            errors[name] = error
+    if errors:
+        failed, first = ", ".join(errors), next(iter(errors.values()))
+        raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
+    run.measures["tasks"] = {name: sha256_file(results / folder[name] / MANIFEST) for name in tasks}
+    run.volatile["tasks_reused"] = reused
 
 
-def _sources_of(name: str, task: Mapping[str, Any], sources: Mapping[str, Path]) -> dict[str, Path]:
+def _inputs_of(
+    name: str,
+    task: Mapping[str, Any],
+    model: Path,
+    sources: Mapping[str, Path],
+    vocabularies: Mapping[str, Path],
+) -> dict[str, Any]:
+    """What `finetune` is given for one of the tasks."""
     names = [name, *(other["name"] for other in task["transfer"])]
     missing = [other for other in names if other not in sources]
     if missing:
         raise ConfigError(f"the command line: --source {missing[0]}=PATH is missing, which the task {name!r} needs")
-    return {other: sources[other] for other in names}
+    source = {other: sources[other] for other in names}
+    return {"model": model, "source": source, "vocabulary": vocabularies.get(name)}

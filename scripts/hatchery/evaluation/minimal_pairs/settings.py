@@ -4,13 +4,10 @@ A suite is one entry of config/suites, a public model to compare with one entry 
 `ScoringSettings`. What only changes the speed is in `ScoringRuntime` and no part of the result's identity.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from hatchery.errors import ConfigError
 from hatchery.settings.base import Count, DeviceName, Natural, Settings, require
-from hatchery.typed import build, stage_body
 
 Unit = Literal["paradigm", "file"]
 PairFormat = Literal["blimp", "rows", "alternating_lines"]
@@ -104,6 +101,12 @@ class ScoringSettings(SuiteSettings):
     external: ExternalModel | None = None
     """What is said about a public model."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expected = "a mapping (architecture, leading_blank) for 'transformers' and null for 'hatchery'"
+        fits = (self.model_kind == "transformers") == (self.external is not None)
+        require(fits, "external", self.external, f"{expected}; model_kind is {self.model_kind!r}")
+
     @property
     def blank(self) -> bool:
         """Whether sentences get a leading blank, with the model's own wish before the suite's."""
@@ -123,14 +126,3 @@ class ScoringRuntime(Settings):
     """Where the model computes."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
-
-
-def scoring_settings(settings: Mapping[str, Any]) -> ScoringSettings:
-    """The typed settings of the stage. Raises ConfigError for wrong ones."""
-    typed = build(ScoringSettings, stage_body(settings), "score_minimal_pairs")
-    if (typed.model_kind == "transformers") != (typed.external is not None):
-        raise ConfigError(
-            f"score_minimal_pairs.external: got {typed.external!r} with model_kind {typed.model_kind!r}, "
-            "expected a mapping (architecture, leading_blank) for 'transformers' and null for 'hatchery'"
-        )
-    return typed

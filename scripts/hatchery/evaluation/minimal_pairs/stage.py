@@ -7,18 +7,16 @@ the last bits of a score.
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.finished import take_finished
-from hatchery.artifacts.manifests import StageRun, stage_run
+from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import (
@@ -38,13 +36,13 @@ from hatchery.evaluation.minimal_pairs.scoring import (
     token_scores,
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings, scoring_settings
+from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
+from hatchery.runner import stage
 from hatchery.sanitize import csv_text
-from hatchery.typed import build
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
 # sentences would otherwise run for days or out of memory.
@@ -78,48 +76,43 @@ class PairScores:
     rows: int
 
 
+@stage(keep=True)
 def score_minimal_pairs(
-    settings: Mapping[str, Any], runtime: Mapping[str, Any], model: Path, source: Path, output: Path
+    settings: ScoringSettings, runtime: ScoringRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
-    """Score the suite of the source manifest with a model; write beside `output`.
+    """Score the suite of the source manifest with a model.
 
     `model` is the manifest of a pretraining run or, with the model kind "transformers", the source manifest of a
     registered folder. Raises EvaluationError for wrong data (file and line), ConfigError for settings that do not fit
     the model, and the errors of the model, tokenizer and source loaders.
     """
-    typed = scoring_settings(settings)
-    options = build(ScoringRuntime, runtime, "runtime")
-    inputs = {"model": model, "source": source}
-    if take_finished(output, settings, inputs):
-        return
-    with stage_run(output, settings, inputs, keep=True) as run:
-        pairs = read_minimal_pairs(open_source(source), typed)
-        if typed.expected is not None:
-            check_size(pairs, typed.suite, typed.expected)
-        pairs = choose_pairs(pairs, typed.pairs_per_paradigm, typed.seed)
-        language_model = load_sentence_model(typed, model, prepare_device(options.device, options.threads))
-        scoring = scoring_name(typed.scoring, language_model.architecture)
-        started = time.monotonic()
-        scored = pair_scores(pairs, language_model, scoring, options.tokens_per_batch, leading_blank=typed.blank)
-        seconds = max(time.monotonic() - started, 1e-9)
-        outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.scores.tolist(), strict=True)]
-        _write(run, typed, pairs, scored, outcomes)
-        run.measures |= {
-            "scoring": scoring,
-            "model_kind": typed.model_kind,
-            "architecture": language_model.architecture,
-            "leading_blank": typed.blank,
-            "tie_rule": "strict: a tie is wrong; accuracy_ties_correct calls it right",
-            "pairs": len(pairs),
-            "ties": outcomes.count("tie"),
-            "identical_pairs": sum(pair.identical for pair in pairs),
-            "masked_rows" if language_model.architecture == "masked" else "sentences": scored.rows,
-        }
-        run.volatile |= {
-            "rows_per_second": round(scored.rows / seconds, 1),
-            "pairs_per_second": round(len(pairs) / seconds, 1),
-            "device": str(language_model.device),
-        }
+    pairs = read_minimal_pairs(open_source(source), settings)
+    if settings.expected is not None:
+        check_size(pairs, settings.suite, settings.expected)
+    pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
+    language_model = load_sentence_model(settings, model, prepare_device(runtime.device, runtime.threads))
+    scoring = scoring_name(settings.scoring, language_model.architecture)
+    started = time.monotonic()
+    scored = pair_scores(pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=settings.blank)
+    seconds = max(time.monotonic() - started, 1e-9)
+    outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.scores.tolist(), strict=True)]
+    _write(run, settings, pairs, scored, outcomes)
+    run.measures |= {
+        "scoring": scoring,
+        "model_kind": settings.model_kind,
+        "architecture": language_model.architecture,
+        "leading_blank": settings.blank,
+        "tie_rule": "strict: a tie is wrong; accuracy_ties_correct calls it right",
+        "pairs": len(pairs),
+        "ties": outcomes.count("tie"),
+        "identical_pairs": sum(pair.identical for pair in pairs),
+        "masked_rows" if language_model.architecture == "masked" else "sentences": scored.rows,
+    }
+    run.volatile |= {
+        "rows_per_second": round(scored.rows / seconds, 1),
+        "pairs_per_second": round(len(pairs) / seconds, 1),
+        "device": str(language_model.device),
+    }
 
 
 def load_sentence_model(settings: ScoringSettings, model: Path, device: torch.device) -> SentenceModel:

@@ -3,16 +3,14 @@
 Part of the result's identity, except `PerplexityRuntime`. Impossible values are refused before anything is read.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
 from hatchery.objectives.settings import SegmentsName
 from hatchery.settings.base import Count, DeviceName, Natural, Positive, Range, Settings, Share, ShareAboveZero, require
 from hatchery.settings.fields import Unique
-from hatchery.typed import build, stage_body
 
 # Large enough to fill a GPU; the logits are made in smaller parts.
 TOKENS_PER_BATCH = 16384
@@ -86,13 +84,3 @@ class PerplexityRuntime(Settings):
     """Where the model computes."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
-
-
-def perplexity_settings(settings: Mapping[str, Any]) -> PerplexitySettings:
-    """The settings of a job, checked. Raises ConfigError naming the key."""
-    return build(PerplexitySettings, stage_body(settings), "perplexity")
-
-
-def perplexity_runtime(runtime: Mapping[str, Any]) -> PerplexityRuntime:
-    """The runtime values of a job, checked. Raises ConfigError naming the key."""
-    return build(PerplexityRuntime, runtime, "runtime")

@@ -8,15 +8,14 @@ float32; the runtime values change the speed and, at most, the last bits of a lo
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.finished import take_finished
-from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import StageRun, read_manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.perplexity.asked_objective import asked_objective
@@ -40,59 +39,53 @@ from hatchery.evaluation.perplexity.settings import (
     TOKENS_PER_BATCH,
     PerplexityRuntime,
     PerplexitySettings,
-    perplexity_runtime,
-    perplexity_settings,
 )
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings
 from hatchery.objectives.target_counts import target_counts
 from hatchery.progress import Progress
+from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 
+@stage(keep=True)
 def measure_perplexity(
-    settings: Mapping[str, Any], runtime: Mapping[str, Any], model: Path, tokens: Path, output: Path
+    settings: PerplexitySettings, runtime: PerplexityRuntime, model: Path, tokens: Path, run: StageRun
 ) -> None:
-    """Measure the model of a pretraining manifest on the token shards of another; write beside `output`.
+    """Measure the model of a pretraining manifest on the token shards of another.
 
     Raises EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite,
-    ConfigError for impossible settings, and the errors of the model and token loaders.
+    and the errors of the model and token loaders.
     """
-    typed = perplexity_settings(settings)
-    options = perplexity_runtime(runtime)
-    inputs = {"model": model, "tokens": tokens}
-    if take_finished(output, settings, inputs):
-        return
-    with stage_run(output, settings, inputs, keep=True) as run:
-        trained = read_manifest(model)
-        check_tokenizer(trained, read_manifest(tokens))
-        # All splits are opened before the first is scored: an absent one should not be found out in the end.
-        splits = [TokenShards.open(tokens, split) for split in typed.splits]
-        device = prepare_device(options.device, options.threads)
-        network = HatcheryModel(*load_pretrained(model, translates=True), device)
-        objective = asked_objective(typed, trained, network.architecture == "causal")
-        tallies = _tallies(tokens, splits, typed, objective)
-        started = time.monotonic()
-        scores = [
-            _score_split(shards, network, objective, typed, options, tally, model)
-            for shards, tally in zip(splits, tallies, strict=True)
-        ]
-        seconds = max(time.monotonic() - started, 1e-9)
-        write_text(run.add_output(run.folder / "perplexity.csv"), _csv(SplitScore, scores))
-        if isinstance(objective, CausalSettings):
-            pairs = zip(scores, splits, strict=True)
-            words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]
-            write_text(run.add_output(run.folder / WORDS_FILE), _csv(WordScore, words))
-        if width := typed.frequency_bin_nats:
-            told = zip(splits, tallies, strict=True)
-            rows = [row for shards, tally in told if tally is not None for row in tally.rows(shards.split, width)]
-            write_text(run.add_output(run.folder / FREQUENCY_FILE), _csv(FrequencyRow, rows))
-        for score in scores:
-            run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}
-        sequences = sum(score.sequences for score in scores)
-        run.volatile |= {"sequences_per_second": round(sequences / seconds, 1), "device": str(device)}
+    trained = read_manifest(model)
+    check_tokenizer(trained, read_manifest(tokens))
+    # All splits are opened before the first is scored: an absent one should not be found out in the end.
+    splits = [TokenShards.open(tokens, split) for split in settings.splits]
+    device = prepare_device(runtime.device, runtime.threads)
+    network = HatcheryModel(*load_pretrained(model, translates=True), device)
+    objective = asked_objective(settings, trained, network.architecture == "causal")
+    tallies = _tallies(tokens, splits, settings, objective)
+    started = time.monotonic()
+    scores = [
+        _score_split(shards, network, objective, settings, runtime, tally, model)
+        for shards, tally in zip(splits, tallies, strict=True)
+    ]
+    seconds = max(time.monotonic() - started, 1e-9)
+    write_text(run.add_output(run.folder / "perplexity.csv"), _csv(SplitScore, scores))
+    if isinstance(objective, CausalSettings):
+        pairs = zip(scores, splits, strict=True)
+        words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]
+        write_text(run.add_output(run.folder / WORDS_FILE), _csv(WordScore, words))
+    if width := settings.frequency_bin_nats:
+        told = zip(splits, tallies, strict=True)
+        rows = [row for shards, tally in told if tally is not None for row in tally.rows(shards.split, width)]
+        write_text(run.add_output(run.folder / FREQUENCY_FILE), _csv(FrequencyRow, rows))
+    for score in scores:
+        run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}
+    sequences = sum(score.sequences for score in scores)
+    run.volatile |= {"sequences_per_second": round(sequences / seconds, 1), "device": str(device)}
 
 
 def _score_split(

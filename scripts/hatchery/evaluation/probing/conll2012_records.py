@@ -19,6 +19,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll, read_hub_rows
 from hatchery.raw.registration import RawSource, open_source
+from hatchery.runner import stage
 from hatchery.settings.base import Settings
 
 TaskName = Literal["pos", "ner", "srl", "coref"]
@@ -39,6 +40,7 @@ class Conll2012Settings(Settings):
     tasks: tuple[TaskName, ...] = ("pos", "ner", "srl", "coref")
 
 
+@stage()
 def convert_conll2012(settings: Conll2012Settings, source: Path, run: StageRun) -> None:
     """Write `FOLDER/SPLIT.json` (JSON lines) beside the manifest of `run`, and count records and targets.
 

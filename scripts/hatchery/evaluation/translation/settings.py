@@ -10,7 +10,6 @@ from annotated_types import MinLen
 from hatchery.corpora.settings import SplitName
 from hatchery.settings.base import Count, DeviceName, Settings
 from hatchery.settings.fields import BlockName, CorpusName, Names
-from hatchery.typed import build, stage_body
 
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 """Endings of the files with the translations of a test set, and with what they are compared with."""
@@ -67,13 +66,3 @@ class TranslationRuntime(Settings):
     """Where the model computes."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
-
-
-def translation_tests(settings: Mapping[str, Any]) -> TranslationTests:
-    """The settings of a job, checked. Raises ConfigError naming the key."""
-    return build(TranslationTests, stage_body(settings), "translation")
-
-
-def translation_runtime(runtime: Mapping[str, Any]) -> TranslationRuntime:
-    """The runtime values of a job, checked. Raises ConfigError naming the key."""
-    return build(TranslationRuntime, runtime, "runtime")

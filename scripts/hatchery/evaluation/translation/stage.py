@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.finished import take_finished
-from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import StageRun, read_manifest
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.evaluation.translation.settings import (
     REFERENCE_LINES,
     TRANSLATED_LINES,
     HeldOutPairs,
-    translation_runtime,
-    translation_tests,
+    TranslationRuntime,
+    TranslationTests,
 )
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.progress import Progress
+from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
@@ -37,58 +37,54 @@ _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
 
 
+@stage(keep=True, corpus="corpus:{}")
 def translate_tests(
-    settings: Mapping[str, Any],
-    runtime: Mapping[str, Any],
+    settings: TranslationTests,
+    runtime: TranslationRuntime,
     model: Path,
-    corpora: Mapping[str, Path],
-    output: Path,
+    corpus: Mapping[str, Path],
+    run: StageRun,
 ) -> None:
-    """Translate the test sets of the settings with the model of a pretraining manifest; write beside `output`.
+    """Translate the test sets of the settings with the model of a pretraining manifest.
 
-    `corpora` are the manifests of the test sets' corpora by the names of the test sets. Raises ConfigError for other
+    `corpus` are the manifests of the test sets' corpora by the names of the test sets. Raises ConfigError for other
     names than those of the settings, CorpusError for a split that is not there or holds no pairs, EvaluationError for a
     model that does not translate, and the errors of the model's loader.
     """
-    typed, options = translation_tests(settings), translation_runtime(runtime)
-    if sorted(corpora) != sorted(typed.tests):
-        raise ConfigError(f"--corpus: got {', '.join(corpora)}, expected one for each of {', '.join(typed.tests)}")
-    inputs = {"model": model, **{f"corpus:{name}": corpora[name] for name in typed.tests}}
-    if take_finished(output, settings, inputs):
-        return
-    with stage_run(output, settings, inputs, keep=True) as run:
-        trained = pretrain_settings(read_manifest(model).settings)
-        objective = trained.objective
-        network, tokenizer = load_pretrained(model, translates=True)
-        if not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
-            raise EvaluationError(f"{model}: this model does not translate: it was not trained with task translation")
-        pairs = {name: read_pairs(corpora[name], test, objective.direction) for name, test in typed.tests.items()}
-        device = prepare_device(options.device, options.threads)
-        network.to(device).eval()
-        rows: list[tuple[Any, ...]] = []
-        for name, (sources, references) in pairs.items():
-            with Progress(len(sources), f"translate {name}", "sentences") as progress:
-                translations = translate(
-                    network,
-                    tokenizer,
-                    sources,
-                    objective.search,
-                    trained.sequence_length,
-                    device,
-                    options.tokens_per_batch,
-                    progress.update,
-                )
-            for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
-                path = run.add_output(run.folder / f"{name}{ending}")
-                write_text(path, "".join(f"{line}\n" for line in lines))
-            test = typed.tests[name]
-            found = scores(translations, references)
-            for metric, score in found.items():
-                value = round(score.value, _DECIMALS)
-                rows.append((name, test.corpus, test.split, len(sources), metric, value, score.signature))
-            run.measures[name] = {"pairs": len(sources)}
-        write_text(run.add_output(run.folder / SCORES_FILE), csv_text(COLUMNS, rows))
-        run.volatile["device"] = str(device)
+    if sorted(corpus) != sorted(settings.tests):
+        raise ConfigError(f"--corpus: got {', '.join(corpus)}, expected one for each of {', '.join(settings.tests)}")
+    trained = pretrain_settings(read_manifest(model).settings)
+    objective = trained.objective
+    network, tokenizer = load_pretrained(model, translates=True)
+    if not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
+        raise EvaluationError(f"{model}: this model does not translate: it was not trained with task translation")
+    pairs = {name: read_pairs(corpus[name], test, objective.direction) for name, test in settings.tests.items()}
+    device = prepare_device(runtime.device, runtime.threads)
+    network.to(device).eval()
+    rows: list[tuple[Any, ...]] = []
+    for name, (sources, references) in pairs.items():
+        with Progress(len(sources), f"translate {name}", "sentences") as progress:
+            translations = translate(
+                network,
+                tokenizer,
+                sources,
+                objective.search,
+                trained.sequence_length,
+                device,
+                runtime.tokens_per_batch,
+                progress.update,
+            )
+        for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
+            path = run.add_output(run.folder / f"{name}{ending}")
+            write_text(path, "".join(f"{line}\n" for line in lines))
+        test = settings.tests[name]
+        found = scores(translations, references)
+        for metric, score in found.items():
+            value = round(score.value, _DECIMALS)
+            rows.append((name, test.corpus, test.split, len(sources), metric, value, score.signature))
+        run.measures[name] = {"pairs": len(sources)}
+    write_text(run.add_output(run.folder / SCORES_FILE), csv_text(COLUMNS, rows))
+    run.volatile["device"] = str(device)
 
 
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:

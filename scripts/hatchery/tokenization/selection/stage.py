@@ -12,11 +12,12 @@ from pathlib import Path
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import StageRun, read_manifest
+from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parallel_map import make_parts, remove_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
 from hatchery.raw.raw_source import open_source
+from hatchery.runner import stage
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
 from hatchery.tokenization.selection.choice import chosen_rows
@@ -49,6 +50,7 @@ from hatchery.tokenization.selection.tasks import (
     merge_part,
 )
 from hatchery.tokenization.selection.word_split_ratio import count_words, draw, sequences_of, texts_of
+from hatchery.tokenization.tokenizer_file import use_threads
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 
 READINGS = {
@@ -63,37 +65,38 @@ LISTS = {
 }
 
 
+@stage(reference="reference {}")
 def select_tokenizer(
     settings: SweepSettings,
-    corpus_manifest: Path,
+    corpus: Manifest,
+    reference: Mapping[str, Path],
+    morphemes: Path | None,
     run: StageRun,
-    morphemes: Path | None = None,
-    references: Mapping[str, Path] | None = None,
     published: Path | None = None,
     threads: int = 1,
 ) -> None:
     """Write the tables, the figure, all tokenizers and the chosen one into the folder of `run`.
 
-    `morphemes` is the source manifest of a list of morphemes, `references` those of a `tokenizer.json` by type, and
+    `morphemes` is the source manifest of a list of morphemes, `reference` those of a `tokenizer.json` by type, and
     `published` the table of published values. Raises ConfigError for settings that do not fit, SourceError for a
     damaged list or reference, CorpusError for a corpus without words, TokenizationError for a size that the corpus
     does not support.
     """
-    references = references or {}
-    _check(settings, morphemes, references)
+    use_threads(threads)
+    _check(settings, morphemes, reference)
     words = _words(settings, morphemes)
     printed = {} if published is None else read_published_selection(published)
-    corpus = open_corpus(read_manifest(corpus_manifest))
+    texts = open_corpus(corpus)
     for candidate in settings.types:
-        corpus.training_shards(candidate.settings(candidate.sizes[0]))
+        texts.training_shards(candidate.settings(candidate.sizes[0]))
     parts_folder = run.folder / ".parts"
     parts_folder.mkdir(parents=True, exist_ok=True)
     reference_files = {
-        name: _write_reference(name, path, parts_folder / "references") for name, path in references.items()
+        name: _write_reference(name, path, parts_folder / "references") for name, path in reference.items()
     }
-    sequences, sample = _sample(settings, corpus, parts_folder)
+    sequences, sample = _sample(settings, texts, parts_folder)
 
-    candidates = Candidates(settings, corpus, parts_folder, threads)
+    candidates = Candidates(settings, texts, parts_folder, threads)
     files = {
         (candidate.name, size): candidates.write(candidate, size, run.folder / "tokenizers")
         for candidate in settings.types
@@ -102,7 +105,7 @@ def select_tokenizer(
     for stale in set((run.folder / "tokenizers").iterdir()) - set(files.values()):
         stale.unlink()
     pre_tokens = {
-        candidate.name: _pre_tokens(candidate, files[candidate.name, candidate.sizes[0]], corpus, parts_folder, threads)
+        candidate.name: _pre_tokens(candidate, files[candidate.name, candidate.sizes[0]], texts, parts_folder, threads)
         for candidate in settings.types
     }
     tasks = [MeasureTask(path, sample, tuple(words), pre_tokens[name], 1) for (name, _), path in files.items()]

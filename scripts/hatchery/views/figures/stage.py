@@ -4,31 +4,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from hatchery.analysis.settings import FigureSettings
 from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import save_figure
-from hatchery.typed import build, stage_body
-from hatchery.views.figures.registry import Tables, declared_figures, tables_of
+from hatchery.runner import stage
+from hatchery.views.figures.registry import declared_figures, tables_of
 
 
-def draw_figure(settings: Mapping[str, Any], tables: Tables, output: Path) -> None:
+@stage()
+def draw_figure(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> None:
     """Draw the figure that `settings` name into `output` (SVG).
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    chosen = build(FigureSettings, stage_body(settings))
-    declared = declared_figures()[chosen.figure]
+    declared = declared_figures()[settings.figure]
     if lacking := [table for table in tables_of(declared) if table not in tables]:
-        raise ConfigError(f"--tables: {' and '.join(lacking)} must be given, which {chosen.figure} draws")
-    draw = import_module(f"hatchery.views.figures.{chosen.figure}").draw
+        raise ConfigError(f"--tables: {' and '.join(lacking)} must be given, which {settings.figure} draws")
+    draw = import_module(f"hatchery.views.figures.{settings.figure}").draw
     save_figure(
-        lambda style: draw(replace(chosen, style=style), tables),
-        chosen.style,
+        lambda style: draw(replace(settings, style=style), tables),
+        settings.style,
         output,
-        f"{declared.title} of {chosen.experiment}",
-        "\n".join(remarks(chosen)),
+        f"{declared.title} of {settings.experiment}",
+        "\n".join(remarks(settings)),
     )
 
 

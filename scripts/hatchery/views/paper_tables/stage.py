@@ -7,16 +7,15 @@ A table without any number of ours is not written; `tables.md` says which those 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_numbers
 from hatchery.analysis.settings import labels_of
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.rendering.templates import render
-from hatchery.typed import build, stage_body
+from hatchery.runner import stage
 from hatchery.views.paper_tables.grid import PaperTable
 from hatchery.views.paper_tables.layers_table import layers_table, read_shares
 from hatchery.views.paper_tables.layout import (
@@ -62,33 +61,35 @@ class Inputs:
     sizes: Path
     cards: Mapping[str, Path] = field(default_factory=dict)
 
-    @property
-    def paths(self) -> dict[str, Path]:
-        """All inputs by name, for the manifest."""
-        named = {"summary": self.summary, "measurements": self.measurements, "layers": self.layers}
-        named |= {"published": self.published, "layout": self.layout, "sizes": self.sizes}
-        return named | {f"card:{name}": path for name, path in self.cards.items()}
 
-
-def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
-    """Write the tables beside the manifest `output`; tables of an earlier run that are not written again are removed.
+@stage(card="card:{}")
+def write_tables(
+    settings: PaperTablesSettings,
+    summary: Path,
+    published: Path,
+    layout: Path,
+    measurements: Path,
+    layers: Path,
+    sizes: Path,
+    card: Mapping[str, Path],
+    run: StageRun,
+) -> None:
+    """Write the tables; those of an earlier run that are not written again are removed. The arguments are `Inputs`.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
     """
-    tables_settings = build(PaperTablesSettings, stage_body(settings))
-    tables, without = all_tables(tables_settings, inputs)
-    labels = labels_of(tables_settings.runs)
-    texts = _index(tables_settings, tables, without) | {"tables.tex": latex_document(tables)}
+    inputs = Inputs(summary, published, layout, measurements, layers, sizes, card)
+    tables, without = all_tables(settings, inputs)
+    labels = labels_of(settings.runs)
+    texts = _index(settings, tables, without) | {"tables.tex": latex_document(tables)}
     for table in tables:
         texts[f"{table.name}.md"] = markdown_table(table, labels=labels)
         texts[f"{table.name}.tex"] = latex_table(table, labels)
-    with stage_run(output, settings, inputs.paths) as stage:
-        for old in sorted(output.parent.glob("*_table_[0-9][0-9].*")):
-            if old.name not in texts:
-                old.unlink()
-        for name, text in texts.items():
-            write_text(output.parent / name, text)
-            stage.add_output(output.parent / name)
+    for old in sorted(run.folder.glob("*_table_[0-9][0-9].*")):
+        if old.name not in texts:
+            old.unlink()
+    for name, text in texts.items():
+        write_text(run.add_output(run.folder / name), text)
 
 
 def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[PaperTable], list[str]]:

@@ -1,0 +1,196 @@
+"""What is the same in every stage: from the words of a command line to a call of its function, and to its manifest.
+
+A stage is a function beside its code, marked by `stage`. It is given what its arguments name:
+
+- `settings`: an object of its class, built once; as a mapping, the settings of the stage as they are.
+- `run`: what collects the outputs of the manifest at `output`, which is made around the call.
+- `job`: settings and inputs as the manifest has them; without `run`, the function makes the manifest itself.
+- `output`: where there is no manifest, the file to write.
+- a `Manifest`: read, and its outputs compared with their checksums. A `Path` is an input, too, which the function
+  opens itself; a `Place` is where it writes. Those in a mapping are `NAME=PATH` on the command line.
+- other settings, such as `runtime`: JSON text, or the path of a JSON file.
+"""
+
+import argparse
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from hatchery.artifacts.finished import take_finished
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.command import load_settings, named_paths
+from hatchery.typed import build, stage_body
+
+Function = TypeVar("Function", bound=Callable[..., None])
+
+Place = Annotated[Path, "a place to write to"]
+
+BY_THE_RUNNER = ("settings", "output", "run", "job")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The settings of a stage with its name and version, its inputs by their names in the manifest, and its output."""
+
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    output: Path
+
+
+def stage(keep: bool = False, **names: str) -> Callable[[Function], Function]:
+    """Mark the function of a stage.
+
+    With `keep`, work that is finished is taken as it is (`artifacts.finished`). `names` say what the manifest calls
+    the inputs of an argument, if not by its name or, in a mapping, by their own: `source="source {}"`.
+    """
+
+    def marked(function: Function) -> Function:
+        function.__dict__.update(keep=keep, names=names)
+        return function
+
+    return marked
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a stage's function; `type` is that of the values of a mapping or list, without `| None`."""
+
+    name: str
+    type: Any
+    group: type[Mapping[str, Any]] | type[Sequence[Any]] | None
+    is_input: bool
+    # Where nothing is given.
+    default: Any
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is no path, number or text."""
+        return self.type not in (Path, Manifest, int, str)
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the function has to be given something."""
+        return self.default is inspect.Parameter.empty
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add its flag."""
+        flag = f"--{self.name.replace('_', '-')}"
+        if self.group is not None:
+            words = "NAME=PATH" if self.group is Mapping else "PATH"
+            parser.add_argument(flag, nargs="+", action="extend", metavar=words)
+        elif self.is_json:
+            parser.add_argument(flag, required=self.is_required, metavar="JSON")
+        else:
+            kind = Path if self.type is Manifest else self.type
+            parser.add_argument(flag, required=self.is_required, type=kind)
+
+    def read(self, words: Any) -> Any:
+        """What the words of the command line say."""
+        if self.group is None:
+            return load_settings(words) if self.is_json else words
+        return named_paths(words) if self.group is Mapping else [Path(word) for word in words]
+
+    def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
+        """The inputs by their names in the manifest, which follow from `name`, if there is one."""
+        if not self.is_input or given is None:
+            return {}
+        if self.group is Mapping:
+            return {(name or "{}").format(key): path for key, path in given.items()}
+        name, paths = name or self.name, given if self.group else [given]
+        return {name if number == 1 else f"{name}_{number}": path for number, path in enumerate(paths, 1)}
+
+    def opened(self, given: Any) -> Any:
+        """What the function gets."""
+        if self.is_json:
+            return given if self.type is Any or given is None else build(self.type, given, self.name)
+        if self.type is not Manifest or given is None:
+            return given
+        if self.group is Mapping:
+            return {name: _verified(path) for name, path in given.items()}
+        return [_verified(path) for path in given] if self.group else _verified(given)
+
+
+def _verified(path: Path) -> Manifest:
+    manifest = read_manifest(path)
+    manifest.verify()
+    return manifest
+
+
+def arguments_of(function: Callable[..., None]) -> dict[str, Argument]:
+    """The arguments of a stage's function by their names."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters = inspect.signature(function).parameters
+    return {name: _argument(name, hints[name], parameter.default) for name, parameter in parameters.items()}
+
+
+def _argument(name: str, hint: Any, default: Any) -> Argument:
+    empty = inspect.Parameter.empty
+    if type(None) in get_args(hint):
+        hint = next(part for part in get_args(hint) if part is not type(None))
+        default = None if default is empty else default
+    group = get_origin(hint)
+    if group not in (Mapping, Sequence) or Any in get_args(hint):
+        inner, group = Any if group is Mapping else hint, None
+    else:
+        inner, default = get_args(hint)[-1], () if default is empty and group is Sequence else default
+        default = {} if default is empty else default
+    is_place = get_origin(inner) is Annotated
+    kind = get_args(inner)[0] if is_place else inner
+    return Argument(name, kind, group, kind in (Path, Manifest) and not is_place, default)
+
+
+def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Path]:
+    """The inputs among what a stage's function is given, by their names in its manifest."""
+    arguments, names = arguments_of(function), function.__dict__["names"]
+    inputs: dict[str, Path] = {}
+    for name, value in given.items():
+        inputs |= arguments[name].inputs(value, names.get(name))
+    return inputs
+
+
+def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> None:
+    """Call the function of a stage; `given` are paths, mappings of paths and runtime settings by its arguments.
+
+    Raises ConfigError for wrong settings, ManifestError naming an input that is missing or altered, and what the
+    function raises. A manifest is written last, and only if nothing was raised.
+    """
+    arguments, keep = arguments_of(function), function.__dict__["keep"]
+    typed = arguments["settings"].type
+    inputs = inputs_of(function, given)
+    known: dict[str, Any] = {
+        "settings": settings if typed is Any else build(typed, stage_body(settings), function.__name__),
+        "job": Job(settings, inputs, output),
+        "output": output,
+    }
+    others = [argument for name, argument in arguments.items() if name not in BY_THE_RUNNER]
+    # Before finished work is looked for: what is wrong should not depend on it.
+    known |= {each.name: each.opened(given.get(each.name, each.default)) for each in others if each.is_json}
+
+    def call(**more: Any) -> None:
+        opened = {
+            each.name: each.opened(given.get(each.name, each.default))
+            for each in others
+            if not each.is_json and (each.name in given or not each.is_required)
+        }
+        function(**{name: value for name, value in known.items() if name in arguments}, **opened, **more)
+
+    if "run" not in arguments:
+        call()
+    elif not (keep and take_finished(output, settings, inputs)):
+        with stage_run(output, settings, inputs, keep) as run:
+            call(run=run)
+
+
+def run_words(function: Callable[..., None], words: Sequence[str]) -> None:
+    """Run a stage as the words of a command line say. Raises like `run_stage`."""
+    parser = argparse.ArgumentParser(f"run.py {function.__name__}", description=function.__doc__, allow_abbrev=False)
+    parser.add_argument("--settings", required=True, help="settings of the stage: JSON text or the path of a JSON file")
+    parser.add_argument("--output", required=True, type=Path, help="the manifest or other file to write")
+    arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
+    for argument in arguments.values():
+        argument.add_to(parser)
+    found = vars(parser.parse_args(words))
+    given = {name: each.read(found[name]) for name, each in arguments.items() if found[name] is not None}
+    run_stage(function, load_settings(found["settings"]), found["output"], **given)
