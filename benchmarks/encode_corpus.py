@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
+from hatchery.runner import run_stage
 from hatchery.tokenization.documents import read_batches, split_sentences
 from hatchery.tokenization.encoder import SENTENCES_PER_CALL, encode_corpus
 from hatchery.tokenization.tokenizer_file import load_tokenizer, use_threads
@@ -67,7 +68,7 @@ def main() -> int:
         corpus = write_documents(folder / "corpus", arguments.words)
         tokenizer = folder / "tokenizer" / "manifest.json"
         training = {"kind": "wordpiece", "vocabulary_size": VOCABULARY_SIZE, "min_frequency": 10}
-        train_tokenizer({**training, "special_tokens": "babylm"}, corpus, tokenizer)
+        run_stage(train_tokenizer, {**training, "special_tokens": "babylm"}, tokenizer, corpus=[corpus])
         texts = [
             text
             for path in read_manifest(corpus).files(".parquet")
@@ -84,7 +85,13 @@ def main() -> int:
                 backend.encode_batch(sentences[start : start + SENTENCES_PER_CALL], add_special_tokens=False)
             bare.append(time.perf_counter() - started)
             started = time.perf_counter()
-            encode_corpus({"documents_per_batch": 256}, corpus, tokenizer, folder / "tokens" / "manifest.json")
+            run_stage(
+                encode_corpus,
+                {"documents_per_batch": 256},
+                folder / "tokens" / "manifest.json",
+                corpus=corpus,
+                tokenizer=tokenizer,
+            )
             ours.append(time.perf_counter() - started)
         counts = read_manifest(folder / "tokens" / "manifest.json").measures["splits"]["train"]
     ratio = min(bare) / min(ours)

@@ -236,7 +236,12 @@ def _pretraining(bench: Bench, folder: Path) -> list[str]:
     runtime = {"device": bench.device.type, "checkpoint_interval_steps": steps // 3, "threads": 1}
     options = {"--settings": json.dumps(settings), "--runtime": json.dumps(runtime)}
     options |= {"--tokens": str(tokens), "--tokenizer": str(tokenizer)}
-    return [sys.executable, str(SCRIPTS / "pretrain.py"), *(part for option in options.items() for part in option)]
+    return [
+        sys.executable,
+        str(SCRIPTS / "run.py"),
+        "pretrain",
+        *(part for option in options.items() for part in option),
+    ]
 
 
 def _start(command: list[str], folder: Path, run: str) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
 """What comparing token shards with their checksums adds to the start of a pretraining: under 2 % is wanted.
 
 Generated shards of the size of the STRICT track's (130 million tokens) are opened in processes of their own: without
-the comparison, with it as `scripts/pretrain.py` does it (in a thread, while modules are imported), and with it when
+the comparison, with it as the stage does it (in a thread, while modules are imported), and with it when
 the shards are opened. The start is such a process from its beginning to cut segments and an initialised LTG-BERT (base)
 on the CPU; the best round of each counts, and they take turns, so that a neighbour on the machine slows all of them.
 Exit code 1 above the limit.

@@ -152,7 +152,7 @@ def call(layout: Workflow, stage: str, *words: str, **wildcards: str) -> tuple[f
     file = Call(record.canonical_settings(layout.project, **wildcards), arguments)
     file.write()
     started = time.perf_counter()
-    child = subprocess.Popen([sys.executable, f"scripts/{record.script}.py", f"@{file.path}", *words])
+    child = subprocess.Popen([sys.executable, "scripts/run.py", record.called, f"@{file.path}", *words])
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{stage} failed")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from demo.generate import generate
+from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
 from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
@@ -68,7 +68,7 @@ def _generated() -> Iterator[str]:
         folder = Path(name)
         settings = EmbeddedSettings(seed=0, documents=4000, pairs_per_paradigm=2, examples_per_task=2)
         with stage_run(folder / "manifest.json", {}) as run:
-            generate(settings, run)
+            generate_embedded_sources(settings, run)
         for path in sorted((folder / "c4").iterdir()):
             with gzip.open(path, "rt", encoding="utf-8") as handle:
                 for line in handle:

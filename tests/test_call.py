@@ -74,7 +74,8 @@ def test_an_altered_file_ends_a_command_in_one_line(repository: Path) -> None:
     call.path.write_bytes(call.content.replace(b":1", b":2"))
     command = [
         sys.executable,
-        str(repository / "scripts/write_cost.py"),
+        str(repository / "scripts/run.py"),
+        "write_cost",
         f"@{call.path}",
         "--output",
         "a",

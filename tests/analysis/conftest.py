@@ -19,6 +19,7 @@ from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
+from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 
 
@@ -264,7 +265,9 @@ class Experiment:
 
     def collected(self) -> Path:
         """The tidy table of measurements of what there is by now; the others lie beside it."""
-        collect_measurements(self.collect_settings(), self.inputs, self.folder / "measurements.parquet")
+        run_stage(
+            collect_measurements, self.collect_settings(), self.folder / "measurements.parquet", **vars(self.inputs)
+        )
         return self.folder / "measurements.parquet"
 
     def tables(self, published: Path | None = None) -> dict[str, Path]:

@@ -24,6 +24,7 @@ from hatchery.evaluation.filled_sentences.results import (
 from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
 from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.runner import run_stage
 from hatchery.views.page import PageInputs, write_page
 from hatchery.views.paper_tables.views import PaperTableView, views_json
 from hatchery.views.provenance_page import write_provenance
@@ -169,7 +170,7 @@ class Site:
                 write_text(run.folder / name, text)
                 run.add_output(run.folder / name)
         provenance = self.results / "provenance.html"
-        write_provenance({"experiment": "demo"}, summary, provenance, self.folder)
+        run_stage(write_provenance, {"experiment": "demo"}, provenance, summary=summary, project=self.folder)
         inputs = PageInputs(
             summary=summary,
             markdown=self.results / "summary.md",

@@ -10,7 +10,7 @@ from typing import Any
 
 def run(repository: Path, command: str, *arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(repository / "scripts" / f"{command}.py"), *arguments],
+        [sys.executable, str(repository / "scripts" / "run.py"), command, *arguments],
         capture_output=True,
         text=True,
         timeout=120,

@@ -12,6 +12,7 @@ from faults import DAMAGE
 
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError, ManifestError
+from hatchery.runner import run_stage
 from hatchery.views.figures.registry import declared_figures, tables_of
 from hatchery.views.figures.stage import draw_figure
 
@@ -61,7 +62,7 @@ def test_the_same_tables_give_the_same_vector_file(
 ) -> None:
     settings = settings_of(drawn_once, figure, width_inches=6, font_size=8)
     for name in ("a", "b"):
-        draw_figure(settings, given(figure, tables), tmp_path / f"{name}.svg")
+        run_stage(draw_figure, settings, tmp_path / f"{name}.svg", tables=given(figure, tables))
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<image" not in text
@@ -77,14 +78,16 @@ def test_an_altered_table_is_named_and_nothing_is_drawn(
     for table in tables_of(FIGURES[figure]):
         DAMAGE[damage](tables[table])
         with pytest.raises(ManifestError, match=rf"{table}\.parquet: "):
-            draw_figure(settings_of(drawn_once, figure), given(figure, tables), tmp_path / "figure.svg")
+            run_stage(
+                draw_figure, settings_of(drawn_once, figure), tmp_path / "figure.svg", tables=given(figure, tables)
+            )
     assert not (tmp_path / "figure.svg").exists()
 
 
 @pytest.mark.parametrize("figure", [name for name, declared in FIGURES.items() if tables_of(declared)])
 def test_a_table_that_is_not_given_is_named(figure: str, drawn_once: Any) -> None:
     with pytest.raises(ConfigError, match=rf"--tables: {' and '.join(tables_of(FIGURES[figure]))} must be given"):
-        draw_figure(settings_of(drawn_once, figure), {}, Path("unused.svg"))
+        run_stage(draw_figure, settings_of(drawn_once, figure), Path("unused.svg"), tables={})
 
 
 @pytest.mark.parametrize("figure", [name for name, declared in FIGURES.items() if declared.published])
@@ -92,9 +95,9 @@ def test_published_values_and_settings_belong_together(figure: str, drawn_once: 
     settings, all_given = settings_of(drawn_once, figure), given(figure, tables)
     without = {name: path for name, path in all_given.items() if name != "published"}
     with pytest.raises(ConfigError, match="published is None, but the settings say published"):
-        draw_figure(settings, without, Path("unused.svg"))
+        run_stage(draw_figure, settings, Path("unused.svg"), tables=without)
     with pytest.raises(ConfigError, match=r"published is .*elc_bert.csv, but the settings say published: None"):
-        draw_figure(settings | {"published": None}, all_given, Path("unused.svg"))
+        run_stage(draw_figure, settings | {"published": None}, Path("unused.svg"), tables=all_given)
 
 
 def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
@@ -102,7 +105,7 @@ def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
 ) -> None:
     output = tmp_path / "figures" / "figure.svg"
     command = [
-        *(sys.executable, str(repository / "scripts/draw_figure.py")),
+        *(sys.executable, str(repository / "scripts/run.py"), "draw_figure"),
         *("--settings", json.dumps(settings_of(drawn_once, "task_scores")), "--output", str(output)),
         *("--tables", *(f"{name}={path}" for name, path in given("task_scores", tables).items())),
     ]

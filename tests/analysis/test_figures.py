@@ -16,6 +16,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering import drawing
 from hatchery.rendering.style import Style, model_styles
+from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 from hatchery.views.figures.layer_weights import draw_layer_weights, panels_of
 from hatchery.views.figures.learning_curves import (
@@ -188,12 +189,12 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
 
 def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(two_models: Any, tmp_path: Path) -> None:
     tables = two_models.tables()
-    draw_figure(two_models.figure_settings(), tables, tmp_path / "a.svg")
+    run_stage(draw_figure, two_models.figure_settings(), tmp_path / "a.svg", tables=tables)
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids)) and "narrow" in ids
     assert all(name in ids for name in re.findall(r'(?:href="#|url\(#)([^")]+)', text))
-    draw_figure(two_models.figure_settings(width_inches=4), tables, tmp_path / "b.svg")
+    run_stage(draw_figure, two_models.figure_settings(width_inches=4), tmp_path / "b.svg", tables=tables)
     assert "<symbol" not in (tmp_path / "b.svg").read_text(encoding="utf-8")
     settings = typed(two_models, width_inches=drawing.NARROW_INCHES)
     points = read_tables.read_curves(tables["curves"], settings.runs)
@@ -223,7 +224,12 @@ def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
 @pytest.mark.parametrize("style", [{"width_inches": 1}, {"font_size": 99}, {"colours": "rainbow"}, {"height": 3}])
 def test_a_style_that_cannot_be_drawn_is_refused(two_models: Any, style: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="style"):
-        draw_figure(two_models.figure_settings("layer_weights", **style), {"layers": tmp_path}, tmp_path / "a.svg")
+        run_stage(
+            draw_figure,
+            two_models.figure_settings("layer_weights", **style),
+            tmp_path / "a.svg",
+            tables={"layers": tmp_path},
+        )
 
 
 def test_word_frequencies_alone_are_a_line_in_both_panels_of_the_learning_curves() -> None:

@@ -16,6 +16,7 @@ from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.experiment.project import Project
 from hatchery.rendering.style import model_styles
+from hatchery.runner import run_stage
 from hatchery.stages.registry import stage_settings
 from hatchery.views.figures.registry import declared_figures, tables_of
 from hatchery.views.figures.stage import draw_figure, remarks
@@ -53,10 +54,10 @@ def tables(tmp_path_factory: pytest.TempPathFactory, two_models_once: Any) -> di
         evaluated(experiment, what)
         made[what] = folder / what / "measurements.parquet"
         settings = experiment.collect_settings() | {"experiment": what}
-        collect_measurements(settings, experiment.inputs, made[what])
+        run_stage(collect_measurements, settings, made[what], **vars(experiment.inputs))
     parts = {table.name: {name: table.beside(path) for name, path in made.items()} for table in TABLES}
     settings = {"stage": "join_experiments", "stage_version": 1, "experiment": "all", "experiments": EVALUATIONS}
-    join_experiments(settings, parts, folder / "all/measurements.parquet")
+    run_stage(join_experiments, settings, folder / "all/measurements.parquet", **parts)
     return {table.name: folder / f"all/{table.name}.parquet" for table in TABLES}
 
 
@@ -64,7 +65,7 @@ def drawn(figure: str, models: tuple[str, ...], tables: dict[str, Path], output:
     runs = [{"name": f"{model}/same-s1", "model": f"{model}/same", "seed": 1} for model in models]
     settings = {"stage": "draw_figure", "stage_version": 1, "figure": figure, "version": 1, "experiment": "all"}
     given = {name: tables[name] for name in tables_of(declared_figures()[figure])}
-    draw_figure(settings | {"runs": runs, "style": {}}, given, output)
+    run_stage(draw_figure, settings | {"runs": runs, "style": {}}, output, tables=given)
     return output.read_text(encoding="utf-8")
 
 
@@ -125,6 +126,8 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in sets]
     settings = {"stage": "draw_figure", "stage_version": 1, "figure": "learning_curves", "version": 1}
     given = {name: tables[name] for name in ("curves", "runs")}
-    draw_figure(settings | {"experiment": "all", "runs": runs, "sets": sets}, given, tmp_path / "figure.svg")
+    run_stage(
+        draw_figure, settings | {"experiment": "all", "runs": runs, "sets": sets}, tmp_path / "figure.svg", tables=given
+    )
     drawing = (tmp_path / "figure.svg").read_text(encoding="utf-8")
     assert set(re.findall(r"<!-- (\w+) \(\d+ models?\) -->", drawing)) == {"odd", "even"}  # the legend

@@ -9,6 +9,7 @@ import pytest
 from hatchery.analysis.join_experiments import join_experiments
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TABLES, write_rows
 from hatchery.errors import ConfigError, ManifestError
+from hatchery.runner import run_stage
 
 SETTINGS = {"stage": "join_experiments", "stage_version": 1, "experiment": "side", "experiments": ["b", "a"]}
 
@@ -29,7 +30,7 @@ def tables(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_models_of_one_name_are_told_apart_and_experiments_keep_their_order(tables: Any, tmp_path: Path) -> None:
-    join_experiments(SETTINGS, tables, tmp_path / "side/measurements.parquet")
+    run_stage(join_experiments, SETTINGS, tmp_path / "side/measurements.parquet", **tables)
     joined = {table.name: pl.read_parquet(table.beside(tmp_path / "side/x")) for table in TABLES}
     assert joined["runs"].select("experiment", "model", "run", "label").rows() == [
         ("b", "b/ltg", "b/ltg-s1", "b/ltg, rate 0.1"),
@@ -43,7 +44,7 @@ def test_models_of_one_name_are_told_apart_and_experiments_keep_their_order(tabl
 
 def test_the_same_tables_give_the_same_bytes(tables: Any, tmp_path: Path) -> None:
     for folder in ("one", "two"):
-        join_experiments(SETTINGS, tables, tmp_path / folder / "measurements.parquet")
+        run_stage(join_experiments, SETTINGS, tmp_path / folder / "measurements.parquet", **tables)
     for table in TABLES:
         one, two = (table.beside(tmp_path / folder / "x").read_bytes() for folder in ("one", "two"))
         assert one == two
@@ -51,10 +52,15 @@ def test_the_same_tables_give_the_same_bytes(tables: Any, tmp_path: Path) -> Non
 
 def test_tables_of_another_experiment_or_altered_ones_are_refused(tables: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--measurements: got b, expected b, a"):
-        join_experiments(SETTINGS, tables | {"measurements": {"b": Path()}}, tmp_path / "side/measurements.parquet")
+        run_stage(
+            join_experiments,
+            SETTINGS,
+            tmp_path / "side/measurements.parquet",
+            **tables | {"measurements": {"b": Path()}},
+        )
     swapped = {**tables["runs"], "b": tables["runs"]["a"]}
     with pytest.raises(ManifestError, match="rows of other experiments than b"):
-        join_experiments(SETTINGS, tables | {"runs": swapped}, tmp_path / "side/measurements.parquet")
+        run_stage(join_experiments, SETTINGS, tmp_path / "side/measurements.parquet", **tables | {"runs": swapped})
     tables["curves"]["a"].write_bytes(tables["curves"]["b"].read_bytes())
     with pytest.raises(ManifestError, match="curves"):
-        join_experiments(SETTINGS, tables, tmp_path / "side/measurements.parquet")
+        run_stage(join_experiments, SETTINGS, tmp_path / "side/measurements.parquet", **tables)

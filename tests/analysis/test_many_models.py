@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from hatchery.analysis.settings import FigureSettings, SeededRun, SummarySettings
-from hatchery.analysis.summary import Summary, summarise
+from hatchery.analysis.summary import Summary, summarised
 from hatchery.rendering.drawing import save_drawings
 from hatchery.rendering.style import Style
 from hatchery.views.figures.stage import remarks
@@ -30,7 +30,7 @@ def summary(models: int) -> Summary:
             for task in TASKS
         ]
     )
-    return summarise(SummarySettings("many", runs, tasks=TASKS), measured, {})
+    return summarised(SummarySettings("many", runs, tasks=TASKS), measured, {})
 
 
 def test_a_terminal_shows_all_of_a_few_models() -> None:

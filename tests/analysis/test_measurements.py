@@ -12,6 +12,7 @@ from hatchery.analysis.settings import SeededRun
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
+from hatchery.runner import run_stage
 
 HEADER = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
 RUN = SeededRun("m-s1", "m", 1)
@@ -151,7 +152,7 @@ def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
     two_models.add_perplexity("elc-s1", {"dev": (2.0, 7.4, 0.5)})
     settings = {**two_models.collect_settings(), "perplexity": False}
     with pytest.raises(ConfigError, match="--perplexity: got elc-s1, but the settings ask for no perplexity"):
-        collect_measurements(settings, two_models.inputs, two_models.folder / "measurements.parquet")
+        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **vars(two_models.inputs))
 
 
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.settings import SummarySettings
-from hatchery.analysis.summary import Key, Summary, summarise
+from hatchery.analysis.summary import Key, Summary, summarised
 from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.typed import build, stage_body
 from hatchery.views.summary_notes import general_notes
@@ -16,7 +16,7 @@ from hatchery.views.summary_text import text_summary
 
 def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
     settings = build(SummarySettings, stage_body(experiment.summary_settings()))
-    return summarise(settings, experiment.measured(), published or {})
+    return summarised(settings, experiment.measured(), published or {})
 
 
 def value(mean: float, std: float | None = None, comparable: bool = True) -> PublishedValue:

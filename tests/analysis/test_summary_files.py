@@ -10,7 +10,8 @@ import pytest
 
 from hatchery.analysis.summary_tables import write_csv
 from hatchery.errors import ConfigError, ManifestError
-from hatchery.views.write_summary import write_summary
+from hatchery.runner import run_stage
+from hatchery.views.write_summary import summarise
 
 PUBLISHED = (
     "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs,comparable,note\n"
@@ -36,7 +37,16 @@ def write(
     settings = experiment.summary_settings(None if published is None else CHOICE)
     settings |= {"objectives": objectives} if objectives else {}
     csv_path, parquet, markdown, text = paths
-    write_summary(settings, experiment.collected(), [published] if published else [], csv_path, parquet, markdown, text)
+    run_stage(
+        summarise,
+        settings,
+        csv_path,
+        measurements=experiment.collected(),
+        published=[published] if published else [],
+        parquet=parquet,
+        markdown=markdown,
+        text=text,
+    )
     return paths
 
 
@@ -215,7 +225,13 @@ def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings
     table = two_models.collected()
     for choice, tables in ((None, [published]), (CHOICE, [])):
         with pytest.raises(ConfigError, match="--published"):
-            write_summary(two_models.summary_settings(choice), table, tables, tmp_path / "summary.csv")
+            run_stage(
+                summarise,
+                two_models.summary_settings(choice),
+                tmp_path / "summary.csv",
+                measurements=table,
+                published=tables,
+            )
 
 
 def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from hatchery.analysis.settings import SeededRun, models_with_counts
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.runner import run_stage
 from hatchery.views.page import _listed
 from hatchery.views.summary_text import WIDTH
-from hatchery.views.write_summary import write_summary
+from hatchery.views.write_summary import summarise
 
 LABEL = "elc, learning_rate 0.005, optimizer.name lamb"
 
@@ -23,7 +24,16 @@ def written(two_models: Any, tmp_path: Path) -> dict[str, str]:
     names = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
     paths = [tmp_path / name for name in names]
     table, parquet, markdown, text = paths
-    write_summary(settings, two_models.collected(), [], table, parquet, markdown, text)
+    run_stage(
+        summarise,
+        settings,
+        table,
+        measurements=two_models.collected(),
+        published=[],
+        parquet=parquet,
+        markdown=markdown,
+        text=text,
+    )
     return {path.name: path.read_text() for path in paths if path.suffix != ".parquet"}
 
 

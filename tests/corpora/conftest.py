@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.generate import generate
+from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
 from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import RawSource, open_source, register_source
@@ -15,7 +15,8 @@ from hatchery.raw.registration import RawSource, open_source, register_source
 def embedded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("embedded")
     with stage_run(folder / "manifest.json", {"stage": "generate_embedded_sources", "stage_version": 1}) as run:
-        generate(EmbeddedSettings(seed=3, documents=160, pairs_per_paradigm=4, examples_per_task=8), run)
+        settings = EmbeddedSettings(seed=3, documents=160, pairs_per_paradigm=4, examples_per_task=8)
+        generate_embedded_sources(settings, run)
     return folder
 
 

@@ -235,7 +235,8 @@ def test_the_command_ends_with_one_line_for_a_users_mistake(repository: Path, tm
     finished = forked.run(
         [
             sys.executable,
-            str(repository / "scripts" / "convert_corpus.py"),
+            str(repository / "scripts" / "run.py"),
+            "convert_corpus",
             "--settings",
             settings,
             "--source",
@@ -283,10 +284,10 @@ def test_a_file_for_which_there_is_too_little_memory_is_named_in_one_line(
     settings = {"stage": "convert_corpus", "stage_version": 1, "sources": [{"name": "x", "reader": "bnc_xml"}]}
     arguments = ["--settings", json.dumps(settings), "--source", f"x={tmp_path / 'raw.json'}"]
     arguments += ["--output", str(tmp_path / "out" / "manifest.json"), "--workers", str(workers)]
-    script = str(repository / "scripts" / "convert_corpus.py")
+    script = str(repository / "scripts" / "run.py")
     run = f"import limited, runpy; runpy.run_path({script!r}, run_name='__main__')"
     outcome = subprocess.run(
-        [sys.executable, "-c", run, *arguments],
+        [sys.executable, "-c", run, "convert_corpus", *arguments],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{repository / 'scripts'}"},
         capture_output=True,
         text=True,

@@ -55,9 +55,9 @@ Command = Callable[..., Finished]
 @pytest.fixture
 def command(repository: Path) -> Command:
     def run(name: str, settings: dict[str, Any], *arguments: str | Path) -> Finished:
-        script = repository / "scripts" / f"{name}.py"
+        script = repository / "scripts" / "run.py"
         finished = forked.run(
-            [sys.executable, script, "--settings", json.dumps(settings), *map(str, arguments)],
+            [sys.executable, script, name, "--settings", json.dumps(settings), *map(str, arguments)],
             capture_output=True,
             text=True,
             check=False,

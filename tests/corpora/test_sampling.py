@@ -198,7 +198,7 @@ def test_the_command_writes_a_sample(tmp_path: Path, repository: Path) -> None:
     other = corpus(tmp_path / "other", articles(30))
     output = tmp_path / "sample" / "manifest.json"
     settings = json.dumps({"stage": "sample_corpus", "stage_version": 1, "seed": 3})
-    command = [sys.executable, "scripts/sample_corpus.py", "--settings", settings, "--corpus", str(source.path)]
+    command = [sys.executable, "scripts/run.py", "sample_corpus", "--settings", settings, "--corpus", str(source.path)]
     forked.run(
         [*command, "--size-of", str(other.path), "--output", str(output)],
         cwd=repository,

@@ -308,7 +308,7 @@ def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None
 
 def test_the_command_writes_a_corpus(tmp_path: Path, repository: Path, three: dict[str, Manifest]) -> None:
     body = {"groups": [{"level": "span", "selections": ["web_spans"], "development": 4}]}
-    command = [sys.executable, "scripts/group_sequences.py", "--output", str(tmp_path / "out" / "manifest.json")]
+    command = [sys.executable, "scripts/run.py", "group_sequences", "--output", str(tmp_path / "out" / "manifest.json")]
     stage = json.dumps({"stage": "group_sequences", "stage_version": 1, **body})
     command += ["--settings", stage, "--selection", f"web_spans={three['web_spans'].path}"]
     forked.run(command, cwd=repository, check=True, capture_output=True)

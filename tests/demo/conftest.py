@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.generate import generate
+from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
 from hatchery.raw.embedded_settings import EmbeddedSettings
 
@@ -16,5 +16,5 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         seed=0, documents=600, pairs_per_paradigm=40, examples_per_task=120, examples_per_suite_task=60
     )
     with stage_run(folder / "manifest.json", vars(settings)) as run:
-        generate(settings, run)
+        generate_embedded_sources(settings, run)
     return folder

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from demo.generate import FOLDERS, generate
+from demo.generate import FOLDERS, generate_embedded_sources
 from demo.paradigms import PARADIGMS
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -27,7 +27,7 @@ SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_pe
 
 def run_generator(folder: Path, settings: EmbeddedSettings) -> Path:
     with stage_run(folder / "manifest.json", vars(settings)) as run:
-        generate(settings, run)
+        generate_embedded_sources(settings, run)
     return folder
 
 

@@ -13,7 +13,7 @@ from hatchery.environments.generation import conda_environments
 from hatchery.environments.imports import third_party_imports
 from hatchery.environments.lock import LockedPackage, canonical_name, read_locks
 from hatchery.errors import ConfigError
-from hatchery.stages.registry import commands_by_environment
+from hatchery.stages.registry import code_by_environment
 
 # Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
 PROGRAMS = {
@@ -29,8 +29,9 @@ PROGRAMS = {
     "snakefmt",
 }
 
-COMMANDS_BY_ENVIRONMENT = commands_by_environment()
-ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+CODE = code_by_environment(SCRIPTS)
+ENVIRONMENTS = sorted(CODE)
 
 
 # What a rule may start: Python, and what every shell has.
@@ -90,8 +91,7 @@ def test_no_environment_names_an_address(repository: Path, environment: str) -> 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_import_is_served_and_every_package_is_used(repository: Path, lock: dict, environment: str) -> None:
     listed = {canonical_name(re.split(r"[=;\s]", line)[0]) for line in pip_requirements(repository, environment)}
-    scripts = [repository / "scripts" / f"{command}.py" for command in COMMANDS_BY_ENVIRONMENT[environment]]
-    imported = set(imported_packages(scripts, lock))
+    imported = set(imported_packages(CODE[environment], lock))
     assert imported <= listed
     unused = {name for name in listed - imported if not reaches(name, imported, lock)}
     assert not unused
@@ -130,7 +130,8 @@ def test_every_import_of_the_scripts_is_a_direct_requirement_and_the_other_way_r
     repository: Path, lock: dict
 ) -> None:
     direct = {name for name, package in lock.items() if "requirements.in" in package.needed_by}
-    imported = set(imported_packages(sorted((repository / "scripts").glob("*.py")), lock))
+    files = [*sorted(SCRIPTS.glob("*.py")), *(file for files in CODE.values() for file in files)]
+    imported = set(imported_packages(files, lock))
     assert imported <= direct, "name it in requirements.in and run `make lock`"
     assert direct - imported == PROGRAMS
 

@@ -25,12 +25,12 @@ from packaging.requirements import Requirement
 
 from hatchery.environments.imports import import_closure, imported_modules
 from hatchery.environments.lock import canonical_name
-from hatchery.stages.registry import commands_by_environment
+from hatchery.stages.registry import code_by_environment, own_functions
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages
 
-COMMANDS_BY_ENVIRONMENT = commands_by_environment()
-ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
+CODE = code_by_environment(Path(__file__).resolve().parents[2] / "scripts")
+ENVIRONMENTS = sorted(CODE)
 SITE_PACKAGES = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 
 # Run in the fresh environment with the names on standard input: each is a module, or something that a module holds.
@@ -153,8 +153,7 @@ def place_program(source: Path, target: Path) -> None:
 def imports_of(repository: Path, environment: str) -> frozenset[str]:
     """Everything that the commands can import: the modules of their closure and each dotted name in those."""
     scripts = repository / "scripts"
-    commands = COMMANDS_BY_ENVIRONMENT[environment]
-    closure = {path for command in commands for path in import_closure(scripts / f"{command}.py")}
+    closure = {path for file in CODE[environment] for path in import_closure(file)}
     names = {".".join(path.relative_to(scripts).with_suffix("").parts).removesuffix(".__init__") for path in closure}
     names = names.union(*(imported_modules(path, scripts) for path in closure))
     return frozenset(name for name in names if name.partition(".")[0] not in sys.stdlib_module_names)
@@ -189,14 +188,14 @@ def test_whatever_the_scripts_may_import_is_there(repository: Path, fresh, envir
 
 
 @pytest.mark.parametrize(
-    ("environment", "command"), [(name, command) for name in ENVIRONMENTS for command in COMMANDS_BY_ENVIRONMENT[name]]
+    ("environment", "function"), [(stage.environment, name) for name, stage in own_functions().items()]
 )
 def test_the_command_answers_in_the_environment_of_its_rules(
-    repository: Path, fresh, environment: str, command: str
+    repository: Path, fresh, environment: str, function: str
 ) -> None:
-    outcome = fresh(environment).run(repository / "scripts" / f"{command}.py", "--help")
+    outcome = fresh(environment).run(repository / "scripts" / "run.py", function, "--help")
     assert outcome.returncode == 0, outcome.stderr
-    assert f"usage: {command}.py" in outcome.stdout
+    assert f"usage: run.py {function}" in outcome.stdout
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
@@ -239,7 +238,7 @@ def test_a_package_left_out_is_noticed_and_nothing_comes_from_elsewhere(reposito
     failures = made.import_failures(repository / "scripts", ["matplotlib.pyplot", "numpy.linalg", "pytest"])
     assert failures.keys() == {"matplotlib.pyplot", "pytest"}
     assert failures["matplotlib.pyplot"] == "ModuleNotFoundError: No module named 'kiwisolver'"
-    assert made.run("scripts/draw_figure.py").returncode != 0
+    assert made.run("scripts/run.py", "draw_figure").returncode != 0
 
 
 def test_programs_of_the_packages_run_with_the_fresh_python(fresh) -> None:

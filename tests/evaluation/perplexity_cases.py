@@ -11,12 +11,14 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.evaluation.perplexity.asked_objective import asked_objective
 from hatchery.evaluation.perplexity.held_out import held_out_examples
-from hatchery.evaluation.perplexity.settings import perplexity_settings
+from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.typed import build, stage_body
 
 SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")
 OBJECTIVE = {
@@ -54,10 +56,18 @@ class Text:
                     run.add_output(path)
         settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
         more = {"special_tokens": "babylm", "sentences_limit": None}
-        train_tokenizer({"stage": "train_tokenizer", "stage_version": 1, **settings, **more}, corpus, self.tokenizer)
-        encode_corpus(
+        run_stage(
+            train_tokenizer,
+            {"stage": "train_tokenizer", "stage_version": 1, **settings, **more},
+            self.tokenizer,
+            corpus=[corpus],
+        )
+        run_stage(
+            encode_corpus,
             {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
-            *(corpus, self.tokenizer, self.tokens),
+            self.tokens,
+            corpus=corpus,
+            tokenizer=self.tokenizer,
         )
 
 
@@ -75,16 +85,27 @@ def settings(**changes: Any) -> dict[str, Any]:
     return {"stage": "measure_perplexity", "stage_version": 1, **fields}
 
 
+def typed_settings(**changes: Any) -> PerplexitySettings:
+    return build(PerplexitySettings, stage_body(settings(**changes)), "perplexity")
+
+
 def measure(
     model: Path, text: Text, folder: Path, tokens_per_batch: int | None = 256, **changes: Any
 ) -> dict[str, Any]:
     runtime = {"tokens_per_batch": tokens_per_batch, "device": "cpu", "threads": 1}
-    measure_perplexity(settings(**changes), runtime, model, text.tokens, folder / "manifest.json")
+    run_stage(
+        measure_perplexity,
+        settings(**changes),
+        folder / "manifest.json",
+        runtime=runtime,
+        model=model,
+        tokens=text.tokens,
+    )
     with read_manifest(folder / "manifest.json").file("perplexity.csv").open(newline="") as handle:
         return {row["split"]: row for row in csv.DictReader(handle)}
 
 
 def examples_of(text: Text, model: Path, **changes: Any) -> Any:
-    typed = perplexity_settings(settings(**changes))
+    typed = typed_settings(**changes)
     objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].config.causal)
     return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from demo.generate import generate
+from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 from hatchery.experiment.project import Project
 from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
+from hatchery.runner import run_stage
 from hatchery.stages.registry import stage_settings
 from hatchery.workflow.layout import Layout
 
@@ -33,7 +34,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         seed=0, documents=40, pairs_per_paradigm=4, examples_per_task=12, examples_per_suite_task=12
     )
     with stage_run(folder / "manifest.json", {"stage": "generate_embedded_sources"}) as run:
-        generate(settings, run)
+        generate_embedded_sources(settings, run)
 
     def registered(path: str) -> Path:
         name = Path(path).stem.removeprefix("embedded_")
@@ -53,7 +54,15 @@ def test_every_task_is_learnt_scored_and_written_down(
     settings["protocol"] |= {"epochs": 1, "seeds": [1], "max_length": 64}
     sources = {name: embedded(path) for name, path in Layout(CONFIG).task_sources(task).items()}
     output = tmp_path / "out" / "manifest.json"
-    finetune(settings, {"device": "cpu"}, model_manifest, sources, None, tmp_path / "checkpoints", output)
+    run_stage(
+        finetune,
+        settings,
+        output,
+        runtime={"device": "cpu"},
+        model=model_manifest,
+        source=sources,
+        checkpoints=tmp_path / "checkpoints",
+    )
     manifest = read_manifest(output)
     manifest.verify()
     with (output.parent / "results.csv").open(encoding="utf-8", newline="") as handle:
@@ -78,7 +87,7 @@ def test_every_suite_of_pairs_is_scored(
     settings = json.loads(stage_settings(CONFIG, "score_minimal_pairs", suite=suite))
     source = embedded(Layout(CONFIG).evaluation_source("suite", suite))
     output = tmp_path / "manifest.json"
-    score_minimal_pairs(settings, {"device": "cpu"}, model_manifest, source, output)
+    run_stage(score_minimal_pairs, settings, output, runtime={"device": "cpu"}, model=model_manifest, source=source)
     with (tmp_path / "accuracy.csv").open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     assert {row["level"] for row in rows} == {"paradigm", "phenomenon", "suite"}

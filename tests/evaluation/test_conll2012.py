@@ -201,7 +201,7 @@ def test_the_command_writes_the_records_and_refuses_wrong_settings(
     source = make_source({"a.gold_conll": gold_conll()})
 
     def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(repository / "scripts" / "convert_conll2012.py")]
+        command = [sys.executable, str(repository / "scripts" / "run.py"), "convert_conll2012"]
         command += ["--settings", json.dumps({"stage": "convert_conll2012", "stage_version": 1, **settings})]
         command += ["--source", str(source.manifest), "--output", str(tmp_path / "out" / "manifest.json")]
         return forked.run(command, capture_output=True, text=True, timeout=120)

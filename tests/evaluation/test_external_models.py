@@ -16,6 +16,7 @@ from hatchery.evaluation.minimal_pairs.settings import ExternalModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores, score_minimal_pairs
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.raw.registration import open_source, register_source
+from hatchery.runner import run_stage
 
 transformers = pytest.importorskip("transformers")
 
@@ -211,14 +212,28 @@ def test_the_stage_scores_an_external_model_and_says_what_it_was(stored, make_so
     source = make_source({"pairs.jsonl": json_lines(ROWS)})
     settings = {**SETTINGS, "external": {"architecture": external(name).architecture, "leading_blank": True}}
     model = stored(name)
-    score_minimal_pairs(settings, {"device": "cpu"}, model.manifest, source.manifest, tmp_path / "out/manifest.json")
+    run_stage(
+        score_minimal_pairs,
+        settings,
+        tmp_path / "out/manifest.json",
+        runtime={"device": "cpu"},
+        model=model.manifest,
+        source=source.manifest,
+    )
     measures = read_manifest(tmp_path / "out" / "manifest.json").measures
     expected = {"bert": ("pll", "masked"), "gpt2": ("left_to_right", "causal")}[name]
     assert (measures["scoring"], measures["architecture"]) == expected
     assert measures["model_kind"] == "transformers" and measures["leading_blank"] is True
     wrong = {**settings, "scoring": "left_to_right" if name == "bert" else "pll"}
     with pytest.raises(ConfigError, match="language model, this one is"):
-        score_minimal_pairs(wrong, {"device": "cpu"}, model.manifest, source.manifest, tmp_path / "out/manifest.json")
+        run_stage(
+            score_minimal_pairs,
+            wrong,
+            tmp_path / "out/manifest.json",
+            runtime={"device": "cpu"},
+            model=model.manifest,
+            source=source.manifest,
+        )
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
@@ -226,7 +241,14 @@ def test_the_kind_of_model_and_its_options_must_fit(stored, make_source, json_li
     source = make_source({"pairs.jsonl": json_lines(ROWS)})
     for wrong in ({"external": None}, {"model_kind": "hatchery", "external": {"architecture": "masked"}}):
         with pytest.raises(ConfigError, match=r"score_minimal_pairs.external"):
-            score_minimal_pairs({**SETTINGS, **wrong}, {}, source.manifest, source.manifest, tmp_path / "o" / "m.json")
+            run_stage(
+                score_minimal_pairs,
+                {**SETTINGS, **wrong},
+                tmp_path / "o" / "m.json",
+                runtime={},
+                model=source.manifest,
+                source=source.manifest,
+            )
 
 
 def copy_of(source, tmp_path):

@@ -17,6 +17,7 @@ from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.finetuning import stage as stage_module
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.runner import run_stage
 
 
 @pytest.fixture
@@ -29,7 +30,15 @@ def run(model_manifest, source, tmp_path):
     def run_stage(name, settings=SETTINGS, others=()):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
         output = tmp_path / name / "manifest.json"
-        finetune(settings, RUNTIME, model_manifest, sources, None, tmp_path / f"runs of {name}", output)
+        run_stage(
+            finetune,
+            settings,
+            output,
+            runtime=RUNTIME,
+            model=model_manifest,
+            source=sources,
+            checkpoints=tmp_path / f"runs of {name}",
+        )
         return tmp_path / name
 
     return run_stage
@@ -110,7 +119,7 @@ def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model
     settings = changed(epochs=8, patience_evaluations=None, seeds=list(range(6)), learning_rates=[3e-3])
     output = tmp_path / "out" / "manifest.json"
     arguments = [
-        *(sys.executable, str(repository / "scripts" / "finetune.py")),
+        *(sys.executable, str(repository / "scripts" / "run.py"), "finetune"),
         *("--settings", json.dumps(settings), "--runtime", json.dumps(RUNTIME), "--model", str(model_manifest)),
         *("--source", f"agreement={source.manifest}"),
         *("--checkpoints", str(tmp_path / "checkpoints"), "--output", str(output)),
@@ -124,7 +133,15 @@ def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model
     kept = list(tmp_path.glob("checkpoints/*/run_*.npz"))
     assert 1 <= len(kept) < 6
     sources = {"agreement": source.manifest}
-    finetune(settings, RUNTIME, model_manifest, sources, None, tmp_path / "checkpoints", output)
+    run_stage(
+        finetune,
+        settings,
+        output,
+        runtime=RUNTIME,
+        model=model_manifest,
+        source=sources,
+        checkpoints=tmp_path / "checkpoints",
+    )
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == len(kept)
     assert len(results(tmp_path / "out")) == 6 * 3
 
@@ -268,7 +285,15 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
 def test_sources_must_be_those_of_the_task_and_its_transfers(model_manifest, source, tmp_path):
     with pytest.raises(ConfigError, match="sources: got other, expected one each for agreement"):
         sources = {"other": source.manifest}
-        finetune(short(), RUNTIME, model_manifest, sources, None, tmp_path / "c", tmp_path / "out" / "manifest.json")
+        run_stage(
+            finetune,
+            short(),
+            tmp_path / "out" / "manifest.json",
+            runtime=RUNTIME,
+            model=model_manifest,
+            source=sources,
+            checkpoints=tmp_path / "c",
+        )
 
 
 def test_wrong_rows_are_one_error_with_their_place(run, make_source, json_lines, tmp_path):

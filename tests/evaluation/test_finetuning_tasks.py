@@ -51,7 +51,15 @@ def run(model_manifest, make_source, json_lines, tmp_path):
         source = make_source({key: rows if isinstance(rows, str) else json_lines(rows) for key, rows in files.items()})
         output = tmp_path / name / "manifest.json"
         sources = {"demo": source.manifest}
-        finetune(configuration, {**RUNTIME, **runtime}, model, sources, None, tmp_path / "c", output)
+        run_stage(
+            finetune,
+            configuration,
+            output,
+            runtime={**RUNTIME, **runtime},
+            model=model,
+            source=sources,
+            checkpoints=tmp_path / "c",
+        )
         return tmp_path / name
 
     return run_stage

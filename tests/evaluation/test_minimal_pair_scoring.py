@@ -13,6 +13,7 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.store import save_model
+from hatchery.runner import run_stage
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 SETTINGS = {
@@ -35,7 +36,9 @@ PAIRS = [
 
 
 def score(model, source, output, settings=SETTINGS, runtime=RUNTIME):
-    score_minimal_pairs(settings, runtime, model, source.manifest, output / "manifest.json")
+    run_stage(
+        score_minimal_pairs, settings, output / "manifest.json", runtime=runtime, model=model, source=source.manifest
+    )
     return {name: (output / name).read_bytes() for name in ("scores.parquet", "accuracy.csv", "manifest.json")}
 
 
@@ -174,7 +177,7 @@ def test_the_command_scores_and_names_a_mistake_in_one_line(
             "--output": str(tmp_path / "out" / "manifest.json"),
         }
         words = [part for pair in arguments.items() for part in pair]
-        command = [sys.executable, "scripts/score_minimal_pairs.py", *words]
+        command = [sys.executable, "scripts/run.py", "score_minimal_pairs", *words]
         return forked.run(command, cwd=repository, capture_output=True, text=True)
 
     assert run(SETTINGS).returncode == 0

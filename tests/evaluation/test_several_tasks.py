@@ -11,6 +11,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import stage
 from hatchery.evaluation.finetuning.stage import finetune, finetune_tasks
+from hatchery.runner import run_stage
 
 
 @pytest.fixture
@@ -23,25 +24,26 @@ def job(model_manifest, source, tmp_path, monkeypatch):
     """Runs a job of named tasks and says which of them were trained."""
     trained = []
 
-    def counted(settings, *arguments):
+    def counted(function, settings, output, **given):
         trained.append(settings["task"]["name"])
-        finetune(settings, *arguments)
+        run_stage(function, settings, output, **given)
 
-    monkeypatch.setattr(stage, "finetune", counted)
+    monkeypatch.setattr(stage, "run_stage", counted)
 
     def run(tasks, sources=None):
         trained.clear()
         settings = {"stage": "finetune_tasks", "stage_version": 1, "tasks": tasks}
         sources = dict.fromkeys(tasks, source.manifest) if sources is None else sources
-        finetune_tasks(
+        run_stage(
+            finetune_tasks,
             settings,
-            RUNTIME,
-            model_manifest,
-            sources,
-            {},
-            tmp_path / "kept",
-            {task: tmp_path / "out" / task for task in tasks},
             output(tmp_path),
+            runtime=RUNTIME,
+            model=model_manifest,
+            source=sources,
+            checkpoints=tmp_path / "kept",
+            results=tmp_path / "out",
+            folder={task: task for task in tasks},
         )
         return list(trained)
 
@@ -61,7 +63,15 @@ def test_a_job_writes_what_jobs_of_one_task_write(job, model_manifest, source, t
     assert job(tasks) == ["first", "second"]
     for name, settings in tasks.items():
         alone = tmp_path / "alone" / name / "manifest.json"
-        finetune(settings, RUNTIME, model_manifest, {name: source.manifest}, None, tmp_path / "kept", alone)
+        run_stage(
+            finetune,
+            settings,
+            alone,
+            runtime=RUNTIME,
+            model=model_manifest,
+            source={name: source.manifest},
+            checkpoints=tmp_path / "kept",
+        )
         assert contents(alone.parent) == contents(tmp_path / "out" / name)
     digests = read_manifest(output(tmp_path)).measures["tasks"]
     assert digests == {name: read_manifest(tmp_path / "out" / name / "manifest.json").digest for name in tasks}

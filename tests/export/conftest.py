@@ -15,6 +15,7 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.store import save_model
+from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.trainer import TokenizerSettings, train
 
@@ -174,7 +175,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, pretrained: Callable[[str
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(f"exported_{variant}")
-            export_model(EXPORT_SETTINGS, pretrained(variant), None, folder / "manifest.json")
+            run_stage(export_model, EXPORT_SETTINGS, folder / "manifest.json", pretraining=pretrained(variant))
             made[variant] = folder
         return made[variant]
 

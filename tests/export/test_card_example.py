@@ -14,6 +14,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, read_examples
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.export.stage import export_model
+from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
 STAGE = {"stage": "fill_sentences", "stage_version": 1}
@@ -39,10 +40,16 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
     hub, pretrained, export_settings, corpus, variant, tmp_path, monkeypatch, capsys
 ):
     filled = tmp_path / "filled" / "manifest.json"
-    fill_sentences(STAGE, pretrained(variant), corpus, filled)
+    run_stage(fill_sentences, STAGE, filled, pretraining=pretrained(variant), corpus=corpus)
     examples = read_examples(filled).examples
     assert examples and all(len(each.answers) == 5 for each in examples)
-    export_model(export_settings, pretrained(variant), None, tmp_path / "out" / "manifest.json", filled)
+    run_stage(
+        export_model,
+        export_settings,
+        tmp_path / "out" / "manifest.json",
+        pretraining=pretrained(variant),
+        filled=filled,
+    )
     card = (tmp_path / "out" / "README.md").read_text()
     mask = "<mask>" if variant == "roberta_tied" else "[MASK]"
     assert json.dumps(examples[0].given.replace(GAP, mask)) in example(card)
@@ -64,14 +71,22 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
 def test_the_sentences_are_the_same_bytes_at_every_run(pretrained, corpus, variant, tmp_path):
     digests = set()
     for name in ("one", "two"):
-        fill_sentences(STAGE, pretrained(variant), corpus, tmp_path / name / "manifest.json")
+        run_stage(
+            fill_sentences, STAGE, tmp_path / name / "manifest.json", pretraining=pretrained(variant), corpus=corpus
+        )
         digests.add(read_manifest(tmp_path / name / "manifest.json").digest)
     assert len(digests) == 1
 
 
 def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, repository):
     output = tmp_path / "filled" / "manifest.json"
-    command = [sys.executable, str(repository / "scripts" / "fill_sentences.py"), "--settings", json.dumps(STAGE)]
+    command = [
+        sys.executable,
+        str(repository / "scripts" / "run.py"),
+        "fill_sentences",
+        "--settings",
+        json.dumps(STAGE),
+    ]
     command += ["--pretraining", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
     forked.run(command, check=True, capture_output=True, text=True)
     assert read_manifest(output).measures["sentences"] == len(read_examples(output).examples) > 0
@@ -82,7 +97,7 @@ def test_every_loader_of_the_example_trusts_the_code_and_the_language_is_the_cor
     pretrained, export_settings, tmp_path
 ):
     settings = {**export_settings, "languages": ["is", "fo"]}
-    export_model(settings, pretrained("ltg"), None, tmp_path / "manifest.json")
+    run_stage(export_model, settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"))
     card = (tmp_path / "README.md").read_text()
     assert card.startswith('---\nlanguage: ["is", "fo"]\n')
     loaders = re.findall(r"from_pretrained\((.*?)\)", example(card))
@@ -94,7 +109,7 @@ def test_a_card_names_no_language_that_nobody_said_and_invents_no_english_text(
     languages, pretrained, export_settings, tmp_path
 ):
     settings = {**export_settings, "languages": languages}
-    export_model(settings, pretrained("ltg"), None, tmp_path / "manifest.json")
+    run_stage(export_model, settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"))
     card = (tmp_path / "README.md").read_text()
     front = card.split("---")[1]
     assert ("language:" in front) == bool(languages) and '"en"' not in front

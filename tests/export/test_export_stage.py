@@ -22,6 +22,7 @@ from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.export.stage import export_model
 from hatchery.modeling.store import load_language_model
+from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 
 COLUMNS = [field.name for field in dataclasses.fields(SummaryRow)]
@@ -74,7 +75,7 @@ def test_the_folder_holds_what_the_manifest_names_and_the_weights_of_pretraining
     pretrained, export_settings, summary, tmp_path
 ):
     output = tmp_path / "export" / "manifest.json"
-    export_model(export_settings, pretrained("ltg"), summary, output)
+    run_stage(export_model, export_settings, output, pretraining=pretrained("ltg"), summary=summary)
     manifest = read_manifest(output)
     manifest.verify()
     assert {path.name for path in manifest.files()} == FILES
@@ -89,13 +90,19 @@ def test_the_folder_holds_what_the_manifest_names_and_the_weights_of_pretraining
 def test_two_exports_are_the_same_to_the_byte(pretrained, export_settings, summary, tmp_path):
     digests = []
     for name in ("one", "two"):
-        export_model(export_settings, pretrained("elc_zero"), summary, tmp_path / name / "manifest.json")
+        run_stage(
+            export_model,
+            export_settings,
+            tmp_path / name / "manifest.json",
+            pretraining=pretrained("elc_zero"),
+            summary=summary,
+        )
         digests.append(read_manifest(tmp_path / name / "manifest.json").digest)
     assert digests[0] == digests[1]
 
 
 def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, tmp_path):
-    export_model(export_settings, pretrained("ltg"), summary, tmp_path / "manifest.json")
+    run_stage(export_model, export_settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"), summary=summary)
     card = (tmp_path / "README.md").read_text()
     assert front_matter(card) == {
         "license": "other",
@@ -131,7 +138,7 @@ def test_the_example_of_the_card_runs(hub, exported, monkeypatch, capsys):
 
 def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):
     settings = {**export_settings, "run": {**export_settings["run"], "label": "elc, learning_rate 0.005"}}
-    export_model(settings, pretrained("ltg"), None, tmp_path / "manifest.json")
+    run_stage(export_model, settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"))
     told = "The model `elc` (elc, learning_rate 0.005) (pretraining seed 7) of the experiment tiny."
     assert told in (tmp_path / "README.md").read_text()
 
@@ -200,23 +207,47 @@ def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, to
 
 
 def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_path):
-    with pytest.raises(ConfigError, match=r"export\.seeds"):
-        export_model({**export_settings, "seeds": [8, 9]}, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+    with pytest.raises(ConfigError, match=r"export_model\.seeds"):
+        run_stage(
+            export_model,
+            {**export_settings, "seeds": [8, 9]},
+            tmp_path / "o" / "manifest.json",
+            pretraining=pretrained("ltg"),
+            summary=summary,
+        )
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
-        export_model(export_settings, tmp_path / "nowhere.json", summary, tmp_path / "o" / "manifest.json")
+        run_stage(
+            export_model,
+            export_settings,
+            tmp_path / "o" / "manifest.json",
+            pretraining=tmp_path / "nowhere.json",
+            summary=summary,
+        )
     summary.write_text(summary.read_text().replace("41.25", "many"))
     with pytest.raises(ManifestError, match=r"summary\.csv: has the SHA-256 \w{16}, expected"):
-        export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+        run_stage(
+            export_model,
+            export_settings,
+            tmp_path / "o" / "manifest.json",
+            pretraining=pretrained("ltg"),
+            summary=summary,
+        )
     write_checksums([summary])
     with pytest.raises(EvaluationError, match=r"summary\.csv, line 2: mean: got 'many', expected a number"):
-        export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+        run_stage(
+            export_model,
+            export_settings,
+            tmp_path / "o" / "manifest.json",
+            pretraining=pretrained("ltg"),
+            summary=summary,
+        )
     assert not (tmp_path / "o" / "manifest.json").exists()
 
 
 def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_path, repository):
     def command(name: str, *arguments: str) -> None:
-        script = repository / "scripts" / f"{name}.py"
-        forked.run([sys.executable, str(script), *arguments], check=True, capture_output=True, text=True)
+        script = str(repository / "scripts" / "run.py")
+        forked.run([sys.executable, script, name, *arguments], check=True, capture_output=True, text=True)
 
     output = tmp_path / "elc-s7" / "manifest.json"
     settings, pretraining = json.dumps(export_settings), str(pretrained("elc_biased"))
@@ -231,4 +262,4 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
     assert f"| [elc-s7](elc-s7/README.md) | {parameters:,} |" in text
     assert "blimp: phenomenon_average, accuracy_percent" in text and "| 71.12 | 41.25 |" in text
     with pytest.raises(ConfigError, match="--model"):
-        list_exported_models({**listing, "runs": ["a"]}, {"elc-s7": output}, page)
+        run_stage(list_exported_models, {**listing, "runs": ["a"]}, page, model={"elc-s7": output})

@@ -16,11 +16,12 @@ def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
     # The limit on the size of a file stands in for a full disk: libraries meet both as a failing write.
     most_bytes = (exported("untied_without_bias") / name).stat().st_size - 1
     output = tmp_path / "model" / "manifest.json"
-    script, settings = repository / "scripts" / "export_model.py", json.dumps(export_settings)
+    script, settings = repository / "scripts" / "run.py", json.dumps(export_settings)
     outcome = subprocess.run(
         [
             sys.executable,
             script,
+            "export_model",
             "--settings",
             settings,
             "--pretraining",

@@ -14,6 +14,7 @@ from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.export.stage import export_model
 from hatchery.objectives.settings import SearchSettings
+from hatchery.runner import run_stage
 from hatchery.translation.beam_search import beam_search
 from hatchery.translation.translate import never_written
 
@@ -177,12 +178,12 @@ def test_the_card_shows_how_to_translate_a_sentence_of_the_corpus(
         run.add_output(path)
     stage = {"stage": "fill_sentences", "stage_version": 2}
     filled, model = tmp_path / "filled" / "manifest.json", pretrained("translation")
-    fill_sentences(stage, model, run.folder / "manifest.json", filled)
+    run_stage(fill_sentences, stage, filled, pretraining=model, corpus=run.folder / "manifest.json")
     translated = read_examples(filled).examples
     assert {each.given for each in translated} == {text for text in SOURCES if len(text.split()) > 4}
     assert all(each.original == each.given.upper() for each in translated)
     settings = {**export_settings, "languages": ["de", "en"]}
-    export_model(settings, model, None, tmp_path / "out" / "manifest.json", filled)
+    run_stage(export_model, settings, tmp_path / "out" / "manifest.json", pretraining=model, filled=filled)
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert 'pipeline_tag: "translation"' in card and "from `de` into `en`" in card
     assert "fill-mask" not in card and "AutoModelForMaskedLM" not in card and "Positions are relative" not in card

@@ -8,6 +8,7 @@ import pytest
 
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_text
+from hatchery.runner import run_stage
 from hatchery.views.provenance_page import write_provenance
 
 SETTINGS = {"stage": "write_provenance", "stage_version": 1, "experiment": "exp"}
@@ -15,7 +16,7 @@ SETTINGS = {"stage": "write_provenance", "stage_version": 1, "experiment": "exp"
 
 def page(toy: Any) -> str:
     output = toy.folder / "results/exp/provenance.html"
-    write_provenance(SETTINGS, toy.summary, output, toy.folder)
+    run_stage(write_provenance, SETTINGS, output, summary=toy.summary, project=toy.folder)
     return output.read_text(encoding="utf-8")
 
 

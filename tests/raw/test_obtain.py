@@ -235,8 +235,8 @@ def test_the_command_says_what_it_registered_or_what_is_missing(tmp_path: Path, 
     (tmp_path / "a.txt").write_bytes(b"abc")
 
     def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        script = repository / "scripts/register_source.py"
-        arguments = ["--settings", json.dumps(settings), "--output", "x.json"]
+        script = repository / "scripts/run.py"
+        arguments = ["register_source", "--settings", json.dumps(settings), "--output", "x.json"]
         return forked.run(
             [sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
         )

@@ -94,7 +94,7 @@ def test_after_the_command_was_killed_it_says_what_to_do_and_then_takes_the_run_
             job_id = pretraining_job(folder)
             wait_for(lambda: pretraining_in_mid_run(folder, MODEL), "the training in mid-run", seconds=PATIENCE_SECONDS)
             # It stands still until the next job wants its run, or a fast machine would be ready before.
-            held = rank_process(job_id, 1, "pretrain.py")
+            held = rank_process(job_id, 1, "run.py pretrain")
             assert held is not None
             os.kill(held, signal.SIGSTOP)
             os.kill(process.pid, signal.SIGKILL)

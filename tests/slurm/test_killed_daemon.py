@@ -40,7 +40,7 @@ def test_a_result_that_was_finished_behind_a_killed_slurmstepd_is_taken_by_the_n
             (job,) = queued(folder, "rule_pretrain")
             # The daemon of the script, not that of the step, whose end would end the processes.
             (daemon,) = step_daemons(job.job_id, "batch")
-            assert rank_process(job.job_id, 0, "pretrain.py") is not None
+            assert rank_process(job.job_id, 0, "run.py pretrain") is not None
             os.kill(daemon, signal.SIGKILL)
             wait_for(manifest.exists, "the result of the orphaned job", seconds=PATIENCE_SECONDS)
             # Slurm looks after the script when a node registers, at its leisure; now it is told that the job is lost.

@@ -48,7 +48,7 @@ class Story:
 
 def rank(job_id: str, number: int) -> int:
     """Process id of a rank of a job that trains."""
-    pid = rank_process(job_id, number, "pretrain.py")
+    pid = rank_process(job_id, number, "run.py pretrain")
     assert pid is not None, f"rank {number} of job {job_id} does not run"
     return pid
 
@@ -92,7 +92,7 @@ def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.Te
             met = disturb_all(folder)
             limited = met[LIMITED]
             wait_for(lambda: not running(folder, limited), "the limit has hit", seconds=200)
-            pid = rank_process(limited, 0, "pretrain.py")
+            pid = rank_process(limited, 0, "run.py pretrain")
             if pid is not None:
                 os.kill(pid, signal.SIGCONT)
             code = process.wait(PATIENCE_SECONDS)

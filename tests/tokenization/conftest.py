@@ -10,6 +10,7 @@ import pytest
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.corpus_writer import SCHEMA
+from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer
@@ -106,7 +107,7 @@ def tokenizer_manifests(corpus: Path, tmp_path_factory: pytest.TempPathFactory) 
     manifests = {}
     for name, changed in changes.items():
         manifests[name] = tmp_path_factory.mktemp(name) / "manifest.json"
-        train_tokenizer(tokenizer_settings(**changed), corpus, manifests[name])
+        run_stage(train_tokenizer, tokenizer_settings(**changed), manifests[name], corpus=[corpus])
     return manifests
 
 
@@ -119,5 +120,5 @@ def tokenizers(tokenizer_manifests: dict[str, Path]) -> dict[str, Tokenizer]:
 def tokens(corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The manifest of the corpus in WordPiece tokens."""
     manifest = tmp_path_factory.mktemp("tokens") / "manifest.json"
-    encode_corpus(encoding_settings(), corpus, tokenizer_manifests["wordpiece"], manifest)
+    run_stage(encode_corpus, encoding_settings(), manifest, corpus=corpus, tokenizer=tokenizer_manifests["wordpiece"])
     return manifest

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_table, write_table
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
+from hatchery.runner import run_stage
 from hatchery.tokenization import encoder as encoder_module
 from hatchery.tokenization.counts import frequency_at_95_percent
 from hatchery.tokenization.documents import split_sentences
@@ -27,7 +28,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 def encode(small: SimpleNamespace, corpus: Path, tokenizer: Path, folder: Path) -> Path:
     manifest = folder / "manifest.json"
-    encode_corpus(small.encoding_settings(), corpus, tokenizer, manifest)
+    run_stage(encode_corpus, small.encoding_settings(), manifest, corpus=corpus, tokenizer=tokenizer)
     return manifest
 
 
@@ -228,7 +229,13 @@ def test_shards_of_an_earlier_run_are_removed(small, tokenizer_manifests, tmp_pa
 def test_a_batch_without_documents_is_refused(small, corpus, tokenizer_manifests, tmp_path: Path) -> None:
     settings = small.encoding_settings(documents_per_batch=0)
     with pytest.raises(ConfigError, match="documents_per_batch: expected at least 1"):
-        encode_corpus(settings, corpus, tokenizer_manifests["wordpiece"], tmp_path / "manifest.json")
+        run_stage(
+            encode_corpus,
+            settings,
+            tmp_path / "manifest.json",
+            corpus=corpus,
+            tokenizer=tokenizer_manifests["wordpiece"],
+        )
 
 
 @pytest.mark.parametrize("victim", ["corpus", "tokenizer"])

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, TokenizationError
+from hatchery.errors import ConfigError, ManifestError, TokenizationError
 from hatchery.experiment.project import Project
+from hatchery.runner import run_stage
 from hatchery.stages.registry import stage_settings
-from hatchery.tokenization.imported_tokenizer import import_tokenizer, is_imported
+from hatchery.tokenization.imported_tokenizer import import_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
@@ -36,7 +37,7 @@ def settings(vocabulary_size: int) -> dict[str, Any]:
 
 def test_the_file_is_copied_with_what_transformers_wants_and_its_digest(file: Path, tmp_path: Path) -> None:
     output = tmp_path / "out" / "manifest.json"
-    import_tokenizer(settings(size_of(file)), file, output)
+    run_stage(import_tokenizer, settings(size_of(file)), output, tokenizer_file=file)
     manifest = read_manifest(output)
     manifest.verify()
     assert manifest.file("tokenizer.json").read_bytes() == file.read_bytes()
@@ -46,9 +47,11 @@ def test_the_file_is_copied_with_what_transformers_wants_and_its_digest(file: Pa
 
 def test_another_size_and_a_missing_file_are_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(TokenizationError, match=f"vocabulary_size: got 7, expected {size_of(file)}, the entries"):
-        import_tokenizer(settings(7), file, tmp_path / "out" / "manifest.json")
-    with pytest.raises(TokenizationError, match="the tokenizer is missing"):
-        import_tokenizer(settings(7), tmp_path / "none.json", tmp_path / "out" / "manifest.json")
+        run_stage(import_tokenizer, settings(7), tmp_path / "out" / "manifest.json", tokenizer_file=file)
+    with pytest.raises(ManifestError, match=r"none\.json: the input 'tokenizer_file' is missing"):
+        run_stage(
+            import_tokenizer, settings(7), tmp_path / "out" / "manifest.json", tokenizer_file=tmp_path / "none.json"
+        )
 
 
 def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tmp_path: Path, repository: Path) -> None:
@@ -59,7 +62,7 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     project = Project(tmp_path / "config")
     assert Layout(project).tokenizer_corpora("theirs") == [str(file)]
     chosen = json.loads(stage_settings(project, "train_tokenizer", tokenizer="theirs"))
-    assert is_imported(chosen) and "theirs" not in str(chosen)
+    assert chosen["imported"] and "theirs" not in str(chosen)
     block.write_text(text + "corpus: demo\nkind: wordpiece\n")
     with pytest.raises(ConfigError, match=r"theirs\.yaml"):
         Project(tmp_path / "config").block("tokenizer", "theirs")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import TokenizationError
+from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_PATTERN, SPECIAL_TOKENS, TEXT_MARKERS
 from hatchery.tokenization.token_reader import TokenShards
@@ -123,7 +124,13 @@ def test_the_published_tokenizer_encodes_a_corpus(small: SimpleNamespace, publis
         run.add_output(tmp_path / "tokenizer" / "tokenizer.json").write_bytes(published.read_bytes())
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["[TAB] Hello world.\nIt isn't 1984.\n\nYes."]})
     output = tmp_path / "tokens" / "manifest.json"
-    encode_corpus(small.encoding_settings(), corpus, tmp_path / "tokenizer" / "manifest.json", output)
+    run_stage(
+        encode_corpus,
+        small.encoding_settings(),
+        output,
+        corpus=corpus,
+        tokenizer=tmp_path / "tokenizer" / "manifest.json",
+    )
     document = TokenShards.open(output, "train").document(0)
     parts = np.split(document.ids, np.flatnonzero(document.word_starts)[1:])
     assert [load_tokenizer(published).decode(part.tolist()) for part in parts] == [

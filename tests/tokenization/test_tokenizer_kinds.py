@@ -14,6 +14,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.token_reader import TokenShards
@@ -239,8 +240,12 @@ def encode(small: Any, tokenizer: Path, text: str, folder: Path) -> Path:
     with stage_run(folder / "tokenizer" / "manifest.json", {"stage": "train_tokenizer"}) as run:
         run.add_output(folder / "tokenizer" / "tokenizer.json").write_bytes(tokenizer.read_bytes())
     corpus = small.write_corpus(folder / "corpus", {"train": [text]})
-    encode_corpus(
-        small.encoding_settings(), corpus, folder / "tokenizer" / "manifest.json", folder / "out" / "manifest.json"
+    run_stage(
+        encode_corpus,
+        small.encoding_settings(),
+        folder / "out" / "manifest.json",
+        corpus=corpus,
+        tokenizer=folder / "tokenizer" / "manifest.json",
     )
     return folder / "out" / "manifest.json"
 

@@ -12,6 +12,7 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, TokenizationError
+from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer, training_lines
@@ -61,7 +62,7 @@ def vocabulary(manifest: Path) -> list[str]:
 
 def train_changed(small: SimpleNamespace, corpus: Path, folder: Path, **changes: object) -> Path:
     manifest = folder / "manifest.json"
-    train_tokenizer(small.tokenizer_settings(**changes), corpus, manifest)
+    run_stage(train_tokenizer, small.tokenizer_settings(**changes), manifest, corpus=[corpus])
     return manifest
 
 
@@ -146,7 +147,7 @@ def test_one_tokenizer_is_trained_on_several_corpora_together(small: SimpleNames
     german = small.write_corpus(tmp_path / "german", {"train": ["garten garten\n" * 9]})
     manifest = tmp_path / "t" / "manifest.json"
     settings = small.tokenizer_settings(**KINDS["unigram"], vocabulary_size=22, allow_smaller=True)
-    train_tokenizer(settings, [english, german], manifest)
+    run_stage(train_tokenizer, settings, manifest, corpus=[english, german])
     assert {"▁house", "▁garten"} <= set(vocabulary(manifest))
     assert set(read_manifest(manifest).inputs) == {"corpus", "corpus_2"}
 
@@ -260,7 +261,7 @@ def test_the_command_tells_a_mistake_in_one_line(
 ) -> None:
     settings = json.dumps(small.tokenizer_settings(vocabulary_size=8))
     output = tmp_path / "manifest.json"
-    command = [sys.executable, str(repository / "scripts/train_tokenizer.py"), "--settings", settings]
+    command = [sys.executable, str(repository / "scripts/run.py"), "train_tokenizer", "--settings", settings]
     done = forked.run([*command, "--corpus", str(corpus), "--output", str(output)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: vocabulary_size: 8 is too small")

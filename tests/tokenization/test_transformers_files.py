@@ -6,6 +6,7 @@ import pytest
 from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.trainer import train_tokenizer
 
@@ -17,7 +18,9 @@ def test_the_files_beside_a_tokenizer_agree_with_it(
     small: SimpleNamespace, corpus: Path, tmp_path: Path, name: str
 ) -> None:
     manifest = tmp_path / "manifest.json"
-    train_tokenizer(small.tokenizer_settings(kind="byte_bpe", special_tokens=name), corpus, manifest)
+    run_stage(
+        train_tokenizer, small.tokenizer_settings(kind="byte_bpe", special_tokens=name), manifest, corpus=[corpus]
+    )
     assert {path.name for path in read_manifest(manifest).files()} == set(NAMES)
     backend = Backend.from_file(str(tmp_path / "tokenizer.json"))
     config, roles = (json.loads((tmp_path / file).read_text("utf-8")) for file in NAMES[1:])
@@ -42,7 +45,7 @@ def test_only_roberta_names_begin_and_end_and_only_the_others_have_more_tokens(
     found = {}
     for name in SPECIAL_SETS:
         settings = small.tokenizer_settings(kind="byte_bpe", special_tokens=name)
-        train_tokenizer(settings, corpus, tmp_path / name / "manifest.json")
+        run_stage(train_tokenizer, settings, tmp_path / name / "manifest.json", corpus=[corpus])
         found[name] = json.loads((tmp_path / name / NAMES[2]).read_text("utf-8"))
     assert (found["roberta"]["bos_token"], found["roberta"]["eos_token"]) == ("<s>", "</s>")
     assert "additional_special_tokens" not in found["roberta"]

@@ -22,6 +22,7 @@ from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.raw.registration import register_source
+from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.trainer import train_tokenizer
 from hatchery.training.processes import process_group
@@ -136,7 +137,8 @@ def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
     folder = tmp_path_factory.mktemp("token_data")
     corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
     _write_corpus(corpus, {"train": 120, "dev": 20})
-    train_tokenizer(
+    run_stage(
+        train_tokenizer,
         {
             "stage": "train_tokenizer",
             "stage_version": 1,
@@ -146,10 +148,16 @@ def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
             "special_tokens": "babylm",
             "sentences_limit": None,
         },
-        corpus,
         tokenizer,
+        corpus=[corpus],
     )
-    encode_corpus({"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32}, corpus, tokenizer, tokens)
+    run_stage(
+        encode_corpus,
+        {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
+        tokens,
+        corpus=corpus,
+        tokenizer=tokenizer,
+    )
     return TokenData(corpus, tokens, tokenizer)
 
 
@@ -167,8 +175,10 @@ def pair_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
     with stage_run(corpus, {"stage": "convert_corpus", **settings}) as run:
         convert_corpus(build(ConvertSettings, settings), {"pairs": folder / "pairs.json"}, run, workers=1)
     joint = {"kind": "bpe", "vocabulary_size": 160, "special_tokens": "roberta", "pre_tokenizer": "metaspace"}
-    train_tokenizer({"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, corpus, tokenizer)
-    encode_corpus({"stage": "encode_corpus"}, corpus, tokenizer, tokens)
+    run_stage(
+        train_tokenizer, {"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, tokenizer, corpus=[corpus]
+    )
+    run_stage(encode_corpus, {"stage": "encode_corpus"}, tokens, corpus=corpus, tokenizer=tokenizer)
     return TokenData(corpus, tokens, tokenizer)
 
 
@@ -222,7 +232,7 @@ class Command:
         self.folder.mkdir(exist_ok=True)
         paths = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         paths |= {"checkpoints": self.checkpoints, "output": self.output}
-        command = [sys.executable, str(self.repository / "scripts" / "pretrain.py")]
+        command = [sys.executable, str(self.repository / "scripts" / "run.py"), "pretrain"]
         command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
         command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
         command += [] if self.initial is None else ["--initial-model", str(self.initial)]

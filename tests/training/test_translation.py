@@ -26,6 +26,7 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.store import save_model
 from hatchery.objectives.settings import TranslationSettings
+from hatchery.runner import run_stage
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS
@@ -129,7 +130,9 @@ def test_altered_models_and_test_sets_are_named(
     output = tmp_path / "translations/manifest.json"
 
     def translated() -> None:
-        translate_tests(settings, {}, command.output, {"held_out": pair_data.corpus}, output)
+        run_stage(
+            translate_tests, settings, output, runtime={}, model=command.output, corpus={"held_out": pair_data.corpus}
+        )
 
     model = [file.path for file in read_manifest(command.output).outputs]
     read = {path for path in model if path.name in ("model.safetensors", "config.json")}
@@ -226,10 +229,13 @@ def test_the_perplexity_of_a_model_that_translates_is_that_of_every_target_token
         tokenizer.write_bytes(read_manifest(pair_data.tokenizer).file("tokenizer.json").read_bytes())
         run.add_output(tokenizer)
     settings = {"splits": ["dev"], "sequence_length": 40, "frequency_bin_nats": 20.0}
-    measure_perplexity(
+    run_stage(
+        measure_perplexity,
         {"stage": "measure_perplexity", **settings},
-        {"tokens_per_batch": 100},
-        *(model_file, pair_data.tokens, output),
+        output,
+        runtime={"tokens_per_batch": 100},
+        model=model_file,
+        tokens=pair_data.tokens,
     )
     pairs = TranslationObjective(TranslationSettings(longest_ratio=None)).examples(dev, 40)
     losses: list[float] = []

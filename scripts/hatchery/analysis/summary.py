@@ -79,7 +79,7 @@ class Summary:
         return self.by_key.get((model, suite, task, metric))
 
 
-def summary_of(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
+def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
     """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))

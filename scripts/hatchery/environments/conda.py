@@ -26,16 +26,12 @@ def imported_packages(commands: Iterable[Path], lock: Mapping[str, LockedPackage
     providers = packages_distributions()
     packages: set[str] = set()
     for command in commands:
-        for top, importer in third_party_imports(command, _scripts(command)).items():
+        for top, importer in third_party_imports(command).items():
             locked = {canonical_name(name) for name in providers.get(top, [])} & lock.keys()
             if not locked:
                 raise ConfigError(f"{importer}: imports {top}, which no package in requirements.lock provides")
             packages |= locked
     return sorted(packages)
-
-
-def _scripts(file: Path) -> Path:
-    return next(folder for folder in file.parents if folder.name == "scripts")
 
 
 def needed_packages(packages: Iterable[str], lock: Mapping[str, LockedPackage]) -> list[str]:

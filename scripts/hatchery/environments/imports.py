@@ -15,14 +15,14 @@ OWN = {LIBRARY, "demo"}
 LOADS_NEIGHBOURS = {"import_module", "iter_modules", "walk_packages"}
 
 
-def third_party_imports(command: Path, root: Path | None = None) -> dict[str, str]:
-    """The top-level names outside the standard library and Hatchery that the file `command` may import.
+def third_party_imports(command: Path) -> dict[str, str]:
+    """The top-level names outside the standard library and Hatchery that `command`, a file, may import.
 
-    Each name maps to one module that imports it, relative to `root` (the folder of the command), for messages.
+    Each name maps to one module that imports it, relative to the folder of the packages, for messages.
     """
-    root = root or command.parent
+    root = root_of(command)
     found: dict[str, str] = {}
-    for path in import_closure(command, root):
+    for path in import_closure(command):
         for module in sorted(imported_modules(path, root)):
             top = module.partition(".")[0]
             if top not in OWN and top not in sys.stdlib_module_names:
@@ -30,9 +30,14 @@ def third_party_imports(command: Path, root: Path | None = None) -> dict[str, st
     return dict(sorted(found.items()))
 
 
+def root_of(file: Path) -> Path:
+    """The folder from which a module is imported: the first above it that is no package."""
+    return next(folder for folder in file.parents if not (folder / "__init__.py").is_file())
+
+
 def import_closure(command: Path, root: Path | None = None) -> list[Path]:
-    """The files of Hatchery that `command` may run, itself first; `root` is its folder, or that of the packages."""
-    root = root or command.parent
+    """The files of Hatchery that `command` may run, itself first; `root` is the folder of the packages."""
+    root = root or root_of(command)
     seen: dict[Path, None] = {}
     waiting = [command]
     while waiting:

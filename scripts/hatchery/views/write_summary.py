@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, baseline_runs
-from hatchery.analysis.summary import SUMMARISED_LEVELS, summary_of
+from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
 from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
@@ -36,7 +36,7 @@ def summarise(
     values = chosen_values(settings.published, published, "--published")
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
     measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
-    summary = summary_of(settings, measured, values)
+    summary = summarised(settings, measured, values)
     if parquet is not None:
         write_parquet(parquet, summary.rows)
     if markdown is not None:

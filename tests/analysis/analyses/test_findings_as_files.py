@@ -17,6 +17,7 @@ from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.rendering.table import table
+from hatchery.runner import run_stage
 
 PAPER = {"paper": "reduced_vocabulary"}
 Analysed = Callable[..., Findings]
@@ -34,7 +35,7 @@ def test_every_table_is_a_file_and_those_of_an_earlier_run_are_removed(study: St
         needs, published = analysis_called(name).needs, analysis_called(name).published
         tables = {need: study.tables[need] for need in needs}
         files = {file: study.files[file] for file in published(settings_of(name, PAPER))}
-        analyse(settings(name, **PAPER), tables, files, output)
+        run_stage(analyse, settings(name, **PAPER), output, tables=tables, files=files)
         written = {path.name for path in output.parent.iterdir()} - {"manifest.json", "numbers.csv", "findings.json"}
         count = 2 if name == "power_laws" else 1
         names = {f"table_{number:02}.tex" for number in range(1, count + 1)}

@@ -16,6 +16,7 @@ from browser import BROWSER, measured
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
+from hatchery.runner import run_stage
 from hatchery.views.cards.measure_corpus import blocks, read_documents
 from hatchery.views.cards.stage import describe_corpus
 
@@ -49,7 +50,9 @@ def card(two_sources: Path, card_settings: Settings, tmp_path: Path) -> Path:
     output = tmp_path / "card" / "manifest.json"
     sources = [{"name": "raw", "licence": "CC0", "terms": "any use", "obtain": "made here"}, {"name": "old"}]
     settings = card_settings(description="Two <small> sources.", languages=["de", "fr"], sources=sources)
-    describe_corpus(settings, two_sources, output, tmp_path / "published.csv", tokens)
+    run_stage(
+        describe_corpus, settings, output, corpus=two_sources, published=tmp_path / "published.csv", tokens=tokens
+    )
     return output.parent
 
 
@@ -138,7 +141,7 @@ def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp
     arguments = ["--settings", settings, "--corpus", two_sources, "--published", tmp_path / "published.csv"]
     arguments += ["--tokens", tmp_path / "tokens" / "manifest.json", "--output", tmp_path / "again" / "manifest.json"]
     subprocess.run(
-        [sys.executable, repository / "scripts" / "describe_corpus.py", *arguments],
+        [sys.executable, repository / "scripts" / "run.py", "describe_corpus", *arguments],
         check=True,
         capture_output=True,
         timeout=120,
@@ -152,7 +155,7 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(
     make_corpus: Make, card_settings: Settings, tmp_path: Path, read_csv: Read
 ) -> None:
     corpus = make_corpus([("x", "only", "train", "A b.")])
-    describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json")
+    run_stage(describe_corpus, card_settings(), tmp_path / "card" / "manifest.json", corpus=corpus)
     page = (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
     assert "published sizes" not in page
     assert "Languages: not stated." in page
@@ -172,7 +175,13 @@ def test_a_corpus_of_sequences_shows_what_was_selected(
     corpus = make_corpus([("x", "c4", "train", "A b.")], extra={"selections.csv": selections})
     lines = "R,Table 1,tiny,c4,span,spans,20,count,\nR,Table 1,tiny,total,total,sentences_or_spans,40,count,\n"
     (tmp_path / "published.csv").write_text(PUBLISHED.splitlines()[0] + "\n" + lines, encoding="utf-8")
-    describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json", tmp_path / "published.csv")
+    run_stage(
+        describe_corpus,
+        card_settings(),
+        tmp_path / "card" / "manifest.json",
+        corpus=corpus,
+        published=tmp_path / "published.csv",
+    )
     assert [row["ours"] for row in read_csv(tmp_path / "card" / "comparison.csv")] == ["30", "38"]
     assert "| c4\\_spans | c4 | span | 30 | 3,300 | 3,000 |" in (tmp_path / "card" / "card.md").read_text(
         encoding="utf-8"
@@ -181,7 +190,7 @@ def test_a_corpus_of_sequences_shows_what_was_selected(
 
 def test_a_corpus_without_any_word_has_a_card(make_corpus: Make, card_settings: Settings, tmp_path: Path) -> None:
     corpus = make_corpus([("x", "odd", "train", "..."), ("y", "empty", "train", "")])
-    describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json")
+    run_stage(describe_corpus, card_settings(), tmp_path / "card" / "manifest.json", corpus=corpus)
     assert "There are none." not in (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
 
 
@@ -196,7 +205,7 @@ def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
 
 def refused(corpus: Path, settings: dict[str, Any], folder: Path, **inputs: Path) -> str:
     with pytest.raises(HatcheryError) as caught:
-        describe_corpus(settings, corpus, folder / "manifest.json", **inputs)
+        run_stage(describe_corpus, settings, folder / "manifest.json", corpus=corpus, **inputs)
     assert "\n" not in str(caught.value)
     # Nothing half-written stays.
     assert not folder.exists() or list(folder.iterdir()) == []
@@ -254,7 +263,9 @@ def test_missing_and_foreign_inputs_are_named(
     tokens = tokens_of(two_sources, tmp_path / "tokens")
     assert "not made from the corpus" in refused(other, card_settings(), tmp_path / "card", tokens=tokens)
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
-        describe_corpus(card_settings(), tmp_path / "nowhere.json", tmp_path / "card" / "manifest.json")
+        run_stage(
+            describe_corpus, card_settings(), tmp_path / "card" / "manifest.json", corpus=tmp_path / "nowhere.json"
+        )
 
 
 @pytest.mark.parametrize(
@@ -270,7 +281,7 @@ def test_wrong_settings_are_refused(
     two_sources: Path, card_settings: Settings, tmp_path: Path, change: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        describe_corpus(card_settings(**change), two_sources, tmp_path / "card" / "manifest.json")
+        run_stage(describe_corpus, card_settings(**change), tmp_path / "card" / "manifest.json", corpus=two_sources)
 
 
 def test_the_card_says_how_the_text_was_read(two_sources: Path, card_settings: Settings, tmp_path: Path) -> None:
@@ -284,6 +295,6 @@ def test_the_card_says_how_the_text_was_read(two_sources: Path, card_settings: S
         run.measures.update(manifest["measures"])
     for corpus, told in ((tmp_path / "own" / "manifest.json", True), (two_sources, False)):
         output = tmp_path / f"card-{told}" / "manifest.json"
-        describe_corpus(card_settings(), corpus, output)
+        run_stage(describe_corpus, card_settings(), output, corpus=corpus)
         for name in ("card.html", "card.md"):
             assert ("lines kept as they are" in (output.parent / name).read_text()) == told

@@ -97,7 +97,7 @@ def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> di
     table = experiment.collected()
     result = subprocess.run(
         [
-            *(sys.executable, str(repository / "scripts/write_tables.py")),
+            *(sys.executable, str(repository / "scripts/run.py"), "write_tables"),
             *("--settings", json.dumps(settings_of(experiment)), "--summary", str(summary)),
             *("--published", str(repository / "config/published/values/elc_bert.csv")),
             *("--layout", str(repository / "config/paper_tables/elc_bert.yaml")),

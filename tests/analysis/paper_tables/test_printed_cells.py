@@ -17,12 +17,13 @@ from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_T
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.analysis.tidy_tables import LAYERS
 from hatchery.experiment.project import Project
+from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.paper_tables.grid import PUBLISHED, PaperTable, Value
 from hatchery.views.paper_tables.scores import LEADERBOARD_FILES
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.stage import Inputs, all_tables
-from hatchery.views.write_summary import write_summary
+from hatchery.views.write_summary import summarise
 
 PAIRS = ("blimp_filtered", "supplement_filtered")
 ROUNDED = "the cells are printed rounded; of the unrounded ones, the mean may be the printed one"
@@ -108,7 +109,7 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     layout = repository / "config/paper_tables/elc_bert.yaml"
     choice = {"paper": "elc_bert", "track": track, "rows": dict(rows)}
     measurements, summary = experiment.collected(), experiment.folder / "summary.csv"
-    write_summary(experiment.summary_settings(choice), measurements, [published], summary)
+    run_stage(summarise, experiment.summary_settings(choice), summary, measurements=measurements, published=[published])
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"
     inputs = Inputs(summary, published, layout, measurements, LAYERS.beside(measurements), sizes)

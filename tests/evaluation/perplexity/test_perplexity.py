@@ -10,12 +10,23 @@ import forked
 import numpy as np
 import pytest
 import torch
-from perplexity_cases import OBJECTIVE, PADDED, SENTENCES, ModelMaker, Text, documents, examples_of, measure, settings
+from perplexity_cases import (
+    OBJECTIVE,
+    PADDED,
+    SENTENCES,
+    ModelMaker,
+    Text,
+    documents,
+    examples_of,
+    measure,
+    settings,
+    typed_settings,
+)
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
 from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences
 from hatchery.evaluation.perplexity.scoring import drawn_sentences
-from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
+from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
@@ -154,7 +165,7 @@ def test_pseudo_perplexity_masks_every_token_alone(text: Text, make_model: Model
     ids = shards.special.ids
     network = load_pretrained(model)[0].eval()
     losses = []
-    for sentence in drawn_sentences(shards, 5, perplexity_settings(settings()).seed, 22):
+    for sentence in drawn_sentences(shards, 5, typed_settings().seed, 22):
         framed = [ids[shards.special.cls], *sentence, ids[shards.special.sep]]
         for position in range(1, len(framed) - 1):
             hidden_one = [*framed[:position], ids[shards.special.mask], *framed[position + 1 :]]
@@ -236,7 +247,7 @@ def test_a_model_without_a_recorded_objective_cannot_be_judged_by_its_own(
 )
 def test_impossible_settings_name_the_key(changes: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError, match=rf"^perplexity\.{key}"):
-        perplexity_settings(settings(**changes))
+        typed_settings(**changes)
 
 
 def test_the_command_writes_the_same_table_twice(
@@ -248,7 +259,7 @@ def test_the_command_writes_the_same_table_twice(
         output = tmp_path / name / "manifest.json"
         result = forked.run(
             [
-                *(sys.executable, str(repository / "scripts" / "measure_perplexity.py")),
+                *(sys.executable, str(repository / "scripts" / "run.py"), "measure_perplexity"),
                 *("--settings", json.dumps(settings(sequences=20)), "--runtime", '{"device": "cpu", "threads": 1}'),
                 *("--model", str(model), "--tokens", str(text.tokens), "--output", str(output)),
             ],

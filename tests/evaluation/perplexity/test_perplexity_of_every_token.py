@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure, settings
+from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure, typed_settings
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.perplexity.held_out import chosen_sequences
-from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
+from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -53,7 +53,7 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     assert float(words["loss_nats_per_word"]) == pytest.approx(whole / n_words)
     assert float(words["word_perplexity"]) == pytest.approx(math.exp(whole / n_words))
     part = measure(model, text, tmp_path / "part", sequence_length=512, masking="own", sequences=20)["dev"]
-    chosen = chosen_sequences(framed, perplexity_settings(settings(sequences=20)))
+    chosen = chosen_sequences(framed, typed_settings(sequences=20))
     losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
     assert float(part["loss_nats"]) == pytest.approx(math.fsum(losses) / len(losses), rel=1e-5)
     assert (tmp_path / "part/words.csv").read_text().count("\n") == 1

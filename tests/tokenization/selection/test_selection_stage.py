@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, SourceError, TokenizationError
 from hatchery.raw.registration import register_source
-from hatchery.tokenization.selection.settings import SweepSettings
+from hatchery.runner import run_stage
 from hatchery.tokenization.selection.stage import select_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer
-from hatchery.typed import build
 
 BPE = {"name": "bpe", "definition": {"kind": "byte_bpe", "min_frequency": 0}, "sizes": [300, 340, 400]}
 WORDPIECE = {"name": "wordpiece", "definition": {"kind": "wordpiece", "min_frequency": 0}, "sizes": [300, 400]}
@@ -37,9 +36,8 @@ BPE,pretrained,1.30,0.1547,,0,0,here,
 
 
 def sweep(folder: Path, corpus: Path, changes: dict[str, Any] | None = None, **inputs: Any) -> Path:
-    settings = {**SWEEP, **(changes or {})}
-    with stage_run(folder / "manifest.json", {"stage": "select_tokenizer", **settings}, {"corpus": corpus}) as run:
-        select_tokenizer(build(SweepSettings, settings), corpus, run, **inputs)
+    settings = {"stage": "select_tokenizer", **SWEEP, **(changes or {})}
+    run_stage(select_tokenizer, settings, folder / "manifest.json", corpus=corpus, **inputs)
     return folder
 
 
@@ -90,7 +88,12 @@ def test_the_chosen_tokenizer_loads_and_is_the_one_training_makes(swept: Path, c
     measures = read_manifest(swept / "manifest.json").measures
     assert load_tokenizer(swept / "tokenizer.json").vocabulary_size == measures["chosen_size"]
     definition = next(entry for entry in SWEEP["types"] if entry["name"] == measures["chosen_type"])["definition"]
-    train_tokenizer({**definition, "vocabulary_size": measures["chosen_size"]}, corpus, tmp_path / "manifest.json")
+    run_stage(
+        train_tokenizer,
+        {**definition, "vocabulary_size": measures["chosen_size"]},
+        tmp_path / "manifest.json",
+        corpus=[corpus],
+    )
     assert (tmp_path / "tokenizer.json").read_bytes() == (swept / "tokenizer.json").read_bytes()
 
 

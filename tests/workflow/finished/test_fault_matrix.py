@@ -22,12 +22,12 @@ from forked import WATCH, run
 from projects import CAUSAL, TINY, snakemake
 from tiny_experiment import PAGE as STUDY_PAGE
 
-from hatchery.stages.registry import own_commands
+from hatchery.stages.registry import own_functions
 
 pytestmark = pytest.mark.slow
 
 # Stages that the tiny experiment has no use for, and the test that damages what they read.
-VERSIONS = own_commands()
+VERSIONS = own_functions()
 ELSEWHERE = {
     "select_tokenizer": "tests/tokenization/test_altered_shards.py::test_an_altered_document_shard_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
@@ -55,9 +55,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the workflow; `arguments` are those of its script."""
+    """A command of the workflow; `arguments` are those of the stage."""
 
     stage: str
+    script: tuple[str, ...]
     arguments: tuple[str, ...]
 
     def run(self, project: Path, scratch: Path, watched: Path | None = None) -> Outcome:
@@ -67,7 +68,7 @@ class Command:
         """
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        command = [sys.executable, f"scripts/{self.stage}.py", *self._into(scratch)]
+        command = [sys.executable, *self.script, *self._into(scratch)]
         environment = {**os.environ, **({} if watched is None else {WATCH: str(watched)})}
         try:
             done = run(command, cwd=project, env=environment, stdout=PIPE, stderr=STDOUT, timeout=SECONDS)
@@ -102,8 +103,9 @@ def commands_of(project: Path) -> dict[str, list[Command]]:
             words = shlex.split(line.split(" 2>&1")[0].split(" > logs/")[0])
             at = max((i for i, word in enumerate(words) if re.fullmatch(r"scripts/\w+\.py", word)), default=None)
             if at is not None:
-                stage = Path(words[at]).stem
-                first.setdefault(stage, Command(stage, tuple(words[at + 1 :])))
+                end = at + 2 if words[at] == "scripts/run.py" else at + 1
+                stage = Path(words[end - 1]).stem
+                first.setdefault(stage, Command(stage, tuple(words[at:end]), tuple(words[end:])))
         for stage, command in first.items():
             known = found.setdefault(stage, [])
             if command not in known and (targets == CAUSAL or not known):

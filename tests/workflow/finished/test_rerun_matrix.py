@@ -187,7 +187,7 @@ CHANGES = {
         {"convert_corpus", "sample_corpus", *CARD},
     ),
     "a docstring of the library": Change("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
-    "a script": Change("scripts/pretrain.py", "import argparse", "# touched\nimport argparse", set()),
+    "a script": Change("scripts/run.py", "import argparse", "# touched\nimport argparse", set()),
     "a new model": Change(
         EXPERIMENT,
         "  elc_bert:",

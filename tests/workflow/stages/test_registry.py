@@ -1,4 +1,4 @@
-"""Every stage has one record; the rules that Snakemake loads and the commands in scripts/ are what the records say."""
+"""Every stage has one record; the rules that Snakemake loads are what the records say."""
 
 import re
 from collections.abc import Iterator
@@ -54,13 +54,12 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
         assert callable(value) or rule.resources[key].value == value
 
 
-@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.script])
-def test_a_rule_starts_the_command_of_its_stage_and_hands_it_settings_and_call(
-    name: str, rules: dict[str, Any], repository: Path
+@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.called])
+def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
+    name: str, rules: dict[str, Any]
 ) -> None:
     rule, record = rules[name], STAGES[name]
-    assert re.findall(r"scripts/(\w+)\.py", rule.shellcmd) == [record.script]
-    assert (repository / "scripts" / f"{record.script}.py").is_file()
+    assert re.findall(r"scripts/(?:run\.py )?(\w+)(?:\.py)? @\{params\.call\}", rule.shellcmd) == [record.called]
     assert {"settings", "call"} <= set(rule.params.keys())
     # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
     recorded = {
@@ -81,10 +80,10 @@ def test_results_that_belong_to_a_model_are_kept_by_one_stage_each() -> None:
     assert [record.name for record, _ in KEPT.values()] == [name for name, record in STAGES.items() if record.kept]
 
 
-def test_another_use_of_a_command_has_its_version() -> None:
+def test_another_use_of_a_function_has_its_version() -> None:
     for record in STAGES.values():
-        if record.script:
-            assert record.version == STAGES[record.script].version
+        if record.called:
+            assert record.version == STAGES[record.called].version
 
 
 def test_an_unknown_stage_is_told_with_the_nearest() -> None:
