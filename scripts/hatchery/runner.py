@@ -160,7 +160,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
     known: dict[str, Any] = {
-        "settings": settings if typed is Any else build(typed, stage_body(settings), function.__name__),
+        "settings": settings if typed is Any else build(typed, stage_body(settings), settings.get("stage", function.__name__)),
         "job": Job(settings, inputs, output),
         "output": output,
     }

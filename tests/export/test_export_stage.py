@@ -207,7 +207,7 @@ def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, to
 
 
 def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_path):
-    with pytest.raises(ConfigError, match=r"export_model\.seeds"):
+    with pytest.raises(ConfigError, match=r"export\.seeds"):
         run_stage(
             export_model,
             {**export_settings, "seeds": [8, 9]},

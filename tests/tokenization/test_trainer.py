@@ -49,10 +49,11 @@ KINDS: dict[str, dict[str, object]] = {
 TRAIN_EVERY_KIND = """
 import json, sys
 from pathlib import Path
+from hatchery.runner import run_stage
 from hatchery.tokenization.trainer import train_tokenizer
 settings, kinds, corpus, folder = *map(json.loads, sys.argv[1:3]), sys.argv[3], Path(sys.argv[4])
 for name, changes in kinds.items():
-    train_tokenizer({**settings, **changes}, corpus, folder / name / "manifest.json")
+    run_stage(train_tokenizer, {**settings, **changes}, folder / name / "manifest.json", corpus=[Path(corpus)])
 """
 
 
@@ -264,5 +265,5 @@ def test_the_command_tells_a_mistake_in_one_line(
     command = [sys.executable, str(repository / "scripts/run.py"), "train_tokenizer", "--settings", settings]
     done = forked.run([*command, "--corpus", str(corpus), "--output", str(output)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: vocabulary_size: 8 is too small")
+    assert done.stderr.startswith("error: train_tokenizer.vocabulary_size: 8 is too small")
     assert done.stderr.count("\n") == 1

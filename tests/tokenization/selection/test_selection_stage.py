@@ -140,7 +140,7 @@ def test_a_reference_tokenizer_is_measured_and_decides(
     register_source("ref", tokenizer_manifests["byte_bpe"].parent / "tokenizer.json", tmp_path / "ref.json")
     types = [{**BPE, "sizes": [300, 400], "definition": {**BPE["definition"], "individual_digits": False}}]  # type: ignore[dict-item]
     changes = {"types": types, "frequency_search": None}
-    rows = rows_of(sweep(tmp_path / "out", corpus, changes, references={"bpe": tmp_path / "ref.json"}))
+    rows = rows_of(sweep(tmp_path / "out", corpus, changes, reference={"bpe": tmp_path / "ref.json"}))
     # The reference has 400 entries of the same kind: it is as good as equal to the candidate of 400.
     assert [row["selected_within_type"] for row in rows] == ["0", "1", "0"]
     assert rows[2]["vocabulary_size"] == "400"
@@ -209,7 +209,7 @@ def test_a_reference_that_is_no_tokenizer_is_refused(corpus: Path, tmp_path: Pat
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}}))
     register_source("ref", tmp_path / "tokenizer.json", tmp_path / "ref.json")
     with pytest.raises(TokenizationError, match=r"tokenizer\.json.*: not a tokenizer"):
-        sweep(tmp_path / "out", corpus, {"types": [BPE]}, references={"bpe": tmp_path / "ref.json"})
+        sweep(tmp_path / "out", corpus, {"types": [BPE]}, reference={"bpe": tmp_path / "ref.json"})
     register_source("none", corpus.parent, tmp_path / "none.json")
     with pytest.raises((SourceError, TokenizationError)):
-        sweep(tmp_path / "out", corpus, {"types": [BPE]}, references={"bpe": tmp_path / "none.json"})
+        sweep(tmp_path / "out", corpus, {"types": [BPE]}, reference={"bpe": tmp_path / "none.json"})
