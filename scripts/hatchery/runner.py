@@ -79,7 +79,7 @@ class Argument:
         flag = f"--{self.name.replace('_', '-')}"
         if self.group is not None:
             words = "NAME=PATH" if self.group is Mapping else "PATH"
-            parser.add_argument(flag, nargs="+", action="extend", metavar=words)
+            parser.add_argument(flag, nargs="*", action="extend", metavar=words)
         elif self.is_json:
             parser.add_argument(flag, required=self.is_required, metavar="JSON")
         else:
@@ -160,7 +160,9 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
     known: dict[str, Any] = {
-        "settings": settings if typed is Any else build(typed, stage_body(settings), settings.get("stage", function.__name__)),
+        "settings": settings
+        if typed is Any
+        else build(typed, stage_body(settings), settings.get("stage", function.__name__)),
         "job": Job(settings, inputs, output),
         "output": output,
     }

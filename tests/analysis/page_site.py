@@ -25,7 +25,8 @@ from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.runner import run_stage
-from hatchery.views.page import PageInputs, write_page
+from hatchery.typed import build
+from hatchery.views.page import PageInputs, PageSettings, compose_page
 from hatchery.views.paper_tables.views import PaperTableView, views_json
 from hatchery.views.provenance_page import write_provenance
 from hatchery.views.summary_notes import SectionNote, SummaryNotes, notes_json
@@ -185,8 +186,8 @@ class Site:
             filled={run: self.write_filled(run) for run in self.pretraining},
             costs=[self.results / "cost.html"],
         )
-        settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
-        write_page({**settings, "runs": self.runs}, inputs, self.page)
+        settings = {"experiment": "demo", "description": description, "runs": self.runs}
+        compose_page(build(PageSettings, settings), inputs, self.page)
         return self.page.read_text(encoding="utf-8")
 
 

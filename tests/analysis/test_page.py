@@ -20,7 +20,7 @@ from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.rendering.style import Style, model_styles
 from hatchery.views.figures.registry import declared_figures
-from hatchery.views.page import PageInputs, write_page
+from hatchery.views.page import PageInputs, PageSettings, compose_page
 from hatchery.views.pages.examples import examples_section
 from hatchery.views.pages.figures import MARKS, figure_of
 from hatchery.views.summary_notes import SummaryNotes
@@ -294,7 +294,7 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     names = ("summary.csv", "summary.md", "summary_notes.json")
     inputs = PageInputs(*(site.results / name for name in names), site.page, [broken])
     with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
-        write_page({"experiment": "demo", "description": ""}, inputs, site.page)
+        compose_page(PageSettings("demo", ""), inputs, site.page)
     assert not site.page.exists()
 
 
@@ -305,12 +305,12 @@ def test_the_table_of_runs_needs_no_file_of_a_run_and_no_altered_table(site: Sit
     inputs = PageInputs(*(site.results / name for name in names), runs=table)
     for path in site.pretraining.values():
         shutil.rmtree(path.parent)
-    write_page({"experiment": "demo", "description": ""}, inputs, site.page)
+    compose_page(PageSettings("demo", ""), inputs, site.page)
     rows = re.findall(r"<td[^>]*>(?:6\.000|665\.100)</td>", site.page.read_text(encoding="utf-8"))
     assert rows and rows == re.findall(r"<td[^>]*>(?:6\.000|665\.100)</td>", first)
     table.write_bytes(table.read_bytes()[:-1] + b"?")
     with pytest.raises(ManifestError, match=r"runs\.parquet"):
-        write_page({"experiment": "demo", "description": ""}, inputs, site.page)
+        compose_page(PageSettings("demo", ""), inputs, site.page)
 
 
 def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Site) -> None:

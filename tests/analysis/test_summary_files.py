@@ -205,7 +205,7 @@ def test_from_five_models_on_these_are_the_rows_and_measures_continue_below(expe
     settings = experiment.summary_settings()
     settings["runs"][2]["label"] = "elc, hidden_dropout_prob 0.1, learning_rate 0.3"
     text = tmp_path / "summary.txt"
-    write_summary(settings, experiment.collected(), [], tmp_path / "summary.csv", text=text)
+    run_stage(summarise, settings, tmp_path / "summary.csv", measurements=experiment.collected(), text=text)
     lines = text.read_text(encoding="ascii").splitlines()
     assert max(map(len, lines)) <= 100
     tasks = lines[next(place for place, line in enumerate(lines) if line.startswith("Fine-tuning")) :]

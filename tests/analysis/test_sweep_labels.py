@@ -59,7 +59,7 @@ def test_runs_that_failed_are_called_by_their_labels(two_models: Any, tmp_path: 
     settings = two_models.summary_settings()
     settings["runs"] = [{**run, "label": f"{run['model']}, rate 1"} for run in settings["runs"]]
     markdown = tmp_path / "summary.md"
-    write_summary(settings, two_models.collected(), [], tmp_path / "summary.csv", markdown=markdown)
+    run_stage(summarise, settings, tmp_path / "summary.csv", measurements=two_models.collected(), markdown=markdown)
     assert "- Failed or without a number: plain, rate 1, seed 2, cola: majority" in markdown.read_text()
 
 

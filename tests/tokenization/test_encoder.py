@@ -136,7 +136,8 @@ def test_threads_batch_size_and_call_size_do_not_change_a_byte(
             script,
             str(scripts),
             str(sentences_per_call),
-            str(scripts / "encode_corpus.py"),
+            str(scripts / "run.py"),
+            "encode_corpus",
         ]
         command += ["--settings", json.dumps(small.encoding_settings(documents_per_batch))]
         command += ["--corpus", str(corpus), "--tokenizer", str(tokenizer_manifests["wordpiece"])]

@@ -29,7 +29,7 @@ rule write_page:
     params:
         **stage.params,
     shell:
-        "python scripts/write_page.py @{params.call} --summary {input.summary}"
+        "python scripts/run.py write_page @{params.call} --summary {input.summary}"
         " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --runs {input.runs} --curves {input.curves} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
 

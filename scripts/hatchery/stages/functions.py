@@ -29,6 +29,7 @@ FUNCTIONS = {
     "summarise": "hatchery.views.write_summary",
     "draw_figure": "hatchery.views.figures.stage",
     "write_tables": "hatchery.views.paper_tables.stage",
+    "write_page": "hatchery.views.page",
     "write_provenance": "hatchery.views.provenance_page",
     "export_model": "hatchery.export.stage",
     "list_exported_models": "hatchery.export.listing",

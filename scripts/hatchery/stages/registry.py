@@ -43,6 +43,6 @@ def code_by_environment(scripts: Path) -> dict[str, list[Path]]:
     """The files in which the code of the stages begins, by the conda environment that serves it; `scripts` is here."""
     found: dict[str, list[Path]] = {}
     for name, stage in own_functions().items():
-        module = scripts.joinpath(*FUNCTIONS.get(name, name).split(".")).with_suffix(".py")
+        module = scripts.joinpath(*FUNCTIONS[name].split(".")).with_suffix(".py")
         found.setdefault(stage.environment, [scripts / "run.py"]).append(module)
     return found

@@ -43,8 +43,8 @@ from hatchery.rendering.style import Style, model_styles
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
+from hatchery.runner import stage
 from hatchery.settings.base import Settings
-from hatchery.typed import build, stage_body
 from hatchery.views.pages.corpora import corpora
 from hatchery.views.pages.examples import EXAMPLES, examples_section
 from hatchery.views.pages.figures import figure_of
@@ -126,13 +126,37 @@ class PageInputs:
     analyses: Mapping[str, Path] = field(default_factory=dict)
 
 
-def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) -> None:
-    """Write the page of an experiment or a study to `output`.
+@stage()
+def write_page(
+    settings: PageSettings,
+    output: Path,
+    summary: Path,
+    markdown: Path,
+    notes: Path,
+    provenance: Path,
+    figures: Sequence[Path],
+    card: Mapping[str, Path],
+    runs: Path | None,
+    curves: Path | None,
+    pretraining: Mapping[str, Path],
+    tables: Path | None,
+    filled: Mapping[str, Path],
+    cost: Sequence[Path],
+    part: Mapping[str, Path],
+    analysis: Mapping[str, Path],
+) -> None:
+    """Write the page of an experiment or a study to `output`; the other arguments are those of `PageInputs`.
 
-    Raises ConfigError for settings, EvaluationError for a table, text or figure, and ManifestError for a manifest that
+    Raises EvaluationError for a table, text or figure, and ManifestError for a manifest that
     is missing or damaged, naming the file; then no page is written.
     """
-    chosen = build(PageSettings, stage_body(settings))
+    texts, data = (summary, markdown, notes, provenance), (runs, curves, pretraining, tables, filled)
+    inputs = PageInputs(*texts, figures, card, *data, cost, part, analysis)
+    compose_page(settings, inputs, output)
+
+
+def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:
+    """Compose the page of what `write_page` was given."""
     notes = read_notes(inputs.notes)
     rows, labels = numbered_rows(inputs.summary), labels_of(chosen.runs)
     numbers = Numbers(rows, address(inputs.provenance, output), labels, notes.objectives)

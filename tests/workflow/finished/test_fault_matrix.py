@@ -58,7 +58,6 @@ class Command:
     """A command of the workflow; `arguments` are those of the stage."""
 
     stage: str
-    script: tuple[str, ...]
     arguments: tuple[str, ...]
 
     def run(self, project: Path, scratch: Path, watched: Path | None = None) -> Outcome:
@@ -68,7 +67,7 @@ class Command:
         """
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        command = [sys.executable, *self.script, *self._into(scratch)]
+        command = [sys.executable, "scripts/run.py", self.stage, *self._into(scratch)]
         environment = {**os.environ, **({} if watched is None else {WATCH: str(watched)})}
         try:
             done = run(command, cwd=project, env=environment, stdout=PIPE, stderr=STDOUT, timeout=SECONDS)
@@ -101,11 +100,9 @@ def commands_of(project: Path) -> dict[str, list[Command]]:
         first: dict[str, Command] = {}
         for line in re.findall(r"^Shell command: (.*)$", planned.stdout + planned.stderr, flags=re.MULTILINE):
             words = shlex.split(line.split(" 2>&1")[0].split(" > logs/")[0])
-            at = max((i for i, word in enumerate(words) if re.fullmatch(r"scripts/\w+\.py", word)), default=None)
-            if at is not None:
-                end = at + 2 if words[at] == "scripts/run.py" else at + 1
-                stage = Path(words[end - 1]).stem
-                first.setdefault(stage, Command(stage, tuple(words[at:end]), tuple(words[end:])))
+            if "scripts/run.py" in words:
+                at = words.index("scripts/run.py") + 1
+                first.setdefault(words[at], Command(words[at], tuple(words[at + 1 :])))
         for stage, command in first.items():
             known = found.setdefault(stage, [])
             if command not in known and (targets == CAUSAL or not known):
