@@ -159,13 +159,9 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     arguments, keep = arguments_of(function), function.__dict__["keep"]
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
-    known: dict[str, Any] = {
-        "settings": settings
-        if typed is Any
-        else build(typed, stage_body(settings), settings.get("stage", function.__name__)),
-        "job": Job(settings, inputs, output),
-        "output": output,
-    }
+    known: dict[str, Any] = {"settings": settings, "job": Job(settings, inputs, output), "output": output}
+    if typed is not Any:
+        known["settings"] = build(typed, stage_body(settings), settings.get("stage", function.__name__))
     others = [argument for name, argument in arguments.items() if name not in BY_THE_RUNNER]
     # Before finished work is looked for: what is wrong should not depend on it.
     known |= {each.name: each.opened(given.get(each.name, each.default)) for each in others if each.is_json}

@@ -150,8 +150,22 @@ def write_page(
     Raises EvaluationError for a table, text or figure, and ManifestError for a manifest that
     is missing or damaged, naming the file; then no page is written.
     """
-    texts, data = (summary, markdown, notes, provenance), (runs, curves, pretraining, tables, filled)
-    inputs = PageInputs(*texts, figures, card, *data, cost, part, analysis)
+    inputs = PageInputs(
+        summary=summary,
+        markdown=markdown,
+        notes=notes,
+        provenance=provenance,
+        figures=figures,
+        cards=card,
+        runs=runs,
+        curves=curves,
+        pretraining=pretraining,
+        tables=tables,
+        filled=filled,
+        costs=cost,
+        parts=part,
+        analyses=analysis,
+    )
     compose_page(settings, inputs, output)
 
 
