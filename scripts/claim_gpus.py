@@ -1,4 +1,4 @@
-"""Run a command on GPUs that no other job holds: `claim_gpus.py --gpus 1 -- python scripts/finetune.py ...`.
+"""Run a command on GPUs that no other job holds: `claim_gpus.py --gpus 1 -- python scripts/run.py finetune ...`.
 
 The command replaces this process, so that signals and the exit status are its own, and finds its GPUs in
 CUDA_VISIBLE_DEVICES. Where there are fewer than wanted it takes all of them, and without any it just runs.

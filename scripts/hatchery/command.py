@@ -1,4 +1,4 @@
-"""The thin shell that every `scripts/<command>.py` shares: arguments in, exit code out."""
+"""The thin shell that the programs in `scripts/` share: arguments in, exit code out."""
 
 import argparse
 import atexit
@@ -16,11 +16,6 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.job_spec import read_call
 from hatchery.os_errors import refusal
 from hatchery.sanitize import visible
-
-
-def add_settings_argument(parser: argparse.ArgumentParser) -> None:
-    """Add `--settings`: the stage's resolved settings as JSON text, or the path of a JSON file with them."""
-    parser.add_argument("--settings", required=True, help="settings of the stage: JSON text or the path of a JSON file")
 
 
 def load_settings(text: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What a job is to compute, in a file named after its content: its settings and the files that it reads.
 
 Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job that waits in
-a queue must compute what was asked for when it was sent. Every command is therefore called as
-`python scripts/<command>.py @results/settings/<digest>.json --output ...`, and compares the file with its name.
+a queue must compute what was asked for when it was sent. Every stage is therefore run as
+`python scripts/run.py STAGE @results/settings/<digest>.json --output ...`, which compares the file with its name.
 """
 
 import hashlib

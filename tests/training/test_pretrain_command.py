@@ -1,6 +1,6 @@
 """The command as it is run: complete outputs, exact resuming after kills, several processes, and ends that help.
 
-Every test starts `scripts/pretrain.py` as its own process, because kills, signals and process groups cannot be tried
+Every test starts the stage as its own process, because kills, signals and process groups cannot be tried
 inside pytest. The model is tiny; what is tested is that not one bit depends on interruptions.
 """
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from snakemake.io import strip_wildcard_constraints
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.runner import BY_THE_RUNNER, arguments_of
+from hatchery.stages.functions import FUNCTIONS
 from hatchery.stages.record import parameters
 from hatchery.stages.registry import KEPT, STAGES, stage_of
 from hatchery.workflow.open_workflow import Workflow
@@ -69,6 +72,18 @@ def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     assert ("{params.runtime" in rule.shellcmd) == bool(record.runtime)
     assert ("{params.claim}" in rule.shellcmd) == (record.sort == "model")
     assert ("{params.launch}" in rule.shellcmd) == (record.sort == "pretraining")
+
+
+@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.called])
+def test_a_rule_gives_what_the_function_of_its_stage_takes(name: str, rules: dict[str, Any]) -> None:
+    called = STAGES[name].called
+    arguments = arguments_of(resolve_name(f"{FUNCTIONS[called]}:{called}"))
+    command = rules[name].shellcmd.partition(f"run.py {called} ")[2]
+    flags = {flag.replace("-", "_") for flag in re.findall(r" --([a-z-]+)", command)} - {"output"}
+    assert flags <= arguments.keys() - set(BY_THE_RUNNER)
+    # What no flag gives is in the call, which names inputs, or may be missing.
+    others = [each for key, each in arguments.items() if key not in flags | set(BY_THE_RUNNER)]
+    assert all(each.is_input or each.group or not each.is_required for each in others)
 
 
 @pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.runtime])

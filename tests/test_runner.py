@@ -1,0 +1,144 @@
+"""A stage's function gets what its arguments name, and its manifest says so; what cannot be given is one line."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import forked
+import pytest
+
+from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
+from hatchery.errors import ConfigError, ManifestError
+from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, stage
+from hatchery.settings.base import Settings
+from hatchery.stages.functions import FUNCTIONS
+
+SEEN: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class CountSettings(Settings):
+    least: int
+
+
+@dataclass(frozen=True)
+class CountRuntime(Settings):
+    threads: int = 1
+
+
+@stage(keep=True, source="source {}")
+def count(
+    job: Job,
+    settings: CountSettings,
+    runtime: CountRuntime,
+    corpus: Manifest,
+    source: Mapping[str, Path],
+    more: Sequence[Manifest],
+    words: Path | None,
+    scratch: Place,
+    run: StageRun,
+    workers: int = 3,
+) -> None:
+    """Count."""
+    SEEN.clear()
+    SEEN.update(locals())
+    run.add_output(run.folder / "out.txt").write_text(str(settings.least))
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> dict[str, Any]:
+    for name in ("corpus", "one", "two"):
+        with stage_run(tmp_path / name / "manifest.json", {}) as run:
+            run.add_output(run.folder / "a.txt").write_text(name)
+    (tmp_path / "raw.json").write_text("{}")
+    return {
+        "runtime": {"threads": 2},
+        "corpus": tmp_path / "corpus/manifest.json",
+        "source": {"b": tmp_path / "raw.json"},
+        "more": [tmp_path / "one/manifest.json", tmp_path / "two/manifest.json"],
+        "scratch": tmp_path / "scratch",
+    }
+
+
+SETTINGS = {"stage": "count", "stage_version": 4, "least": 2}
+
+
+def test_a_function_gets_settings_manifests_and_paths_and_its_manifest_names_the_inputs(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    output = tmp_path / "out/manifest.json"
+    run_stage(count, SETTINGS, output, **given)
+    assert (SEEN["settings"], SEEN["runtime"], SEEN["workers"]) == (CountSettings(2), CountRuntime(2), 3)
+    assert [each.path for each in (SEEN["corpus"], *SEEN["more"])] == [given["corpus"], *given["more"]]
+    assert (SEEN["source"], SEEN["words"], SEEN["scratch"]) == (given["source"], None, tmp_path / "scratch")
+    made = read_manifest(output)
+    assert made.settings == SETTINGS == SEEN["job"].settings
+    assert set(made.inputs) == {"corpus", "source b", "more", "more_2"} == set(SEEN["job"].inputs)
+
+
+def test_the_words_of_a_command_line_say_the_same(given: dict[str, Any], tmp_path: Path) -> None:
+    run_stage(count, SETTINGS, tmp_path / "a/manifest.json", **given, workers=7)
+    words = ["--settings", json.dumps(SETTINGS), "--output", str(tmp_path / "b/manifest.json"), "--workers", "7"]
+    words += ["--runtime", '{"threads": 2}', "--corpus", str(given["corpus"]), "--scratch", str(given["scratch"])]
+    words += ["--source", f"b={given['source']['b']}", "--more", *map(str, given["more"])]
+    called = dict(SEEN)
+    run_words(count, words)
+    assert {name: SEEN[name] for name in SEEN if name not in ("job", "run")} == {
+        name: called[name] for name in called if name not in ("job", "run")
+    }
+    assert (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["corpus", "one", "two"])
+def test_an_altered_input_is_named_before_the_function_is_called(
+    name: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    SEEN.clear()
+    (tmp_path / name / "a.txt").write_text("other")
+    with pytest.raises(ManifestError, match=rf"{name}/a\.txt: "):
+        run_stage(count, SETTINGS, tmp_path / "out/manifest.json", **given)
+    assert not SEEN and not (tmp_path / "out/manifest.json").exists()
+
+
+def test_wrong_settings_are_named_by_stage_and_key(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^count\.least: "):
+        run_stage(count, SETTINGS | {"least": "two"}, tmp_path / "out/manifest.json", **given)
+    with pytest.raises(ConfigError, match=r"^runtime\.threads: "):
+        run_stage(count, SETTINGS, tmp_path / "out/manifest.json", **given | {"runtime": {"threads": None}})
+
+
+def test_finished_work_is_taken_where_the_stage_keeps_it(given: dict[str, Any], tmp_path: Path) -> None:
+    output = tmp_path / "out/manifest.json"
+    run_stage(count, SETTINGS, output, **given)
+    output.unlink()
+    SEEN.clear()
+    run_stage(count, SETTINGS, output, **given)
+    assert not SEEN and output.is_file()
+    output.unlink()
+    run_stage(count, SETTINGS | {"least": 3}, output, **given)
+    assert SEEN["settings"] == CountSettings(3)
+
+
+def test_a_stage_that_is_not_there_is_told_with_the_nearest(repository: Path) -> None:
+    command = [sys.executable, "scripts/run.py", "pretrian", "--output", "x"]
+    done = forked.run(command, cwd=repository, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: run.py: there is no stage 'pretrian'; did you mean 'pretrain'?\n"
+
+
+def test_a_mistake_on_the_command_line_shows_the_usage_of_the_stage(repository: Path) -> None:
+    command = [sys.executable, "scripts/run.py", "write_cost", "--settings", "{}", "--output", "x"]
+    done: subprocess.CompletedProcess[str] = forked.run(command, cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("usage: run.py write_cost [-h] --settings SETTINGS")
+    assert done.stderr.splitlines()[-1].endswith("the following arguments are required: --markdown")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_stage_of_the_table_has_its_function(name: str) -> None:
+    function = resolve_name(f"{FUNCTIONS[name]}:{name}")
+    assert function.__name__ == name and "settings" in arguments_of(function)
