@@ -27,7 +27,7 @@ def source(make_source, json_lines):
 
 @pytest.fixture
 def run(model_manifest, source, tmp_path):
-    def run_stage(name, settings=SETTINGS, others=()):
+    def finetuned(name, settings=SETTINGS, others=()):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
         output = tmp_path / name / "manifest.json"
         run_stage(
@@ -41,7 +41,7 @@ def run(model_manifest, source, tmp_path):
         )
         return tmp_path / name
 
-    return run_stage
+    return finetuned
 
 
 def results(folder, name="results.csv"):

@@ -9,6 +9,7 @@ import pytest
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.runner import run_stage
 
 RUNTIME = {"device": "cpu", "threads": 1}
 NOUNS = ["dog", "cat", "house"]
@@ -47,7 +48,7 @@ def settings(task, **protocol):
 
 @pytest.fixture
 def run(model_manifest, make_source, json_lines, tmp_path):
-    def run_stage(configuration, files, name="out", model=model_manifest, **runtime):
+    def finetuned(configuration, files, name="out", model=model_manifest, **runtime):
         source = make_source({key: rows if isinstance(rows, str) else json_lines(rows) for key, rows in files.items()})
         output = tmp_path / name / "manifest.json"
         sources = {"demo": source.manifest}
@@ -62,7 +63,7 @@ def run(model_manifest, make_source, json_lines, tmp_path):
         )
         return tmp_path / name
 
-    return run_stage
+    return finetuned
 
 
 def values(folder):
