@@ -19,6 +19,7 @@ from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.rendering.style import Style, model_styles
+from hatchery.typed import build
 from hatchery.views.figures.registry import declared_figures
 from hatchery.views.page import PageInputs, PageSettings, compose_page
 from hatchery.views.pages.examples import examples_section
@@ -355,7 +356,8 @@ def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Sit
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in ("a/other", "a/elc", "elc", "ltg")]
     parts = {name: {"description": "", "corpus": "c"} for name in ("a", "b")}
     page = site.results / "study.html"
-    write_page({"experiment": "demo", "description": "", "runs": runs, "parts": parts}, inputs, page)
+    settings = {"experiment": "demo", "description": "", "runs": runs, "parts": parts}
+    compose_page(build(PageSettings, settings), inputs, page)
     colour = model_styles([run["model"] for run in runs], Style())["ltg"].colour
     swatch = f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
     assert f"{swatch}ltg</th>" in page.read_text(encoding="utf-8")
