@@ -135,7 +135,7 @@ def test_a_mistake_on_the_command_line_shows_the_usage_of_the_stage(repository: 
     command = [sys.executable, "scripts/run.py", "write_cost", "--settings", "{}", "--output", "x"]
     done: subprocess.CompletedProcess[str] = forked.run(command, cwd=repository, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("usage: run.py write_cost [-h] --settings SETTINGS")
-    assert done.stderr.splitlines()[-1].endswith("the following arguments are required: --markdown")
+    assert done.stderr.splitlines()[-1].endswith("the following arguments are required: --markdown, --page")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
