@@ -17,7 +17,7 @@ COST = {"write_cost", "write_page"}
 # The tables of an experiment are written together, so all its figures follow from any new number.
 FINETUNE = {"finetune", *FIGURES, *SUMMARY}
 AFTER_PRETRAINING = {
-    *("fill_sentences", "score_minimal_pairs", "measure_perplexity", "finetune"),
+    *("fill_sentences", "score_minimal_pairs", "analyse", "measure_perplexity", "finetune"),
     *(*FIGURES, *SUMMARY),
 }
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
@@ -103,7 +103,7 @@ CHANGES = {
         "config/suites/tiny_pairs.yaml",
         "paradigm: 6",
         "paradigm: 5",
-        {"score_minimal_pairs", *FIGURES, *SUMMARY, *COST},
+        {"score_minimal_pairs", "analyse", *FIGURES, *SUMMARY, *COST},
     ),
     "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {*AFTER_TOKENS, *COST}),
     "dropout of the model": Change(

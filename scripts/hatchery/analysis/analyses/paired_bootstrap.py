@@ -90,7 +90,7 @@ def _line(row: Mapping[str, Any]) -> list[Any]:
 
 ANALYSIS = Analysis(
     title="Paired bootstrap over the test sentences",
-    version=1,
+    version=2,
     settings=BootstrapSettings,
     run=compare,
     needs=(TRANSLATIONS,),

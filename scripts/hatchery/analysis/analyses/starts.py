@@ -111,5 +111,5 @@ def _line(row: dict[str, Any]) -> list[Any]:
 
 
 ANALYSIS = Analysis(
-    title="Starts of training", version=1, settings=StartsSettings, run=compare, check=check, of_translations=True
+    title="Starts of training", version=2, settings=StartsSettings, run=compare, check=check, of_translations=True
 )
