@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "polars": lambda stage: stage.environment == "analysis",
     "matplotlib": lambda stage: stage.name in DRAWING,
     "tokenizers": lambda stage: stage.environment in ("tokenization", "evaluation"),
-    "scipy": lambda stage: stage.name in ("finetune", "finetune_tasks", "select_tokenizer"),
+    "scipy": lambda stage: stage.name in ("finetune", "finetune_tasks", "select_tokenizer", "analyse"),
     "sklearn": lambda stage: False,
     "nltk": lambda stage: False,
     "snakemake": lambda stage: False,
