@@ -125,7 +125,7 @@ def test_changed_and_missing_raw_files_are_all_named(toy: Any) -> None:
     problems = raw_problems(chain)
     assert len(problems) == 2
     assert "'text3.txt': has the SHA-256" in problems[0]
-    assert "'text5.txt' cannot be read" in problems[1]
+    assert "'text5.txt': is missing" in problems[1]
 
 
 def test_a_raw_folder_that_is_gone_is_one_line(toy: Any) -> None:
