@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
@@ -82,7 +82,7 @@ PROSE = st.lists(st.tuples(st.sampled_from(PIECES), GLUE), max_size=30).map(
     lambda pairs: "".join(piece + glue for piece, glue in pairs)
 )
 TEXTS = st.one_of(
-    PROSE, st.text(max_size=60), st.text(alphabet=" .!?\"')a.Bd-,\n\u2019\u201c\u00a0\x1c\ud800", max_size=40)
+    PROSE, st.text(max_size=60), st.text(alphabet=" .!?\"')a.Bd-,\n\u2019\u201c\u00a0\x1c\x1f\x85\ud800", max_size=40)
 )
 
 
@@ -111,6 +111,8 @@ def punkt(request: pytest.FixtureRequest) -> PunktSentenceTokenizer:
 
 
 @given(text=TEXTS)
+@example(text="?\n\x1f 0")
+@example(text="?\x85\n\x1f\x850")
 def test_sentence_spans_are_those_of_punkt(punkt: PunktSentenceTokenizer, text: str) -> None:
     assert SentenceSpans(punkt).spans(text) == list(punkt.span_tokenize(text))
 

@@ -69,7 +69,7 @@ STAGES = (
     ),
     _of_text(
         name="select_text",
-        version=1,
+        version=2,
         settings=selection_settings,
         arguments=lambda layout, selection: layout.selection_inputs(selection),
         threads="corpus",

@@ -74,7 +74,7 @@ class SentenceSpans:
             else:
                 run_start = _run_start(text, previous, position, run_start)
             # Of several ends in one run without white space ("?!") Punkt takes the last.
-            if waiting is not None and waiting[0] <= run_start and self._breaks(text, *waiting[:2]):
+            if waiting is not None and waiting[0] <= run_start and self._breaks(text, *waiting):
                 spans.append((start, waiting[0] + 1))
                 start = waiting[2]
                 opens_with_punctuation = True
@@ -83,14 +83,16 @@ class SentenceSpans:
             if following not in _ASCII_SPACES:
                 waiting = (position, run_start, next_start)
             elif (
-                text[position] != "."
-                or (plain and len(word) != 1 and word.isascii() and word.lower() not in special)
-                or self._breaks(text, position, run_start)
-            ):
+                not text[next_start].isspace()
+                and (
+                    text[position] != "."
+                    or (plain and len(word) != 1 and word.isascii() and word.lower() not in special)
+                )
+            ) or self._breaks(text, position, run_start, next_start):
                 spans.append((start, position + 1))
                 start = next_start
                 opens_with_punctuation = opens_with_punctuation or text[start] in PUNCTUATION_AFTER_END
-        if waiting is not None and self._breaks(text, *waiting[:2]):
+        if waiting is not None and self._breaks(text, *waiting):
             spans.append((start, waiting[0] + 1))
             start = waiting[2]
             opens_with_punctuation = True
@@ -99,18 +101,20 @@ class SentenceSpans:
             spans.append((start, end))
         return list(self._realigned(text, spans)) if opens_with_punctuation else spans
 
-    def _breaks(self, text: str, position: int, run_start: int) -> bool:
+    def _breaks(self, text: str, position: int, run_start: int, next_start: int) -> bool:
         """Punkt's decision at one end: without Punkt where the context is plain, else by asking it."""
-        if text[position] != ".":
-            return True
-        word = text[run_start:position]
-        if not word or word[-1] in _CLOSED:
-            if "" not in self._special:
+        # A control character is a word to NLTK's expression and space to Python: only Punkt knows what it makes of it.
+        if not text[next_start].isspace():
+            if text[position] != ".":
                 return True
-        else:
-            plain = _PLAIN_WORD.fullmatch(word)
-            if plain is not None and len(plain[1]) > 1 and plain[1].lower() not in self._special:
-                return True
+            word = text[run_start:position]
+            if not word or word[-1] in _CLOSED:
+                if "" not in self._special:
+                    return True
+            else:
+                plain = _PLAIN_WORD.fullmatch(word)
+                if plain is not None and len(plain[1]) > 1 and plain[1].lower() not in self._special:
+                    return True
         context = text[run_start : position + 1] + self._context.match(text, position).group("after_tok")
         ask = self._ask_often if len(context) <= _CONTEXT_CHARACTERS else self._punkt.text_contains_sentbreak
         return bool(ask(context))
