@@ -111,6 +111,20 @@ def test_a_difference_is_bold_only_where_the_corrected_p_says_so(tmp_path: Path)
     assert bold({"own": {"a-s1": other, "b-s1": one[1:] + "w"}}) == [False]
 
 
+def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path) -> None:
+    chance, lucky = "c" * 40 + "w" * 40, "c" * 61 + "w" * 19
+    models = {f"a-s{seed}": chance for seed in "123"}
+    one_seed = {"b-s1": lucky, "b-s2": chance, "b-s3": chance}
+    for name, runs, bold in (("one", one_seed, False), ("all", dict.fromkeys(one_seed, lucky), True)):
+        found = judged_by(tmp_path / name, {"own": {**models, **runs}})
+        (row,), ((line,), *_) = found.rows, [table.rows for table in found.tables]
+        assert row["p_corrected"] < 0.001 and (row["pairs_for"], row["pairs_against"]) == (21, 0)
+        assert line.cells[3].bold is bold
+        accuracies = 100 * np.array([[text.count("c") / 80 for text in of.values()] for of in (models, runs)])
+        assert row["deviation_over_seeds"] == pytest.approx(np.sqrt(accuracies.var(axis=1, ddof=1).sum()), abs=1e-4)
+    assert "a single seed may make it" in " ".join(found.notes)
+
+
 def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chosen_one(tmp_path: Path) -> None:
     few = dict.fromkeys(("a-s1", "b-s1", "gpt2"), "cw")
     assert compared(judged_by(tmp_path / "few", {"own": few})) == [("b", "a"), ("gpt2", "a"), ("gpt2", "b")]

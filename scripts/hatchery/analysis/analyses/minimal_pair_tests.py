@@ -34,14 +34,27 @@ class MinimalPairTestsSettings(AnalysisSettings):
 
 @dataclass(frozen=True)
 class _Judged:
-    """A model on a suite: of how many of its `seeds` each pair has a correct answer [pairs]."""
+    """A model on a suite: whether each of its seeds has a correct answer to each pair, bool [seeds, pairs]."""
 
-    correct: "np.ndarray"
-    seeds: int
+    answers: "np.ndarray"
+
+    @property
+    def seeds(self) -> int:
+        return len(self.answers)
+
+    @property
+    def correct(self) -> "np.ndarray":
+        """How many seeds have a correct answer, int64 [pairs]."""
+        return self.answers.sum(axis=0)
 
     @property
     def shares(self) -> "np.ndarray":
         return self.correct / self.seeds
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the accuracy over seeds; None for a single one."""
+        return float(self.answers.mean(axis=1).std(ddof=1)) if self.seeds > 1 else None
 
 
 def check(settings: MinimalPairTestsSettings, study: Study) -> None:
@@ -102,13 +115,13 @@ def _read(manifests: Sequence[Path], first: Path) -> _Judged:
 
     pairs = ["paradigm", "pair_id"]
     expected = pl.read_parquet(read_manifest(first).file("scores.parquet"), columns=pairs)
-    correct = np.zeros(len(expected), dtype=np.int64)
+    answers = []
     for path in manifests:
         scores = pl.read_parquet(read_manifest(path).file("scores.parquet"), columns=[*pairs, "outcome"])
         if not scores.select(pairs).equals(expected):
             raise EvaluationError(f"{path}: these are other pairs than those of {first}")
-        correct += (scores["outcome"] == "correct").to_numpy()
-    return _Judged(correct, len(manifests))
+        answers.append((scores["outcome"] == "correct").to_numpy())
+    return _Judged(np.stack(answers))
 
 
 def _compared(settings: MinimalPairTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -121,11 +134,13 @@ def _compared(settings: MinimalPairTestsSettings, models: Sequence[str]) -> Iter
 
 
 def _row(model: _Judged, against: _Judged) -> dict[str, Any]:
+    from hatchery.analysis.published import combined_deviation
     from hatchery.analysis.sign_flips import sign_flip_p
     from hatchery.analysis.summary_rows import NORMAL_95
 
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
+    over_seeds = combined_deviation(model.deviation, against.deviation, None)
     # Whole numbers, so that equal differences are equal.
     whole = model.correct * against.seeds - against.correct * model.seeds
     percent = {
@@ -140,6 +155,7 @@ def _row(model: _Judged, against: _Judged) -> dict[str, Any]:
         "seeds": model.seeds,
         "against_seeds": against.seeds,
         **{name: round(100 * float(value), 4) + 0.0 for name, value in percent.items()},
+        "deviation_over_seeds": None if over_seeds is None else round(100 * over_seeds, 4),
         "pairs_for": int((whole > 0).sum()),
         "pairs_against": int((whole < 0).sum()),
         "p_value": round(sign_flip_p(whole), 6),
@@ -148,11 +164,13 @@ def _row(model: _Judged, against: _Judged) -> dict[str, Any]:
 
 def _line(row: Mapping[str, Any], labels: Mapping[str, str]) -> list[Content]:
     model, against = (labels.get(row[key], row[key]) for key in ("model", "against"))
+    over_seeds = row["deviation_over_seeds"]
+    beyond = row["p_corrected"] < BEYOND_CHANCE and abs(row["difference"]) > (over_seeds or 0)
     return [
         f"{model} against {against}",
         f"{row['accuracy_percent']:.1f}",
         f"{row['against_accuracy_percent']:.1f}",
-        Cell(f"{row['difference']:+.1f}", bold=row["p_corrected"] < BEYOND_CHANCE),
+        Cell(f"{row['difference']:+.1f}", "" if over_seeds is None else f"{over_seeds:.1f}", bold=beyond),
         f"{row['low']:+.1f} to {row['high']:+.1f}",
         f"{row['pairs_for']:,}",
         f"{row['pairs_against']:,}",
@@ -175,14 +193,15 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         notes.insert(
             1,
             "Of a model with several pretraining seeds, a pair counts with the share of them that have it right, and "
-            "is for the model with the larger share.",
+            "is for the model with the larger share. Behind a difference stands its deviation over seeds, the root of "
+            "the sum of squares; a difference that is no larger is not bold, whatever its p: a single seed may make it.",
         )
     return notes
 
 
 ANALYSIS = Analysis(
     title="Are differences on minimal pairs beyond chance?",
-    version=1,
+    version=2,
     settings=MinimalPairTestsSettings,
     run=compare,
     needs=(MINIMAL_PAIRS,),
