@@ -122,7 +122,7 @@ def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path)
         assert line.cells[3].bold is bold
         accuracies = 100 * np.array([[text.count("c") / 80 for text in of.values()] for of in (models, runs)])
         assert row["deviation_over_seeds"] == pytest.approx(np.sqrt(accuracies.var(axis=1, ddof=1).sum()), abs=1e-4)
-    assert "a single seed may make it" in " ".join(found.notes)
+    assert "one seed may make it" in " ".join(found.notes)
 
 
 def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chosen_one(tmp_path: Path) -> None:

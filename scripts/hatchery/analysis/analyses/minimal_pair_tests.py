@@ -194,7 +194,7 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             1,
             "Of a model with several pretraining seeds, a pair counts with the share of them that have it right, and "
             "is for the model with the larger share. Behind a difference stands its deviation over seeds, the root of "
-            "the sum of squares; a difference that is no larger is not bold, whatever its p: a single seed may make it.",
+            "the sum of squares; a difference that is no larger is not bold, whatever its p: one seed may make it.",
         )
     return notes
 
