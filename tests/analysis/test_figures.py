@@ -23,6 +23,7 @@ from hatchery.views.figures.learning_curves import (
     curve_of,
     draw_learning_curves,
     interval_means,
+    interval_width,
     tokens_per_step,
 )
 from hatchery.views.figures.phenomena import (
@@ -115,9 +116,11 @@ def test_wrong_layer_weights_name_the_file(tmp_path: Path, rows: str, complaint:
 def test_training_losses_are_averaged_in_equal_intervals_of_steps() -> None:
     rows = [(step, 10 * step, float(step)) for step in range(1, 8)]
     # Steps 0-3 and 4-7: two intervals of four.
-    assert interval_means(rows, intervals=2) == [(20.0, 2.0), (55.0, 5.5)]
-    assert interval_means(rows, intervals=200) == [(10.0 * step, float(step)) for step in range(1, 8)]
-    assert len(interval_means([(step, step, 1.0) for step in range(1, 31251)])) <= 200
+    assert list(interval_means(rows, interval_width(rows, 2)).values()) == [(20.0, 2.0), (55.0, 5.5)]
+    every = [(10.0 * step, float(step)) for step in range(1, 8)]
+    assert list(interval_means(rows, interval_width(rows, 200)).values()) == every
+    many = [(step, step, 1.0) for step in range(1, 31251)]
+    assert len(interval_means(many, interval_width(many))) <= 200
 
 
 def test_an_axis_of_steps_is_drawn_only_where_all_runs_share_it() -> None:

@@ -8,12 +8,11 @@ without an upper bound keep their own unit: `loss_nats`, `perplexity`.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from hatchery.analysis.blind_guess import OF_PAIRS
 from hatchery.analysis.settings import SeededRun
-from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Infinite, Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.settings.base import NonNegative, Range, Share
@@ -111,13 +110,6 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
-
-
-def read_verified(path: str | Path) -> Manifest:
-    """Read a manifest and compare its outputs with their checksums. Raises ManifestError when one differs."""
-    manifest = read_manifest(path)
-    manifest.verify()
-    return manifest
 
 
 def development_measurements(

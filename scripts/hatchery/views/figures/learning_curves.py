@@ -81,12 +81,12 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
     """The two lines of one model from the points of its seeds, the training loss averaged in intervals of steps."""
     training = [[(each.step, each.tokens, each.loss) for each in seed if each.loss is not None] for seed in seeds]
-    width = _width([row for rows in training for row in rows])
+    width = interval_width([row for rows in training for row in rows])
     development = [
         {each.step: (each.tokens, each.development_loss) for each in seed if each.development_loss is not None}
         for seed in seeds
     ]
-    return Curve(model, _over_seeds([_in_intervals(rows, width) for rows in training]), _over_seeds(development))
+    return Curve(model, _over_seeds([interval_means(rows, width) for rows in training]), _over_seeds(development))
 
 
 def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Point]:
@@ -98,16 +98,13 @@ def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Poin
     return points
 
 
-def interval_means(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> list[tuple[float, float]]:
-    """Mean tokens and mean loss of `rows` (step, tokens, loss) in at most `intervals` equal intervals of steps."""
-    return list(_in_intervals(rows, _width(rows, intervals)).values())
-
-
-def _width(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> int:
+def interval_width(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> int:
+    """Steps of an interval, so that `rows` (step, tokens, loss) have at most `intervals` equal ones."""
     return max(1, math.ceil((max((step for step, _, _ in rows), default=0) + 1) / intervals))
 
 
-def _in_intervals(rows: Sequence[tuple[int, int, float]], width: int) -> dict[int, tuple[float, float]]:
+def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[int, tuple[float, float]]:
+    """Mean tokens and mean loss of `rows` (step, tokens, loss), by the number of the interval of `width` steps."""
     groups: dict[int, list[tuple[int, int, float]]] = {}
     for row in rows:
         groups.setdefault(row[0] // width, []).append(row)
