@@ -38,6 +38,15 @@ def test_no_table_and_no_figure_is_cut_off(site: Site, tmp_path: Path, name: str
     assert all(drawn > 0.95 * frame - 20 for limit, frame, drawn in seen["frames"] if limit)
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_what_a_model_writes_at_length_is_not_cut_off(site: Site, tmp_path: Path, width: int) -> None:
+    text = site.page.read_text(encoding="utf-8")
+    assert text.count("…ing") == 2
+    page = site.results / "long.html"
+    page.write_text(text.replace("…ing", "a little bit of " * 12).replace(">sleep<", ">and so on with it" * 8 + "<"))
+    assert measured(tmp_path, page.as_uri(), width)["cut"] == []
+
+
 def test_on_a_phone_panels_stand_below_each_other(site: Site, tmp_path: Path) -> None:
     wide, narrow = (measured(tmp_path, site.page.as_uri(), width)["drawings"][-1] for width in (1280, 400))
     assert narrow[2] > 2 * wide[2]
