@@ -2,13 +2,14 @@
 
 Writes what single runs would leave behind (synthetic numbers, the files of the stages) for so many models and 40 tasks
 of three seeds each, and then calls the commands of the views as their rules do, one after another on one core: the tidy
-tables, summary, tables of the paper, cost, figures, provenance and the page. Baseline: at commit 1e4d00f, where every
-view read the outputs of single runs, the summary of 500 models alone took 136 s. The limit for 1,000 models is 120
-seconds and 2 GiB of memory for all views together.
+tables, summary, tables of the paper, cost, analyses, figures, provenance and the page. Baseline: at commit 1e4d00f,
+where every view read the outputs of single runs, the summary of 500 models alone took 136 s. The limit for 1,000 models
+is 120 seconds and 2 GiB of memory for all views together.
 """
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import random
@@ -20,6 +21,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -37,15 +40,18 @@ LIMIT_SECONDS, LIMIT_GIB = 120.0, 2.0
 SEEDS = (1, 2, 3)
 CURVE_ROWS = 200
 PARADIGMS = 67
+PAIRS = 1000
 
 
-def write(folder: Path, files: Mapping[str, str], settings: Any, inputs: Mapping[str, str], measures: Any) -> str:
+def write(
+    folder: Path, files: Mapping[str, str | bytes], settings: Any, inputs: Mapping[str, str], measures: Any
+) -> str:
     """A result as a stage leaves it; gives the digest of its manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     outputs = []
     for name, text in sorted(files.items()):
-        (folder / name).write_text(text, encoding="utf-8")
-        content = text.encode()
+        content = text if isinstance(text, bytes) else text.encode()
+        (folder / name).write_bytes(content)
         outputs.append({"path": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     stage = {"stage": settings.get("stage", ""), "stage_version": settings.get("stage_version", 1)}
     manifest = {**stage, "settings": settings, "inputs": inputs, "outputs": outputs, "measures": measures}
@@ -117,7 +123,8 @@ def fill(layout: Workflow) -> None:
     for name, path in layout.minimal_pairs(NAME).items():
         run, suite = name.split(":")
         text = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n" + "".join(accuracies(suite))
-        write(Path(path).parent, {"accuracy.csv": text}, {}, {"model": digests[run]}, {})
+        judged = {"accuracy.csv": text, "scores.parquet": scores(text)}
+        write(Path(path).parent, judged, {}, {"model": digests[run]}, {})
     for name, path in layout.finetuned(NAME).items():
         run, task = name.split(":")
         block = project.block("task", task)
@@ -143,6 +150,20 @@ def accuracies(suite: str) -> Iterator[str]:
             yield f"paradigm,{phenomenon}_{number},1000,{right},0,{right / 1000},{right / 1000}\n"
         yield f"phenomenon,{phenomenon},{1000 * paradigms},{700 * paradigms},0,0.7,0.7\n"
     yield f"suite,{suite},67000,46900,0,0.7,0.7\n"
+
+
+def scores(accuracies: str) -> bytes:
+    """scores.parquet for the paradigms of accuracy.csv: which pairs are judged rightly."""
+    paradigms = [row.split(",")[1] for row in accuracies.splitlines() if row.startswith("paradigm,")]
+    pairs = pl.DataFrame({"paradigm": paradigms}).join(
+        pl.DataFrame({"pair_id": [str(number) for number in range(PAIRS)]}), how="cross"
+    )
+    right = np.random.default_rng(random.randrange(2**32)).random(len(pairs)) < 0.7
+    file = io.BytesIO()
+    pairs.with_columns(
+        outcome=pl.when(pl.Series(right)).then(pl.lit("correct")).otherwise(pl.lit("wrong"))
+    ).write_parquet(file)
+    return file.getvalue()
 
 
 def call(layout: Workflow, stage: str, *words: str, **wildcards: str) -> tuple[float, float]:
@@ -175,6 +196,8 @@ def views(layout: Workflow) -> Iterator[tuple[str, float, float]]:
     yield "write_tables", *call(layout, "write_tables", *layers, *measured, *published, *sizes, **one)
     costs = ("--output", f"{root}/cost.csv", "--markdown", f"{root}/cost.md", "--page", f"{root}/cost.html")
     yield "write_cost", *call(layout, "write_cost", *costs, **one)
+    for analysis, path in layout.analyses(NAME).items():
+        yield f"analyse {analysis}", *call(layout, "analyse", "--output", path, analysis=analysis, **one)
     for figure, path in layout.figures(NAME).items():
         yield f"draw_figure {figure}", *call(layout, "draw_figure", "--output", path, figure=figure, **one)
     provenance = f"{root}/provenance.html"

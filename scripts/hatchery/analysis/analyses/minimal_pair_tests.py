@@ -98,30 +98,35 @@ def _judged(study: Study) -> dict[str, dict[str, _Judged]]:
         run, _, suite = name.rpartition(":")
         found.setdefault(suite, {}).setdefault(runs.get(run, run), []).append(path)
     order = models_in_order(study.runs)
-    made: dict[str, dict[str, _Judged]] = {}
-    for suite, models in found.items():
-        first = next(iter(models.values()))[0]
-        in_order = sorted(models, key=lambda model: order.index(model) if model in order else len(order))
-        made[suite] = {model: _read(models[model], first) for model in in_order}
-    return made
+    return {
+        suite: _read(models, sorted(models, key=lambda model: order.index(model) if model in order else len(order)))
+        for suite, models in found.items()
+    }
 
 
-def _read(manifests: Sequence[Path], first: Path) -> _Judged:
-    """The runs of a model; `first` is the manifest whose pairs are expected."""
+def _read(manifests: Mapping[str, Sequence[Path]], models: Sequence[str]) -> dict[str, _Judged]:
+    """The runs of each model on a suite. Raises EvaluationError where one judged other pairs than the first."""
     import numpy as np
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
 
-    pairs = ["paradigm", "pair_id"]
-    expected = pl.read_parquet(read_manifest(first).file("scores.parquet"), columns=pairs)
-    answers = []
-    for path in manifests:
-        scores = pl.read_parquet(read_manifest(path).file("scores.parquet"), columns=[*pairs, "outcome"])
-        if not scores.select(pairs).equals(expected):
-            raise EvaluationError(f"{path}: these are other pairs than those of {first}")
-        answers.append((scores["outcome"] == "correct").to_numpy())
-    return _Judged(np.stack(answers))
+    expected, first = None, None
+    judged = {}
+    for model in models:
+        answers = []
+        for path in manifests[model]:
+            scores = pl.read_parquet(
+                read_manifest(path).file("scores.parquet"), columns=["paradigm", "pair_id", "outcome"]
+            )
+            pairs = scores.drop("outcome")
+            if expected is None:
+                expected, first = pairs, path
+            elif not pairs.equals(expected):
+                raise EvaluationError(f"{path}: these are other pairs than those of {first}")
+            answers.append((scores["outcome"] == "correct").to_numpy())
+        judged[model] = _Judged(np.stack(answers))
+    return judged
 
 
 def _compared(settings: MinimalPairTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
