@@ -63,7 +63,7 @@ def waited(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.Tem
             experiment = folder / "config/experiments/long.yaml"
             text = experiment.read_text(encoding="utf-8")
             assert "steps: 300\n" in text
-            experiment.write_text(text.replace("steps: 300\n", "steps: 6\n"), encoding="utf-8")
+            experiment.write_text(text.replace("steps: 300\n", "steps: 200\n"), encoding="utf-8")
             ask("scontrol", "update", "PartitionName=closed", "State=UP")
             code = process.wait(PATIENCE_SECONDS)
         assert code == 0, (folder / "snakemake.out").read_text(encoding="utf-8")[-6000:]

@@ -174,11 +174,15 @@ def report_jobs(logger: logging.Logger, details: bool, words: Words = as_they_ar
 
 
 def other_workflow() -> int | None:
-    """The number of another process of Snakemake in this folder, of this machine; None where there is none."""
+    """The number of another process of Snakemake in this folder, of this machine; None where there is none.
+
+    The Snakemake inside a job, which is told its mode, is none: it goes on when the workflow that sent it was killed.
+    """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter(["cmdline", "cwd"]):
-        names = [Path(word).name for word in (process.info["cmdline"] or [])[:3]]
-        if "snakemake" in names and process.pid not in own and process.info["cwd"] == str(Path.cwd()):
+        words = process.info["cmdline"] or []
+        is_workflow = "snakemake" in [Path(word).name for word in words[:3]] and "--mode" not in words
+        if is_workflow and process.pid not in own and process.info["cwd"] == str(Path.cwd()):
             return int(process.pid)
     return None
 

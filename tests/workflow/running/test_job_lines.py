@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from logging import makeLogRecord
@@ -13,7 +14,7 @@ from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
 
 from hatchery.workflow.failed_jobs import FailedJob, FailedJobs
-from hatchery.workflow.job_lines import JobLines
+from hatchery.workflow.job_lines import JobLines, other_workflow
 
 Say = Callable[..., tuple[int, list[str]]]
 
@@ -154,6 +155,18 @@ def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
         first.kill()
     assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait for its end" in line
     assert "--unlock" not in line and "\n" not in line
+
+
+def test_a_job_that_a_killed_workflow_left_behind_is_no_workflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sleeper = f"exec -a snakemake {sys.executable} -c 'print(0, flush=True); import time; time.sleep(60)'"
+    for options, found in (("--mode remote", False), ("--cores 1", True)):
+        with subprocess.Popen(["bash", "-c", f"{sleeper} {options}"], stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None and other.stdout.readline() == b"0\n"
+            assert other_workflow() == (other.pid if found else None)
+            other.kill()
 
 
 def test_a_link_that_was_made_beforehand_is_no_warning() -> None:
