@@ -2,12 +2,20 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from hatchery.training.interruption import RECENT_STEPS, Deadline, StopRequest, stop_request
+from hatchery.training.interruption import (
+    EXIT_STATUS_INTERRUPTED,
+    RECENT_STEPS,
+    Deadline,
+    StopRequest,
+    stop_request,
+)
 
 FOLDER = Path("runs/1234")
 
@@ -106,3 +114,27 @@ def test_the_message_names_the_reason_the_step_and_the_way_on(clock: list[float]
     for message, reason in zip(messages, ("SIGTERM", "the time limit", "another process"), strict=True):
         assert reason in message and "\n" not in message
         assert f"step 7 of 40; a checkpoint is saved in {FOLDER}: run the same command again" in message
+
+
+def test_a_signal_in_a_callback_of_an_import_ends_the_process(tmp_path: Path) -> None:
+    # What a callback of a weak reference raises is ignored, and imports have such callbacks for their locks.
+    (tmp_path / "imported.py").write_text(
+        "import os, signal, time, weakref\n"
+        "class Lock: pass\n"
+        "lock = Lock()\n"
+        "reference = weakref.ref(lock, lambda _: os.kill(os.getpid(), signal.SIGTERM))\n"
+        "del lock\n"
+        "time.sleep(60)\n"
+    )
+    program = "from hatchery.training.interruption import leave_on_signals; leave_on_signals(); import imported"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    process = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert process.returncode == EXIT_STATUS_INTERRUPTED
+    assert process.stderr == "stopped by SIGTERM outside of training; run the same command again to go on\n"

@@ -11,6 +11,7 @@ training loop's agreement. Newer Slurm tells the end of the job in a variable; o
 neither is left to Snakemake's jobs.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -122,10 +123,21 @@ def leave_on_signals() -> None:
         print(
             f"stopped by {name} outside of training; run the same command again to go on", file=sys.stderr, flush=True
         )
+        # An import drops its locks in callbacks of weak references, and what is raised in such a callback is ignored.
+        if _is_importing(frame):
+            os._exit(EXIT_STATUS_INTERRUPTED)
         sys.exit(EXIT_STATUS_INTERRUPTED)
 
     for number in SIGNALS:
         signal.signal(number, leave)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can go on
