@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,8 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
         assert model["num_hidden_layers"] == 6, run
         assert (model["num_attention_heads"], model["intermediate_size"]) == (heads, width), run
         assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == 0.1, run
+        # The "standard Transformer" of 2017; the other order is a variant of ours.
+        assert model["normalisation"] == ("pre_norm" if run.endswith("_pre_norm") else "post_norm"), run
         assert (training.optimizer.beta1, training.optimizer.beta2) == (0.9, 0.997), run
         smoothing = 0.0 if run.endswith("_no_label_smoothing") else 0.1
         assert training.objective.label_smoothing == smoothing, run
@@ -126,6 +129,28 @@ def test_a_uniform_matrix_and_no_label_smoothing_are_tried_with_zeros_and_with_t
         assert plain.output_bias.weight_scale == "own"
         assert uniform == replace(plain, output_bias=replace(plain.output_bias, weight_scale="unit_uniform"))
         assert unsmoothed == replace(plain, objective=replace(plain.objective, label_smoothing=0.0))
+
+
+def test_the_other_order_of_the_norms_is_tried_with_zeros_and_with_the_unigram_distribution() -> None:
+    experiment = "natural_bias_iwslt14_de_en"
+    for start in ("zero", "unigram"):
+        plain, variant = typed(experiment, start), typed(experiment, f"{start}_pre_norm")
+        assert variant == replace(plain, model={**plain.model, "normalisation": "pre_norm"})
+
+
+@pytest.mark.parametrize("corpus", ["wmt14_de_en", "wmt14_en"])
+def test_wmt14_from_the_hub_has_the_files_and_columns_that_its_corpora_read(corpus: str) -> None:
+    (source,) = PROJECT.block("corpus", corpus)["sources"]
+    hub = PROJECT.config["data"][source["data"]]["hub"]
+    fetched = [f"{split}-00000.parquet" for split in hub["splits"]]
+    options = source["options"]
+    patterns = options["files"]
+    if isinstance(patterns, dict):
+        patterns = [pattern for of_split in patterns.values() for pattern in of_split]
+    assert all(any(fnmatchcase(name, pattern) for name in fetched) for pattern in patterns)
+    columns = options.get("columns") or [options["field"]]
+    assert {column.partition(".")[0] for column in columns} == set(hub["columns"])
+    assert (hub["dataset"], hub["config"]) == ("wmt/wmt14", "de-en")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
