@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
-from hatchery.evaluation.filled_sentences.choice import candidates, suitable, words_by_length
+from hatchery.evaluation.filled_sentences.choice import beginnings, candidates, suitable, words_by_length
 
 
 def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:
@@ -47,6 +47,14 @@ def test_what_is_long_short_or_marked_is_passed_over() -> None:
     good = "A sentence of six plain words ."
     text = "\n".join(["Too short .", good, "word " * 30, "He said [UNK] to all of them .", "x" * 200 + " a b c d e"])
     assert list(suitable(text)) == [good]
+
+
+def test_of_lines_that_are_paragraphs_the_first_words_can_be_taken() -> None:
+    paragraph = "Am 3. Oktober kam der zweite Brief, und die Straße war leer: niemand hatte ihn erwartet."
+    marked = f"Er sagte [UNK] zu allen. {paragraph}"
+    assert list(beginnings("\n".join([paragraph, marked, "Zu kurz."]))) == [
+        "Am 3. Oktober kam der zweite Brief, und die Straße war leer: niemand hatte"
+    ]
 
 
 def test_the_longest_word_is_left_out_first_and_never_the_first_of_the_sentence() -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, read_examples
+from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, read_examples, text_of_sentences
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.export.stage import export_model
 from hatchery.runner import run_stage
@@ -22,13 +22,17 @@ SPECIAL = {name for known in SPECIAL_SETS.values() for name in known.order}
 TEXT = "She likes old houses, and the dogs.\nA cat near the house chases the dogs.\nThe old dogs near the house sleep."
 
 
+def corpus_of(folder: Path, text: str) -> Path:
+    with stage_run(folder / "manifest.json", {}) as run:
+        path = run.folder / "dev-00000-of-00001.parquet"
+        pq.write_table(pa.table({"doc_id": ["a"], "source": ["a"], "text": [text]}), path)
+        run.add_output(path)
+    return folder / "manifest.json"
+
+
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    with stage_run(tmp_path / "corpus" / "manifest.json", {}) as run:
-        path = run.folder / "dev-00000-of-00001.parquet"
-        pq.write_table(pa.table({"doc_id": ["a"], "source": ["a"], "text": [TEXT]}), path)
-        run.add_output(path)
-    return tmp_path / "corpus" / "manifest.json"
+    return corpus_of(tmp_path / "corpus", TEXT)
 
 
 def example(card: str) -> str:
@@ -76,6 +80,17 @@ def test_the_sentences_are_the_same_bytes_at_every_run(pretrained, corpus, varia
         )
         digests.add(read_manifest(tmp_path / name / "manifest.json").digest)
     assert len(digests) == 1
+
+
+def test_a_text_whose_lines_are_paragraphs_has_examples_too(pretrained, corpus, tmp_path):
+    paragraphs = corpus_of(tmp_path / "paragraphs", TEXT.replace("\n", " "))
+    told = {}
+    for name, text in (("short", corpus), ("long", paragraphs)):
+        output = tmp_path / name / "manifest.json"
+        run_stage(fill_sentences, STAGE, output, pretraining=pretrained("ltg"), corpus=text)
+        assert read_examples(output).examples
+        told[name] = text_of_sentences(output)
+    assert told == {"short": "development text", "long": "development text (the beginnings of longer ones)"}
 
 
 def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, repository):

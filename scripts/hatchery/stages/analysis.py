@@ -249,7 +249,7 @@ STAGES = (
     ),
     _view(
         name="fill_sentences",
-        version=3,
+        version=4,
         settings=filled_sentences_settings,
         environment="evaluation",
         memory_mb=3000,

@@ -191,22 +191,25 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         "models is which (exact; McNemar's test). Corrected: for the "
         f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where that is below "
         f"{BEYOND_CHANCE:g}: beyond the noise of the choice of the pairs.",
-        "The test is over pairs, given these trained models: what other seeds of training would give is not asked. It "
-        "takes pairs as independent; where many are made from one template, p is too small.",
+        "The test is over pairs, given these trained models. It takes pairs as independent; where many are made from "
+        "one template, p is too small.",
     ]
+    if any(row["seeds"] == 1 or row["against_seeds"] == 1 for row in rows):
+        notes.append("What another seed of pretraining would give is not known of a model with a single one.")
     if any(row["seeds"] > 1 or row["against_seeds"] > 1 for row in rows):
         notes.insert(
             1,
             "Of a model with several pretraining seeds, a pair counts with the share of them that have it right, and "
             "is for the model with the larger share. Behind a difference stands its deviation over seeds, the root of "
-            "the sum of squares; a difference that is no larger is not bold, whatever its p: one seed may make it.",
+            "the sum of squares of those that are known; a difference that is no larger is not bold, whatever its p: "
+            "one seed may make it.",
         )
     return notes
 
 
 ANALYSIS = Analysis(
     title="Are differences on minimal pairs beyond chance?",
-    version=2,
+    version=3,
     settings=MinimalPairTestsSettings,
     run=compare,
     needs=(MINIMAL_PAIRS,),

@@ -53,6 +53,11 @@ def suitable(text: str) -> Iterator[str]:
     return filter(is_readable, split_sentences(text)[0])
 
 
+def beginnings(text: str) -> Iterator[str]:
+    """The first words of the lines of a document, for a text that was not cut into sentences."""
+    return filter(is_readable, (" ".join(line.split()[:MOST_WORDS]) for line in split_sentences(text)[0]))
+
+
 def is_readable(sentence: str) -> bool:
     """Whether a sentence is short, and free of markers and of what cannot be printed."""
     return (

@@ -82,8 +82,10 @@ class Examples(Record):
 
 def text_of_sentences(manifest: Path) -> str:
     """Which text the sentences behind a manifest are of, in words. Raises ManifestError for a damaged manifest."""
-    split = read_manifest(manifest).measures.get("split")
-    return {"dev": "development text", "train": "training text (it has no development text)"}.get(str(split), "text")
+    measures = read_manifest(manifest).measures
+    texts = {"dev": "development text", "train": "training text (it has no development text)"}
+    text = texts.get(str(measures.get("split")), "text")
+    return f"{text} (the beginnings of longer ones)" if measures.get("beginnings") else text
 
 
 def read_examples(manifest: Path) -> Examples:

@@ -16,7 +16,7 @@ import torch
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
-from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
+from hatchery.evaluation.filled_sentences.choice import beginnings, candidates, words_by_length
 from hatchery.evaluation.filled_sentences.continuation import continued_sentence
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.evaluation.filled_sentences.translation import translated_sentences
@@ -45,6 +45,9 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manif
         written = Examples("translate", tuple(translated))
     else:
         split, sentences = candidates(corpus)
+        if not sentences:
+            split, sentences = candidates(corpus, sentences_of=beginnings)
+            run.measures["beginnings"] = True
         if model.config.causal:
             continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
             written = Examples("continue", tuple(continued))
