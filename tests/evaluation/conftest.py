@@ -51,9 +51,8 @@ def small_model() -> Callable[..., LanguageModel]:
             num_attention_heads=2,
             position_bucket_size=8,
             max_position_embeddings=64,
-            causal=causal,
         )
-        model = LanguageModel(config)
+        model = LanguageModel(config, causal=causal)
         initialise_(model, seed=0)
         return model
 

@@ -107,5 +107,5 @@ def measure(
 
 def examples_of(text: Text, model: Path, **changes: Any) -> Any:
     typed = typed_settings(**changes)
-    objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].config.causal)
+    objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].causal)
     return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed

@@ -54,10 +54,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
 }
 CAUSAL: dict[str, dict[str, Any]] = {
-    "causal_ltg": {**LTG, "causal": True},
-    "causal_absolute": {**LTG, "position_embedding": "absolute", "causal": True},
-    "causal_elc": {**LTG, "layer_weighting": "weighted_output", "causal": True},
-    "causal_roberta": {**ROBERTA, "tie_word_embeddings": False, "causal": True},
+    "causal_ltg": LTG,
+    "causal_absolute": {**LTG, "position_embedding": "absolute"},
+    "causal_elc": {**LTG, "layer_weighting": "weighted_output"},
+    "causal_roberta": {**ROBERTA, "tie_word_embeddings": False},
 }
 TRANSLATION: dict[str, dict[str, Any]] = {
     name: {
@@ -147,7 +147,8 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(variant)
-            model = build_language_model(model_config({**VARIANTS, **CAUSAL, **TRANSLATION}[variant]))
+            config = model_config({**VARIANTS, **CAUSAL, **TRANSLATION}[variant])
+            model = build_language_model(config, causal=variant in CAUSAL)
             initialise_(model, seed=3)
             generator = torch.Generator().manual_seed(5)
             for parameter in model.parameters():

@@ -1,5 +1,6 @@
 """Causal models: the same layers as masked ones, in which nothing is known of what follows."""
 
+import json
 from typing import Any
 
 import pytest
@@ -22,7 +23,6 @@ SIZES: dict[str, Any] = {
     "max_position_embeddings": 64,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
-    "causal": True,
 }
 GPT2_LIKE = {
     "position_embedding": "absolute",
@@ -41,9 +41,9 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def make(seed: int = 1, **changes: Any) -> LanguageModel:
-    """A small causal model whose constants are disturbed, so that none can hide."""
-    model = LanguageModel(model_config({**SIZES, **changes}))
+def make(seed: int = 1, causal: bool = True, **changes: Any) -> LanguageModel:
+    """A small model, causal if nothing else is said, whose constants are disturbed, so that none can hide."""
+    model = LanguageModel(model_config({**SIZES, **changes}), causal=causal)
     initialise_(model, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -176,7 +176,34 @@ class Gradients:
 
 
 def test_a_causal_model_is_stored_as_such_and_a_masked_one_as_ever(tmp_path: Any) -> None:
-    model = make()
-    save_model(tmp_path, model)
-    assert load_language_model(tmp_path).config.causal
-    assert "causal" not in make(causal=False).config.to_dict()
+    save_model(tmp_path / "causal", make())
+    assert load_language_model(tmp_path / "causal").causal
+    save_model(tmp_path / "masked", make(causal=False))
+    assert not load_language_model(tmp_path / "masked").causal
+    stored = [json.loads((tmp_path / name / "config.json").read_text()) for name in ("causal", "masked")]
+    assert stored[0].pop("causal") is True and stored[0] == stored[1]
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
+@pytest.mark.parametrize("padded", [False, True])
+def test_one_batch_can_hold_causal_and_other_sequences(changes: dict[str, Any], padded: bool) -> None:
+    model, ids = make(causal=False, **changes).double(), random_ids(4, 12)
+    mask = torch.arange(12) < torch.tensor([12, 9, 12, 9])[:, None] if padded else None
+    kinds = torch.tensor([True, True, False, False])
+    both = [model.encoder(ids, mask, causal=kind)[-1] for kind in (True, False)]
+    mixed = model.encoder(ids, mask, causal=kinds)[-1]
+    torch.testing.assert_close(mixed[:2], both[0][:2])
+    torch.testing.assert_close(mixed[2:], both[1][2:])
+    assert not torch.allclose(both[0], both[1])
+
+
+@pytest.mark.parametrize("trained_as", [False, True])
+def test_batches_say_what_a_token_may_attend_to_whatever_the_model_was_trained_as(trained_as: bool) -> None:
+    models = [make(causal=causal) for causal in (trained_as, False)]
+    ids = random_ids(2, 12)
+    batch = {"input_ids": ids, "labels": ids.roll(-1, dims=1)}
+    for kinds in ({}, {"causal": torch.tensor([True, True])}, {"causal": torch.tensor([True, False])}):
+        ours, expected = (model(**batch, attention_mask=None, **kinds).loss_sum for model in models)
+        hidden, labels = models[0].labelled_hidden({**batch, **kinds})
+        assert torch.equal(ours, expected)
+        torch.testing.assert_close(F.cross_entropy(models[0].logits_at(hidden), labels, reduction="sum"), ours)

@@ -32,7 +32,9 @@ def bucket(distance: int, size: int, most: int) -> float:
     return math.copysign(min(far, size - 1), distance)
 
 
-def attention(w: dict[str, Tensor], name: str, x: Tensor, table: Tensor, mask: Tensor, config: LtgBertConfig) -> Tensor:
+def attention(
+    w: dict[str, Tensor], name: str, x: Tensor, table: Tensor, visible: Tensor, config: LtgBertConfig
+) -> Tensor:
     batch, length, size = x.shape
     heads, width = config.num_attention_heads, size // config.num_attention_heads
     x = norm(x)
@@ -54,7 +56,6 @@ def attention(w: dict[str, Tensor], name: str, x: Tensor, table: Tensor, mask: T
     scores = torch.einsum("bihd,bjhd->bhij", query, key)
     scores = scores + torch.einsum("bihd,ijhd->bhij", query, position_key)
     scores = scores + torch.einsum("bjhd,ijhd->bhij", key, position_query)
-    visible = mask[:, None, None, :] & torch.ones(length, length, dtype=torch.bool).tril(0 if config.causal else length)
     scores = (scores / math.sqrt(3 * width)).masked_fill(~visible, -math.inf)
     context = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1), value).reshape(batch, length, size)
     output = context @ w[f"{name}.out_proj.weight"].T + w[f"{name}.out_proj.bias"]
@@ -72,7 +73,7 @@ def transformed(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
 
 
 def plain_forward(
-    w: dict[str, Tensor], ids: Tensor, mask: Tensor, config: LtgBertConfig
+    w: dict[str, Tensor], ids: Tensor, visible: Tensor, config: LtgBertConfig
 ) -> tuple[list[Tensor], Tensor, Tensor]:
     """All states, the logits of the subwords, and those of the pairs.
 
@@ -92,7 +93,7 @@ def plain_forward(
         else:
             alphas = w[f"{layer}.prev_layer_weights"].softmax(0)
             before = sum(alpha * state for alpha, state in zip(alphas, states, strict=True))
-        attended = attention(w, f"{layer}.attention", before, table, mask, config)
+        attended = attention(w, f"{layer}.attention", before, table, visible, config)
         if variant == "none":
             after = before + attended
             states.append(after + feed_forward(w, f"{layer}.mlp", after))
@@ -147,10 +148,9 @@ def compare(weighting, sizes, layout, index, causal=False):
         layer_weighting=weighting,
         position_head_layout=layout,
         position_to_content_index=index,
-        causal=causal,
         sentence_pair_head=True,
     )
-    model = LanguageModel(config)
+    model = LanguageModel(config, causal=causal)
     initialise_(model, 5)
     model.double()
     generator = torch.Generator().manual_seed(length)
@@ -163,14 +163,15 @@ def compare(weighting, sizes, layout, index, causal=False):
     labels[0, 0] = 7
 
     published = {published_name(name, layers): parameter for name, parameter in model.named_parameters()}
-    states, logits, pairs = plain_forward(published, ids, mask, config)
+    visible = mask[:, None, None, :] & torch.ones(length, length, dtype=torch.bool).tril(0 if causal else length)
+    states, logits, pairs = plain_forward(published, ids, visible, config)
     together = torch.tensor([1, 0, 1])
     loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
     pair_loss = -torch.where(together == 1, pairs.sigmoid(), 1 - pairs.sigmoid()).log().sum()
     names, parameters = zip(*model.named_parameters(), strict=True)
     expected = torch.autograd.grad(loss + pair_loss, parameters)
 
-    output = model(ids, mask, labels, together)
+    output = model(ids, mask, labels, together, causal=torch.full((3,), causal))
     (output.loss_sum + output.pair_loss_sum).backward()
     torch.testing.assert_close(output.loss_sum, loss, atol=1e-9, rtol=1e-9)
     torch.testing.assert_close(output.pair_loss_sum, pair_loss, atol=1e-9, rtol=1e-9)

@@ -17,7 +17,6 @@ SIZES: dict[str, Any] = {
     "num_hidden_layers": 3,
     "num_attention_heads": 3,
     "max_position_embeddings": 32,
-    "causal": True,
 }
 LTG = {**SIZES, "position_bucket_size": 4, "max_position_embeddings": 12}
 KINDS: dict[str, dict[str, Any]] = {
@@ -33,7 +32,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pieces", [[1] * 15, [6, 1, 8]])
 def test_a_text_that_grows_has_the_states_of_the_whole_text(kind: str, pieces: list[int]) -> None:
-    model = LanguageModel(model_config(KINDS[kind])).eval()
+    model = LanguageModel(model_config(KINDS[kind]), causal=True).eval()
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         parameter.data = 0.5 * torch.randn(parameter.shape, generator=generator)
@@ -61,7 +60,7 @@ def test_in_bf16_on_the_processor_tokens_are_kept_too_and_follow_those_of_full_p
     kind: str, first: torch.dtype
 ) -> None:
     torch.manual_seed(2)
-    model = LanguageModel(model_config(KINDS[kind])).eval()
+    model = LanguageModel(model_config(KINDS[kind]), causal=True).eval()
     for parameter in model.parameters():
         parameter.data = 0.3 * torch.randn(parameter.shape)
     ids, caches = torch.randint(5, 30, (2, 12)), [TokenCache() for _ in model.encoder.layers]
@@ -73,9 +72,3 @@ def test_in_bf16_on_the_processor_tokens_are_kept_too_and_follow_those_of_full_p
             found = model.encoder.states_behind(ids, None, caches, 9)[-1]
     assert [cache.kept is not None and cache.kept[0].shape[2] for cache in caches] == [12] * len(caches)
     assert float((found - expected).norm() / expected.norm()) < 0.03
-
-
-def test_a_model_that_sees_what_follows_is_refused() -> None:
-    model = LanguageModel(model_config({**LTG, "causal": False}))
-    with pytest.raises(AssertionError, match="what follows would change the states"):
-        model.encoder.states_behind(torch.tensor([[5, 6]]), None, [TokenCache() for _ in model.encoder.layers], 1)

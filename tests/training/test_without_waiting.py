@@ -83,15 +83,16 @@ def model_on_meta(**changes: Any) -> LanguageModel:
     return model.to(META)
 
 
-def drawn_batch(pieces: bool, pairs: bool) -> dict[str, Tensor]:
-    """On the CPU, as a loader gives it, with padding or with packed pieces."""
+def drawn_batch(causal: bool, pairs: bool) -> dict[str, Tensor]:
+    """On the CPU, as a loader gives it, with padding or, causal, with packed pieces."""
     ids = torch.randint(5, VOCABULARY, (SEQUENCES, LENGTH))
     lengths = torch.tensor([LENGTH, LENGTH - 3, LENGTH, 7])
     mask = torch.arange(LENGTH) < lengths[:, None]
     labels = ids.where((torch.rand(ids.shape) < 0.3) & mask, UNLABELLED)
     batch = {"input_ids": ids, "labels": labels, "attention_mask": mask}
-    if pieces:
+    if causal:
         batch["attention_mask"] = mask[:, :, None] & mask[:, None, :]
+        batch["causal"] = torch.ones(SEQUENCES, dtype=torch.bool)
     if pairs:
         batch["pair_labels"] = torch.tensor([0, 1, 1, 0])
     return batch
@@ -104,11 +105,11 @@ def two_steps(
     objective = objective_of(objective)
     built = build_optimizer(model, optimizer)
     precision = options.pop("precision", Precision("fp32"))
-    pieces, pairs = model.config.causal, model.config.sentence_pair_head
+    causal, pairs = objective.settings.causal, model.config.sentence_pair_head
     with Engine(model, built, optimizer.max_gradient_norm, precision, META, SINGLE_PROCESS, **options) as engine:
         measures = StepMeasures(average, SINGLE_PROCESS, META, objective.columns)
         for step in range(2):
-            parts = [drawn_batch(pieces, pairs) for _ in range(2)]
+            parts = [drawn_batch(causal, pairs) for _ in range(2)]
             labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
             counted = (labelled, 2 * SEQUENCES) if pairs else (labelled,)
             batch = StepBatch(parts, counted, tokens=2 * SEQUENCES * LENGTH)
@@ -123,7 +124,7 @@ def two_steps(
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_a_step_of_either_objective_and_any_layer_weighting_asks_for_nothing(task: str, weighting: str) -> None:
     objective = MaskingSettings() if task == "masked" else CausalSettings()
-    model = model_on_meta(layer_weighting=weighting, causal=task == "causal")
+    model = model_on_meta(layer_weighting=weighting)
     two_steps(model, objective, OptimizerSettings())
 
 
@@ -171,7 +172,7 @@ def test_fp16_alone_asks_in_every_step_whether_gradients_are_finite() -> None:
 def test_fine_tuning_asks_every_fiftieth_step() -> None:
     model = build_task_model("sequence_classification", model_on_meta().encoder, HeadContext(2, 0.1, 1, 3)).to(META)
     watch = FiniteWatch(META)
-    inputs = {key: value.to(META) for key, value in drawn_batch(pieces=False, pairs=False).items() if key != "labels"}
+    inputs = {key: value.to(META) for key, value in drawn_batch(causal=False, pairs=False).items() if key != "labels"}
     labels = torch.zeros(SEQUENCES, dtype=torch.int64, device=META)
     loss = model.train().loss(model(**inputs), labels).mean
     loss.backward()

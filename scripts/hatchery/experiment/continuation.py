@@ -208,9 +208,11 @@ def _built(blocks: Blocks, experiment: str, run: str) -> dict[str, Any]:
     block = blocks.written_experiment(experiment)
     model = blocks.model_of_run(block["runs"][run], f"experiment {experiment}: runs.{run}")
     pretraining = pretraining_of(block, run)
+    objective = objective_settings(pretraining["objective"], "objective")
     return {
         **{key: value for key, value in model.items() if key not in ("description", *FREE_KEYS)},
-        **objective_settings(pretraining["objective"], "objective").model_values,
+        **objective.model_values,
+        **({"causal": True} if objective.causal else {}),
         "vocabulary_bias": pretraining["output_bias"]["kind"] != "none",
     }
 

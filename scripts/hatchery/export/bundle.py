@@ -47,13 +47,13 @@ class Module:
     internal: dict[str, Definition] = field(default_factory=dict)
 
 
-def bundle(root: str, sources: Path = SOURCES) -> str:
+def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
     """The module `root` (such as `hatchery.export.modeling_ltg_bert`) with all that it needs, as the text of one file.
 
-    `sources` is the folder that holds the library. Raises ModelError naming the module for a form of import or a clash
-    of names that cannot be merged.
+    `sources` is the folder that holds the library, `text` what stands in the root where that is no file of it. Raises
+    ModelError naming the module for a form of import or a clash of names that cannot be merged.
     """
-    modules = _modules(root, sources)
+    modules = _modules(root, sources, text)
     kept = _reachable(root, modules)
     included = [name for name in modules if name == root or any(statement for statement in kept[name])]
     _check_names(included, modules, kept)
@@ -63,7 +63,7 @@ def bundle(root: str, sources: Path = SOURCES) -> str:
     return "\n\n".join(part for part in (head, imports, "\n\n\n".join(sections)) if part) + "\n"
 
 
-def _modules(root: str, sources: Path) -> dict[str, Module]:
+def _modules(root: str, sources: Path, text: str | None) -> dict[str, Module]:
     """The modules that `root` imports, directly or not, each after those that it imports; `root` is the last."""
     ordered: dict[str, Module] = {}
     visiting: list[str] = []
@@ -74,7 +74,7 @@ def _modules(root: str, sources: Path) -> dict[str, Module]:
         if name in visiting:
             raise ModelError(f"{name}: imports itself through {', '.join(visiting[visiting.index(name) + 1 :])}")
         visiting.append(name)
-        module = _parse(name, sources)
+        module = _parse(name, sources, text if name == root else None)
         for needed, _ in module.internal.values():
             visit(needed)
         visiting.pop()
@@ -84,9 +84,9 @@ def _modules(root: str, sources: Path) -> dict[str, Module]:
     return ordered
 
 
-def _parse(name: str, sources: Path) -> Module:
+def _parse(name: str, sources: Path, text: str | None = None) -> Module:
     path = sources.joinpath(*name.split(".")).with_suffix(".py")
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8") if text is None else text
     lines, tree = text.splitlines(), ast.parse(text, filename=str(path))
     module = Module(name, ast.get_docstring(tree) or "")
     for node in ast.walk(tree):

@@ -7,15 +7,15 @@ is that of pretraining, frames its inputs itself and has a mask that fits into a
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.atomic import atomic_path, write_json, write_text
 from hatchery.errors import ModelError
-from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
+from hatchery.export.root_module import modelling_file
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.families import family_of
@@ -28,6 +28,9 @@ from hatchery.tokenization.transformers_files import TOKENIZER_CLASS, special_to
 
 GENERATION_FILE = "generation_config.json"
 GENERATION_IDS = ("bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id")
+Kind = Literal["masked", "causal", "translation"]
+LANGUAGE_MODELS: dict[Kind, str] = {"masked": "ForMaskedLM", "causal": "ForCausalLM", "translation": "ForSeq2SeqLM"}
+"""The end of the name of the class that the weights are of, and of the library's auto class for it."""
 
 
 def write_model_folder(
@@ -39,11 +42,13 @@ def write_model_folder(
     TokenizationError when the tokenizer is unusable, and ModelError when it has ids that the model has no embedding
     for, or pads with another id than the model was made for.
     """
-    names, special = _write_tokenizer(folder, model.config, tokenizer)
-    exported = family_of(model.config).exported
-    config = exported_config(model.config, special)
+    kind = kind_of(model)
+    names, special = _write_tokenizer(folder, model.config, kind, tokenizer)
+    family = family_of(model.config)
+    exported = family.exported
+    config = exported_config(model.config, kind, special)
     write_json(folder / CONFIG_FILE, config)
-    write_text(folder / f"{exported.module}.py", bundle(f"hatchery.export.{exported.module}"))
+    write_text(folder / f"{exported.module}.py", modelling_file(family))
     if generation is not None:
         write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
         names.append(GENERATION_FILE)
@@ -58,35 +63,42 @@ def write_model_folder(
     return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
 
 
-def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, Any]:
+def kind_of(model: LanguageModel) -> Kind:
+    """What a model is used as."""
+    if isinstance(model.config, EncoderDecoderConfig):
+        return "translation"
+    return "causal" if model.causal else "masked"
+
+
+def exported_config(config: ModelConfig, kind: Kind, special: SpecialTokens) -> dict[str, Any]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
-    if config.causal or _translates(config):
+    role: dict[str, Any] = {}
+    if kind != "masked":
         # What `generate` looks for: where a text begins and where it ends.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
-    role: dict[str, Any] = {"is_decoder": True} if config.causal else {}
-    if _translates(config):
+    if kind == "causal":
+        role = {"is_decoder": True}
+    elif kind == "translation":
         role = {"is_encoder_decoder": True, "decoder_start_token_id": ids["bos_token_id"]}
+    language_model = LANGUAGE_MODELS[kind]
     return {
         **config.to_dict(),
         **ids,
         **role,
-        "architectures": [f"{exported.classes}{exported.architecture_of(config)}"],
+        "architectures": [f"{exported.classes}{language_model}"],
         "auto_map": {
-            auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes(config).items()
+            auto: f"{exported.module}.{exported.classes}{name}"
+            for auto, name in exported.auto_classes([language_model]).items()
         },
         "dtype": "float32",
         "tokenizer_class": TOKENIZER_CLASS,
-        "model_type": f"hatchery_{exported.module.removeprefix('modeling_')}",
+        "model_type": exported.model_type,
     }
 
 
-def _translates(config: ModelConfig) -> bool:
-    return isinstance(config, EncoderDecoderConfig)
-
-
-def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[list[str], SpecialTokens]:
+def _write_tokenizer(folder: Path, config: ModelConfig, kind: Kind, path: Path) -> tuple[list[str], SpecialTokens]:
     tokenizer = load_tokenizer(path)
     backend, special = tokenizer.backend, tokenizer.special
     if tokenizer.vocabulary_size > config.vocab_size:
@@ -98,18 +110,16 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
     # The published tokenizers add nothing, so every program that used them framed their ids itself.
-    if config.causal:
-        backend.post_processor = post_processor(special, "begun")
-    elif _translates(config):
-        backend.post_processor = post_processor(special, "ended")
+    if kind != "masked":
+        backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
         backend.post_processor = post_processor(special)
-    if not _translates(config):
+    if kind != "translation":
         backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
     settings = tokenizer_config(backend, special)
-    if config.causal:
+    if kind == "causal":
         # A batch of beginnings is gone on with at the right.
         settings["padding_side"] = "left"
     limit = config.position_limit

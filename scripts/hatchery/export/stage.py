@@ -15,7 +15,7 @@ from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
+from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.runner import stage
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
@@ -46,7 +46,7 @@ def export_model(
     facts = ModelFacts(
         name=f"{settings.experiment}: {settings.run.name}",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        config=model.config.to_dict(),
+        config=description(model.config, model.causal),
         training=pretraining.settings,
         measures=pretraining.measures,
         digests=_digests(pretraining),

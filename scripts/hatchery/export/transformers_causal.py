@@ -20,6 +20,7 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
         self.model = self.base_class(config)
+        self.model.encoder.causal = True
         self.head = self.head_class(config.architecture())
         self.post_init()
 

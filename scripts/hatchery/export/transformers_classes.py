@@ -1,8 +1,9 @@
 """What `transformers` expects of a model, around our encoders and heads; the same for every family.
 
 Weights, arithmetic and names below `model.encoder`, `head` and `pair_head` are those of the training code. Attention
-masks follow the convention of `transformers`: 1 at tokens, 0 at padding, none where all are tokens. A family's file
-names its classes and is then complete (`modeling_ltg_bert`, `modeling_roberta`).
+masks follow the convention of `transformers`: 1 at tokens, 0 at padding, none where all are tokens. The class of a
+language model says whether a token sees what follows it; an encoder alone and a classifier read as the weights were
+trained (`is_decoder`). A family's file names its classes and is then complete (`root_module`).
 """
 
 import contextlib
@@ -129,6 +130,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
         self.encoder = self.encoder_class(config.architecture())
+        self.encoder.causal = bool(getattr(config, "is_decoder", False))
         self._keep_in_fp32_modules_strict = norm_names(self)
         self.post_init()
 
@@ -185,6 +187,7 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
         self.model = self.base_class(config)
+        self.model.encoder.causal = False
         architecture = config.architecture()
         self.head = self.head_class(architecture)
         if architecture.sentence_pair_head:

@@ -57,7 +57,7 @@ class HatcheryForSequenceClassification(HatcheryPreTrainedModel):
 
     def _read(self, states: Tensor, attention_mask: Tensor | None) -> Tensor:
         """The vectors [B, D] of `states` [B, T, D] that the head reads."""
-        if not self.config.causal:
+        if not self.model.encoder.causal:
             return states[:, 0]
         if attention_mask is None:
             return states[:, -1]

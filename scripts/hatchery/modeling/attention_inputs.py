@@ -56,11 +56,22 @@ class AttentionInputs(NamedTuple):
     `positions` and `mask` are then those of these queries and all keys: [1, T, S] or [B, T, S]."""
 
 
-def to_the_past(mask: Tensor | None, length: int, device: torch.device) -> Tensor:
-    """`mask`, as attention takes it, without what lies behind a query: bool [B, T, T], or [1, T, T] for None."""
-    past = torch.ones((length, length), dtype=torch.bool, device=device).tril()
+def to_the_past(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:
+    """`mask`, as attention takes it, in which the tokens of causal sequences see nothing behind them.
+
+    `causal` says it of all sequences, or bool [B] of each. Returns bool [B, T, T], [1, T, T] where the mask is None and
+    all sequences are causal, and the mask as it is where none is known to be.
+    """
+    if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
+        # All alike is the rule, and then the sequences share one triangle; on a GPU the look would be a wait.
+        causal = bool(causal.all()) or (causal if bool(causal.any()) else False)
+    if causal is False:
+        return mask
+    past = torch.ones((length, length), dtype=torch.bool, device=device).tril()[None]
+    if isinstance(causal, Tensor):
+        past = past | ~causal[:, None, None]
     if mask is None:
-        return past[None]
+        return past
     return (mask[:, None, :] if mask.dim() == 2 else mask) & past
 
 

@@ -91,14 +91,11 @@ class ModelConfig(EncoderSizes):
     sentence_pair_head: bool = False
     """Whether the model predicts if two texts belong together; set by the objective."""
 
-    causal: bool = False
-    """Whether a token sees only itself and those before it; set by the objective."""
-
     @property
     def vocabulary_rows(self) -> int:
         """Rows of the word embedding and of the output layer: the number of logits."""
         return self.vocab_size
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON; `causal` only where it is true, since older files do not have it."""
-        return {key: value for key, value in dataclasses.asdict(self).items() if key != "causal" or value}
+        """All fields, ready for JSON."""
+        return dataclasses.asdict(self)

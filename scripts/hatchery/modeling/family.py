@@ -4,8 +4,8 @@ A family is a folder, called as the key `family` names it, with a configuration,
 holds its record `FAMILY`. Nothing here needs torch: planning knows sizes, positions and operations without loading it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
@@ -36,24 +36,30 @@ class Exported:
     """How a family is called in a folder for `transformers`."""
 
     module: str
-    """The modelling file, without its ending, and the module of `hatchery.export` that it is made from."""
+    """The modelling file, without its ending, and the module of `hatchery.export` that it is made from. There is none
+    for an encoder with a head: `export/root_module.py` writes it."""
     classes: str
     """What the names of its classes begin with."""
-    architecture: str = "ForMaskedLM"
-    """The class that the weights are of, and the library's auto class for it."""
+    title: str = ""
+    """The models of the family."""
+    base_size: str = ""
+    """What the sizes are those of."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """A configuration that nothing is said of has these sizes."""
     further: tuple[str, ...] = ("ForSequenceClassification",)
     """Classes with other heads that the weights can be loaded into."""
     bare: bool = True
     """Whether there is a class without a head."""
 
-    def architecture_of(self, config: ModelConfig) -> str:
-        """The class that the weights of a model are of."""
-        return "ForCausalLM" if config.causal else self.architecture
+    @property
+    def model_type(self) -> str:
+        """What the library calls the family."""
+        return f"hatchery_{self.module.removeprefix('modeling_')}"
 
-    def auto_classes(self, config: ModelConfig) -> dict[str, str]:
-        """The library's auto classes, each with the end of the name of ours."""
-        heads = (self.architecture_of(config), *self.further)
+    def auto_classes(self, language_models: Sequence[str]) -> dict[str, str]:
+        """The library's auto classes, each with the end of the name of ours; `language_models` are those of a model."""
         bare = {"AutoModel": "Model"} if self.bare else {}
+        heads = (*language_models, *self.further)
         return {"AutoConfig": "Config", **bare, **{f"AutoModel{head}": head for head in heads}}
 
 

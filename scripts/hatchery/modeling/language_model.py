@@ -1,6 +1,7 @@
 """The language model: an encoder and a head that predicts a subword at every labelled position.
 
-What is labelled is the objective's affair: the subwords that a mask hides, or, of causal models, the next ones.
+What is labelled is the objective's affair: the subwords that a mask hides, or the next ones. So is what a token may
+attend to: batches say which of their sequences are causal.
 
 Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code. With a sentence-pair head the
 model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training
@@ -53,11 +54,13 @@ class LanguageModelOutput(NamedTuple):
 class LanguageModel(nn.Module):
     """Encoder and heads; call `hatchery.modeling.initialisation.initialise_` before training it."""
 
-    def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None) -> None:
+    def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None, causal: bool = False) -> None:
+        """`causal` is how the encoder reads text of which nothing is said (`LayeredEncoder.causal`)."""
         super().__init__()
         self.config = config
         modules = family_of(config).modules()
         self.encoder: LayeredEncoder = modules.encoder(config, weighting)
+        self.encoder.causal = causal
         self.head: nn.Module = modules.head(config)
         self.pair_head: SentencePairHead | None = None
         if config.sentence_pair_head:
@@ -70,12 +73,14 @@ class LanguageModel(nn.Module):
         labels: Tensor,
         pair_labels: Tensor | None = None,
         labelled: Tensor | None = None,
+        causal: Tensor | None = None,
     ) -> LanguageModelOutput:
         """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
 
-        `input_ids` int64 [B, T] and `attention_mask` are those of the encoder. `pair_labels` int64 [B] is 1 where the
-        two texts belong together; it needs the sentence-pair head. `labelled` are the `labelled_positions`, for callers
-        that have them already. A batch without labels has the loss 0, with a gradient of 0.
+        `input_ids` int64 [B, T] and `attention_mask` are those of the encoder, and so is `causal` bool [B]; None: no
+        sequence is causal. `pair_labels` int64 [B] is 1 where the two texts belong together; it needs the sentence-pair
+        head. `labelled` are the `labelled_positions`, for callers that have them already. A batch without labels has
+        the loss 0, with a gradient of 0.
         """
         # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
         labelled = labelled_positions(labels) if labelled is None else labelled
@@ -84,7 +89,7 @@ class LanguageModel(nn.Module):
         if pair_labels is not None:
             firsts = torch.arange(len(input_ids), device=input_ids.device) * input_ids.shape[1]
             rows = torch.cat([labelled, firsts])
-        hidden = self.encoder.hidden_at(input_ids, attention_mask, rows)
+        hidden = self.encoder.hidden_at(input_ids, attention_mask, rows, causal=False if causal is None else causal)
         logits = self.logits_at(hidden[: len(labelled)])
         if logits.dtype == torch.bfloat16 and in_bf16_on_cpu(logits):
             loss_sum, n_correct = cross_entropy_in_blocks(logits, targets)
@@ -104,13 +109,19 @@ class LanguageModel(nn.Module):
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
         """What the head reads where `batch`, on the CPU, has labels, [N, D], and these labels int64 [N], on `device`.
 
-        The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`).
+        The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`, `causal`).
         """
-        labels, mask = batch["labels"].flatten(), batch.get("attention_mask")
+        labels, mask, causal = batch["labels"].flatten(), batch.get("attention_mask"), batch.get("causal")
         rows = labelled_positions(labels)
         mask = None if mask is None else mask.to(device)
-        hidden = self.encoder.hidden_at(batch["input_ids"].to(device), mask, rows.to(device))
+        kind = False if causal is None else causal.to(device)
+        hidden = self.encoder.hidden_at(batch["input_ids"].to(device), mask, rows.to(device), causal=kind)
         return hidden, labels[rows].to(device)
+
+    @property
+    def causal(self) -> bool:
+        """Whether the model was trained to see nothing behind a token, and reads so where nothing is said."""
+        return self.encoder.causal
 
     @property
     def output_layer(self) -> tuple[Tensor, Tensor | None]:
@@ -124,15 +135,15 @@ class LanguageModel(nn.Module):
         return self.head(hidden, self.encoder.word_embedding.weight)
 
 
-def build_language_model(config: ModelConfig) -> LanguageModel:
+def build_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:
     """The model that `config` describes, before `initialise_` or loading gives it its weights."""
-    return family_of(config).modules().model(config)
+    return family_of(config).modules().model(config, causal=causal)
 
 
-def empty_language_model(config: ModelConfig) -> LanguageModel:
+def empty_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:
     """The modules of `build_language_model` on the meta device: shapes and names, without memory for the values."""
     with torch.device("meta"), _WithoutInitialisation():
-        return build_language_model(config)
+        return build_language_model(config, causal)
 
 
 class _WithoutInitialisation(TorchFunctionMode):

@@ -30,6 +30,9 @@ class LayeredEncoder(nn.Module, ABC):
     config: Any
     """The configuration of the subclass's family."""
 
+    causal: bool = False
+    """Whether tokens see nothing behind them in calls that do not say it: what the model was trained for."""
+
     def __init__(self, weighting: LayerWeighting) -> None:
         super().__init__()
         self.weighting = weighting
@@ -48,19 +51,29 @@ class LayeredEncoder(nn.Module, ABC):
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
         """Embedded tokens [B, T, D] of int64 [B, T], and what the layers' attention needs to know."""
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, causal: bool | Tensor | None = None
+    ) -> list[Tensor]:
         """All hidden states, each [B, T, D]; the last one is what heads read.
 
         `input_ids` is int64 [B, T]. `attention_mask` is bool [B, T] with True at tokens, or [B, T, T] with True where
-        a query may attend to a key (None: all are tokens; every sequence needs at least one); a causal model attends to
-        nothing behind the query, whatever it says. Padded positions are
-        computed like all others, as in the published code. Returns the embedding output and one state per layer: the
-        residual stream after the layer without layer weighting, the layer's own output with it; "weighted_output"
-        appends the final mixture.
+        a query may attend to a key (None: all are tokens; every sequence needs at least one). In causal sequences,
+        which `causal` says of all of them or bool [B] of each, a query attends to nothing behind it, whatever the mask
+        says; None is what the encoder's own `causal` says. Padded positions are computed like all others, as in the
+        published code. Returns the embedding output and one state per layer: the residual stream after the layer
+        without layer weighting, the layer's own output with it; "weighted_output" appends the final mixture.
         """
-        return self._run(*self._embedded(input_ids, with_all_tokens(attention_mask)))
+        return self._run(*self._embedded(input_ids, with_all_tokens(attention_mask), causal))
 
-    def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
+    def hidden_at(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        rows: Tensor,
+        *,
+        causal: bool | Tensor | None = None,
+        few: bool = False,
+    ) -> Tensor:
         """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
         The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it. With
@@ -69,7 +82,7 @@ class LayeredEncoder(nn.Module, ABC):
         """
         mask = with_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
-        embedded, inputs = self._embedded(input_ids, mask)
+        embedded, inputs = self._embedded(input_ids, mask, causal)
         if packing is None and few and not self.training:
             return self._run_for(embedded, inputs, rows)
         if packing is None:
@@ -80,15 +93,14 @@ class LayeredEncoder(nn.Module, ABC):
     def states_behind(
         self, input_ids: Tensor, attention_mask: Tensor | None, caches: Sequence[TokenCache], before: int
     ) -> list[Tensor]:
-        """What `forward` returns, of the tokens from position `before` on alone; of causal models.
+        """What `forward` returns of causal sequences, of the tokens from position `before` on alone.
 
         `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, hold its tokens
         before `before` and then all. The same numbers as `forward`, up to rounding.
         """
-        assert self.config.causal, "what follows would change the states of tokens before it"
-        embedded, inputs = self._embedded(input_ids, with_all_tokens(attention_mask))
+        embedded, inputs = self._embedded(input_ids, with_all_tokens(attention_mask), True)
         length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
-        assert mask is not None, "a causal model has a mask"
+        assert mask is not None, "causal sequences have a mask"
         if positions is not None:
             positions = positions.of_queries_from(before, length)
         return self._run(embedded[:, before:], inputs._replace(positions=positions, mask=mask[:, before:]), caches)
@@ -97,12 +109,13 @@ class LayeredEncoder(nn.Module, ABC):
         """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
         set_dropout(self, probability)
 
-    def _embedded(self, input_ids: Tensor, mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """`embed`, in a causal model with a mask that hides what follows."""
+    def _embedded(
+        self, input_ids: Tensor, mask: Tensor | None, causal: bool | Tensor | None
+    ) -> tuple[Tensor, AttentionInputs]:
+        """`embed`, with a mask that hides what follows in causal sequences."""
         embedded, inputs = self.embed(input_ids, mask)
-        if self.config.causal:
-            inputs = inputs._replace(mask=to_the_past(inputs.mask, input_ids.shape[1], input_ids.device))
-        return embedded, inputs
+        causal = self.causal if causal is None else causal
+        return embedded, inputs._replace(mask=to_the_past(inputs.mask, causal, input_ids.shape[1], input_ids.device))
 
     def _run(
         self, embedded: Tensor, inputs: AttentionInputs, caches: Sequence[TokenCache] | None = None

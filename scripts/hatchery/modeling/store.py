@@ -7,6 +7,7 @@ exactly the tensors that the configuration asks for and names the file and the t
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -30,7 +31,7 @@ def save_model(folder: str | Path, model: LanguageModel) -> list[Path]:
     """
     folder = Path(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(model.state_dict().items())}
-    write_json(folder / CONFIG_FILE, model.config.to_dict())
+    write_json(folder / CONFIG_FILE, description(model.config, model.causal))
     with atomic_path(folder / WEIGHTS_FILE) as partial:
         save_file(tensors, partial, metadata={"format": "pt"})
     return [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
@@ -42,9 +43,9 @@ def load_language_model(folder: str | Path) -> LanguageModel:
     Raises ModelError naming the file when one is missing or damaged, or when the weights do not fit the configuration.
     """
     folder = Path(folder)
-    config = load_config(folder)
+    config, causal = load_config(folder)
     tensors = _read_tensors(folder / WEIGHTS_FILE)
-    model = empty_language_model(config)
+    model = empty_language_model(config, causal)
     check_tensors(model, tensors, folder / WEIGHTS_FILE)
     # Copies, in the fp32 that parameters always have: what the reader returns may be a map of the file.
     copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
@@ -52,12 +53,23 @@ def load_language_model(folder: str | Path) -> LanguageModel:
     return model
 
 
-def load_config(folder: str | Path) -> ModelConfig:
-    """The configuration in `folder`. Raises ModelError naming the file when it is missing or invalid."""
+def description(config: ModelConfig, causal: bool) -> dict[str, Any]:
+    """What `config.json` says: the configuration and, only where it is true, that the model is `causal`."""
+    return {**config.to_dict(), **({"causal": True} if causal else {})}
+
+
+def load_config(folder: str | Path) -> tuple[ModelConfig, bool]:
+    """The configuration in `folder`, and whether the model is causal (`LanguageModel.causal`).
+
+    Raises ModelError naming the file when it is missing or invalid.
+    """
     path = Path(folder) / CONFIG_FILE
     try:
         values = json_value(path.read_text(encoding="utf-8"))
-        return model_config(values)
+        causal = values.pop("causal", False)
+        if not isinstance(causal, bool):
+            raise ModelError(f"causal: got {causal!r}, expected true or false")
+        return model_config(values), causal
     except FileNotFoundError as error:
         raise ModelError(f"{path}: the model's configuration is missing") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -50,4 +50,4 @@ class NextTokenExamples(PaddedExamples):
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED
-        return LabelledExample(framed.ids, labels, framed.piece_lengths if self._keeps_apart else None)
+        return LabelledExample(framed.ids, labels, framed.piece_lengths if self._keeps_apart else None, causal=True)

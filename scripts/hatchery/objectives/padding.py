@@ -27,6 +27,8 @@ class LabelledExample(NamedTuple):
     """Lengths of the independent pieces that the sequence is made of, n in all; None for one piece."""
     pair_label: int | None = None
     """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
+    causal: bool | None = None
+    """Whether a token sees nothing behind it; None where no example of its kind is so."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class Padding:
         """The examples as rows of one batch.
 
         Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
-        examples of several pieces it is [B, T, T], True where a token and another one are of the same piece. With pair
-        labels also `pair_labels` int64 [B]. T is the longest example: masking was drawn for the nominal length, and
-        padding up to it would only cost time. Where padding is in the loss or attended to, T is `sequence_length`.
+        examples of several pieces it is [B, T, T], True where a token and another one are of the same piece. Where
+        examples can be causal also `causal` bool [B]: tokens see nothing behind them then, whatever the mask says. With
+        pair labels also `pair_labels` int64 [B]. T is the longest example: masking was drawn for the nominal length,
+        and padding up to it would only cost time. Where padding is in the loss or attended to, T is `sequence_length`.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended
@@ -64,6 +67,8 @@ class Padding:
         pair_labels = [example.pair_label for example in examples if example.pair_label is not None]
         if pair_labels:
             batch["pair_labels"] = np.array(pair_labels, dtype=np.int64)
+        if any(example.causal is not None for example in examples):
+            batch["causal"] = np.array([bool(example.causal) for example in examples])
         return {key: torch.from_numpy(values) for key, values in batch.items()}
 
 

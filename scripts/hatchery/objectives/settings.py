@@ -10,7 +10,7 @@ the unigram distribution".
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from hatchery.objectives.masking import KINDS
 from hatchery.settings.base import (
@@ -39,6 +39,9 @@ DEFAULT_TASK = "masked"
 
 class ObjectiveKeys(Settings):
     """What the settings of every objective offer."""
+
+    causal: ClassVar[bool] = False
+    """Whether a finished model reads text from left to right, where nothing else is said."""
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
         """How many sequences of that length a step has: as many as the batch size says, unless that counts tokens."""
@@ -124,6 +127,8 @@ class CausalSettings(ObjectiveKeys):
     reset_attention: bool = True
     """Whether packed documents see themselves alone, or also those before them in their sequence."""
 
+    causal: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         alone = self.segments == "packed" or self.reset_attention
         require(alone, "reset_attention", self.reset_attention, "true with segments that hold one document each")
@@ -136,7 +141,7 @@ class CausalSettings(ObjectiveKeys):
     @property
     def model_values(self) -> dict[str, Any]:
         """What the objective decides of a model's configuration."""
-        return {"sentence_pair_head": False, "causal": True}
+        return {"sentence_pair_head": False}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.store import load_config, load_language_model
+from hatchery.modeling.store import description, load_config, load_language_model
 from hatchery.training.checkpoints import (
     Position,
     checkpoint_folder,
@@ -54,9 +54,9 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
             )
 
 
-def check_initial_config(config: ModelConfig, initial: Path) -> None:
-    """Raise ConfigError, naming the first key that differs, unless the initial model is built like `config`."""
-    theirs, ours = load_config(initial.parent).to_dict(), config.to_dict()
+def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
+    """Raise ConfigError, naming the first key that differs, unless the initial model is built and read like this."""
+    theirs, ours = description(*load_config(initial.parent)), description(config, causal)
     for key in sorted(theirs.keys() | ours.keys()):
         if key not in FREE_KEYS and theirs.get(key) != ours.get(key):
             raise ConfigError(

@@ -96,7 +96,7 @@ class Trained:
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
     """The model of a run with its initial weights, which depend on the seed alone."""
-    model = build_language_model(run_config(settings, vocabulary_size, special))
+    model = build_language_model(run_config(settings, vocabulary_size, special), settings.objective.causal)
     initialise_(model, settings.seed)
     return model
 

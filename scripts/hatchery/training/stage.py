@@ -69,7 +69,8 @@ def train_and_export(
     if inputs.initial is not None:
         # Before a folder of the run is made.
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
-        check_initial_config(run_config(settings, shards.vocabulary_size, shards.special), inputs.initial)
+        config = run_config(settings, shards.vocabulary_size, shards.special)
+        check_initial_config(config, settings.objective.causal, inputs.initial)
     topology = read_topology(os.environ)
     digests = [read_manifest(path).digest for path in inputs.by_name.values()]
     folder = checkpoints / digest({"settings": dict(job.settings), "inputs": digests})
@@ -158,7 +159,7 @@ def _export_milestones(trained: Trained, tokenizer: bytes, folder: Path) -> list
             print(f"warning: there is no checkpoint of milestone {step}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)
-        model = build_language_model(trained.model.config)
+        model = build_language_model(trained.model.config, trained.model.causal)
         load_model(checkpoint, model)
         save_model(folder / checkpoint.name, model)
         write_bytes(folder / checkpoint.name / "tokenizer.json", tokenizer)

@@ -34,10 +34,12 @@ SIZES = {
 
 @pytest.fixture
 def make_encoder() -> Callable[..., LayeredEncoder]:
-    """The initialised encoder of one of ENCODERS; keyword arguments replace fields of its configuration."""
+    """The initialised encoder of one of ENCODERS; keyword arguments replace its values."""
 
     def make(kind: str = "ltg", **changes: Any) -> LayeredEncoder:
-        model = LanguageModel(model_config({**SIZES, **ENCODERS[kind], **changes}))
+        values = {**SIZES, **ENCODERS[kind], **changes}
+        causal = values.pop("causal", False)
+        model = LanguageModel(model_config(values), causal=causal)
         initialise_(model, 1)
         return model.encoder
 

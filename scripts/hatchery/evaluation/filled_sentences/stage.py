@@ -48,7 +48,7 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manif
         if not sentences:
             split, sentences = candidates(corpus, sentences_of=beginnings)
             run.measures["beginnings"] = True
-        if model.config.causal:
+        if model.causal:
             continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
             written = Examples("continue", tuple(continued))
         else:

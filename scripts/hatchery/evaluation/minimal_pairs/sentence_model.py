@@ -68,7 +68,7 @@ class HatcheryModel:
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device
-        is_causal = network.config.causal
+        is_causal = network.causal
         self.architecture: Architecture = "causal" if is_causal else "masked"
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else (tokenizer.sep_id,))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id

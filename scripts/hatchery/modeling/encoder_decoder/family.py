@@ -44,8 +44,6 @@ FAMILY = Family(
     paper_flops=_paper_flops,
     # The paper counts none.
     paper_formula="6 N D",
-    exported=Exported(
-        "modeling_encoder_decoder", "HatcheryEncoderDecoder", architecture="ForSeq2SeqLM", further=(), bare=False
-    ),
+    exported=Exported("modeling_encoder_decoder", "HatcheryEncoderDecoder", further=(), bare=False),
     token_ids=("pad", "cls", "sep"),
 )

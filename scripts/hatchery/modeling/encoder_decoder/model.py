@@ -23,8 +23,10 @@ class TranslationModel(Decoding, LanguageModel):
     encoder: SourceEncoder
     head: OutputLayer
 
-    def __init__(self, config: EncoderDecoderConfig, weighting: LayerWeighting | None = None) -> None:
-        super().__init__(config, weighting)
+    def __init__(
+        self, config: EncoderDecoderConfig, weighting: LayerWeighting | None = None, causal: bool = False
+    ) -> None:
+        super().__init__(config, weighting, causal)
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         self.decoder_norm = norm(config) if config.normalisation == "pre_norm" else None
 

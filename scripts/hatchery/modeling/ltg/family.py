@@ -48,5 +48,17 @@ FAMILY = Family(
     forward_flops=_forward_flops,
     paper_flops=_paper_flops,
     paper_formula="6 N D",
-    exported=Exported("modeling_ltg_bert", "HatcheryLtgBert"),
+    exported=Exported(
+        "modeling_ltg_bert",
+        "HatcheryLtgBert",
+        title="LTG-BERT and ELC-BERT",
+        base_size="LTG-BERT's base size",
+        sizes={
+            "vocab_size": 16384,
+            "hidden_size": 768,
+            "intermediate_size": 2048,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+        },
+    ),
 )

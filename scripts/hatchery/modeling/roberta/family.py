@@ -47,7 +47,19 @@ FAMILY = Family(
     forward_flops=_forward_flops,
     paper_flops=_paper_flops,
     paper_formula="study",
-    exported=Exported("modeling_roberta", "HatcheryRoberta"),
+    exported=Exported(
+        "modeling_roberta",
+        "HatcheryRoberta",
+        title="The RoBERTa-like models of the reduced-vocabulary study",
+        base_size="roberta-base",
+        sizes={
+            "vocab_size": 50265,
+            "hidden_size": 768,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+        },
+    ),
     # Its absolute positions count the tokens that are not padding.
     token_ids=("pad",),
 )
