@@ -10,7 +10,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from hatchery.analysis.summary_rows import SELECTORS, numbered_rows
+from hatchery.analysis.summary_rows import COLUMNS, SELECTORS, read_summary
+from hatchery.artifacts.verified import vouched
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
 from hatchery.provenance.chain import follow
@@ -43,28 +44,29 @@ def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
 def main(arguments: argparse.Namespace) -> None:
     """Print the chain of one row, or the rows to choose from."""
     where = str(arguments.summary)
-    rows = numbered_rows(arguments.summary)
-    cell = cell_selectors(arguments.cell, {row.values["model"] for row in rows})
-    rows = select(rows, {**cell, **selectors_given(arguments)}, arguments.row, where)
+    # The same rows, as numbers.
+    summary = read_summary(vouched(arguments.summary).with_suffix(".parquet"))
+    cell = cell_selectors(arguments.cell, {row.model for row in summary})
+    rows = select(summary, {**cell, **selectors_given(arguments)}, arguments.row, where)
     if len(rows) > 1:
         for row in rows:
-            print(visible(f"{row.number:>5}  {row.label()}  {row.value()}"))
+            print(visible(f"{summary.index(row) + 1:>5}  {' '.join(row.selectors)}  {row.whole()}"))
         raise EvaluationError(f"{where}: {len(rows)} rows match; choose by --row or --{', --'.join(SELECTORS)}")
-    row = rows[0]
+    row, number = rows[0], summary.index(rows[0]) + 1
     chain = follow(
         ManifestIndex(arguments.project),
         row.digests,
-        where=f"{where}, row {row.number}",
-        prefer=Path("results") / row.values["experiment"],
+        where=f"{where}, row {number}",
+        prefer=Path("results") / row.experiment,
     )
     problems = chain.problems + generated_problems(chain)
     problems += output_problems(chain) if arguments.verify else []
     problems += raw_problems(chain) if arguments.verify_raw else []
     if arguments.json:
-        found = chain_json({"number": row.number, **row.values}, chain, problems)
+        found = chain_json({"number": number, **{column: row.printed(column) for column in COLUMNS}}, chain, problems)
         print(visible(json.dumps(found, indent=1, ensure_ascii=False)))
     else:
-        tree = tree_text(f"{where}, row {row.number}: {row.label()} = {row.value()}", chain, arguments.full)
+        tree = tree_text(f"{where}, row {number}: {' '.join(row.selectors)} = {row.whole()}", chain, arguments.full)
         # Names of raw files are strangers'.
         print(visible(tree), end="")
     for problem in problems:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from summary_text import write_summary
 
-from hatchery.analysis import summary_rows
 from hatchery.analysis.tidy_tables import CURVES, RUNS, write_rows
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.checksums import sha256_file
@@ -31,7 +31,6 @@ from hatchery.views.paper_tables.views import PaperTableView, views_json
 from hatchery.views.provenance_page import write_provenance
 from hatchery.views.summary_notes import SectionNote, SummaryNotes, notes_json
 
-COLUMNS = ",".join(summary_rows.COLUMNS)
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
 NOTES = SummaryNotes(
     ("mean ± standard deviation over n runs.",),
@@ -137,13 +136,11 @@ class Site:
 
         Each rests on the pretraining of its model, if it has one.
         """
-        lines = [COLUMNS]
+        lines = []
         for row, _, noise in (row.partition("|") for row in rows):
             manifest = self.pretraining.get(f"{row.partition(',')[0]}-s1")
             lines.append(f"demo,{row},{sha256_file(manifest)[:12] if manifest else ''},{noise or ','}")
-        write_text(self.results / "summary.csv", "\n".join(lines) + "\n")
-        write_checksums([self.results / "summary.csv"])
-        return self.results / "summary.csv"
+        return write_summary(self.results, lines)
 
     def write(self, rows: Sequence[str], notes: SummaryNotes = NOTES, description: str = "A <small> test.") -> str:
         """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
@@ -151,7 +148,7 @@ class Site:
         write_text(self.results / "summary.md", "# Summary of demo\n")
         write_text(self.results / "summary_notes.json", notes_json(notes))
         write_checksums([self.results / "summary_notes.json"])
-        write_checksums([summary, self.results / "summary.md"])
+        write_checksums(summary.with_suffix(ending) for ending in (".csv", ".md", ".parquet"))
         figures = [self.results / "figures" / f"{name}.svg" for name in ("learning_curves", "phenomena")]
         for figure in figures:
             write_text(figure, SVG)

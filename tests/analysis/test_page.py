@@ -292,7 +292,7 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     broken = site.results / "phenomena.svg"
     write_text(broken, "<html></html>")
     write_checksums([broken])
-    names = ("summary.csv", "summary.md", "summary_notes.json")
+    names = ("summary.parquet", "summary.md", "summary_notes.json")
     inputs = PageInputs(*(site.results / name for name in names), site.page, [broken])
     with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
         compose_page(PageSettings("demo", ""), inputs, site.page)
@@ -301,7 +301,7 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
 
 def test_the_table_of_runs_needs_no_file_of_a_run_and_no_altered_table(site: Site) -> None:
     first = site.write(ROWS)
-    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
+    names = ("summary.parquet", "summary.md", "summary_notes.json", "provenance.html")
     table = site.results / "runs.parquet"
     inputs = PageInputs(*(site.results / name for name in names), runs=table)
     for path in site.pretraining.values():
@@ -351,7 +351,7 @@ def test_the_page_tells_of_those_units_alone_that_it_has(written: Site) -> None:
 
 def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Site) -> None:
     site.write(ROWS)
-    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
+    names = ("summary.parquet", "summary.md", "summary_notes.json", "provenance.html")
     inputs = PageInputs(*(site.results / name for name in names), parts={"a": site.page, "b": site.page})
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in ("a/other", "a/elc", "elc", "ltg")]
     parts = {name: {"description": "", "corpus": "c"} for name in ("a", "b")}

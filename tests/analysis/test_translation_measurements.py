@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.numbers import Numbers, direction
+from hatchery.analysis.scores import direction
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_layout import sections
-from hatchery.analysis.summary_rows import COLUMNS, NumberedRow, SummaryRow
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.translation_measurements import learning_measurements
 from hatchery.views.summary_markdown import markdown_summary
+from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import text_summary
 
 RUN = SeededRun("zero-s0", "zero", 0)
@@ -59,7 +59,7 @@ ROWS = [
     row("translation", "test", "bleu", 60.0),
     row("translation", "test", "chrf", 70.0),
 ]
-SUMMARY = Summary("mine", ["zero"], [], [], ROWS, [], [], {})
+SUMMARY = Summary(ROWS, ["zero"], experiment="mine")
 
 
 def test_the_summaries_show_every_test_set_the_highest_score_and_the_area() -> None:
@@ -78,18 +78,11 @@ def test_the_summaries_show_every_test_set_the_highest_score_and_the_area() -> N
 
 
 def test_a_summary_without_translations_has_no_such_section() -> None:
-    plain = Summary("mine", ["zero"], [], [], ROWS[1:2], [], [], {})
+    plain = Summary(ROWS[1:2], ["zero"], experiment="mine")
     assert [section.title for section in sections(plain)] == ["Overview"]
 
 
 def test_the_headline_has_the_bleu_of_every_test_set() -> None:
-    values = [
-        {column: "" if getattr(one, column) is None else str(getattr(one, column)) for column in COLUMNS}
-        for one in ROWS
-    ]
-    numbers = Numbers([NumberedRow(place, of) for place, of in enumerate(values, 1)], "provenance.html")
-    assert [key for key in numbers.headline() if key[0] == "translation"] == [
-        ("translation", "other_domain", "bleu"),
-        ("translation", "test", "bleu"),
-    ]
+    headline = [(measure.task, measure.metric) for measure in SUMMARY.headline() if measure.suite == "translation"]
+    assert headline == [("other_domain", "bleu"), ("test", "bleu")]
     assert direction("bleu") == direction("alc_chrf") == 1

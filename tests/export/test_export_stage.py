@@ -1,5 +1,3 @@
-import csv
-import dataclasses
 import json
 import re
 import sys
@@ -9,12 +7,12 @@ import forked
 import pytest
 import yaml
 from safetensors.torch import load_file
+from summary_text import write_summary
 from tokenizers import Tokenizer as Backend
 
-from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.artifacts.verified import write_checksums
-from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
+from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.evaluation.filled_sentences.results import GAP, Answer, Example, Examples
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
 from hatchery.export.listing import list_exported_models
@@ -25,7 +23,6 @@ from hatchery.modeling.store import load_language_model
 from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 
-COLUMNS = [field.name for field in dataclasses.fields(SummaryRow)]
 FILES = {
     "README.md",
     "config.json",
@@ -45,25 +42,11 @@ def summary(tmp_path: Path) -> Path:
         ("elc", "finetuning", "rte", "f1_percent", "", "", 0, 0, 2, ""),
         ("other", "blimp", "phenomenon_average", "accuracy_percent", "13.37", "", 1, 0, 0, ""),
     ]
-    path = tmp_path / "summary.csv"
-    with path.open("w", newline="") as handle:
-        writer = csv.DictWriter(handle, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        names = (
-            "model",
-            "suite",
-            "task",
-            "metric",
-            "mean",
-            "std",
-            "n",
-            "n_failed",
-            "n_without_number",
-            "published_mean",
-        )
-        writer.writerows(dict(zip(names, row, strict=True)) for row in rows)
-    write_checksums([path])
-    return path
+    lines = [
+        ",".join(map(str, ("demo", *key, mean, std, n, failed, "", missing, published)))
+        for *key, mean, std, n, failed, missing, published in rows
+    ]
+    return write_summary(tmp_path, lines)
 
 
 def front_matter(card: str) -> dict[str, object]:
@@ -223,8 +206,8 @@ def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_pat
             pretraining=tmp_path / "nowhere.json",
             summary=summary,
         )
-    summary.write_text(summary.read_text().replace("41.25", "many"))
-    with pytest.raises(ManifestError, match=r"summary\.csv: has the SHA-256 \w{16}, expected"):
+    summary.write_bytes(summary.read_bytes()[:-1] + b"?")
+    with pytest.raises(ManifestError, match=r"summary\.parquet: has the SHA-256 \w{16}, expected"):
         run_stage(
             export_model,
             export_settings,
@@ -233,7 +216,7 @@ def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_pat
             summary=summary,
         )
     write_checksums([summary])
-    with pytest.raises(EvaluationError, match=r"summary\.csv, line 2: mean: got 'many', expected a number"):
+    with pytest.raises(ManifestError, match=r"summary\.parquet: not a readable Parquet file"):
         run_stage(
             export_model,
             export_settings,

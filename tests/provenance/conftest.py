@@ -11,15 +11,12 @@ from typing import Any
 
 import forked
 import pytest
+from summary_text import write_summary
 
-from hatchery.analysis import summary_rows
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import stage_run
-from hatchery.artifacts.verified import write_checksums
 from hatchery.raw.registration import register_source
-
-COLUMNS = ",".join(summary_rows.COLUMNS)
 
 
 @dataclass
@@ -49,17 +46,16 @@ class Toy:
 
     def write_summary(self) -> None:
         """Two models on one task, and a second metric of the first; digests as the pairs' manifests have them now."""
-        lines = [COLUMNS]
+        lines = []
         for model, mean in (("elc_bert", "53.0000"), ("ltg_bert", "64.0000")):
             digest = sha256_file(self.manifest(f"exp/minimal_pairs/{model}-s1/pairs"))[:12]
             lines.append(f"exp,{model},pairs,binding,accuracy_percent,{mean},,1,0,,0,,,,,,{digest},,")
-        digests = sorted(line.split(",")[-3] for line in lines[1:])
+        digests = sorted(line.split(",")[-3] for line in lines)
         lines.append(
             "exp,ltg_bert,pairs,binding,f1_percent,60.0000,1.5000,2,1,61.5000,0,"
             f"61.0,,Paper Table 1,,within,{';'.join(digests)},,"
         )
-        write_text(self.summary, "\n".join(lines) + "\n")
-        write_checksums([self.summary])
+        write_summary(self.summary.parent, lines)
 
 
 @pytest.fixture(scope="session")

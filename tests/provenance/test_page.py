@@ -16,7 +16,13 @@ SETTINGS = {"stage": "write_provenance", "stage_version": 1, "experiment": "exp"
 
 def page(toy: Any) -> str:
     output = toy.folder / "results/exp/provenance.html"
-    run_stage(write_provenance, SETTINGS, output, summary=toy.summary, project=toy.folder)
+    run_stage(
+        write_provenance,
+        SETTINGS,
+        output,
+        summary=toy.summary.with_suffix(".parquet"),
+        project=toy.folder,
+    )
     return output.read_text(encoding="utf-8")
 
 

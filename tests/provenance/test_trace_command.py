@@ -40,7 +40,8 @@ def test_full_shows_every_setting_output_and_raw_file(trace: Trace, toy: Any) ->
 
 def test_a_second_run_of_a_stage_tells_only_what_differs(trace: Trace) -> None:
     result = trace("--row", "3")
-    assert "60.0000 ± 1.5000 (n = 2, 1 failed (61.5 without)) published 61.0 in Paper Table 1: within" in result.stdout
+    numbers = "60.0000 ± 1.5000 (n = 2, 1 failed (61.5 without)) published 61.0000 in Paper Table 1: within"
+    assert numbers in result.stdout
     assert result.stdout.count("hidden_size") == 1
     assert "but model.layer_weighting: " in result.stdout
 

@@ -73,7 +73,7 @@ stage = LAYOUT.stage("write_tables")
 
 rule write_tables:
     input:
-        summary="results/{experiment}/summary.csv",
+        summary="results/{experiment}/summary.parquet",
         published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
         measurements="results/{experiment}/measurements.parquet",

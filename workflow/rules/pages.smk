@@ -3,7 +3,7 @@ stage = LAYOUT.stage("write_page")
 
 rule write_page:
     input:
-        summary="results/{experiment}/summary.csv",
+        summary="results/{experiment}/summary.parquet",
         markdown="results/{experiment}/summary.md",
         notes="results/{experiment}/summary_notes.json",
         provenance="results/{experiment}/provenance.html",
@@ -39,7 +39,7 @@ stage = LAYOUT.stage("write_provenance")
 
 rule write_provenance:
     input:
-        "results/{experiment}/summary.csv",
+        "results/{experiment}/summary.parquet",
     output:
         page="results/{experiment}/provenance.html",
         checksums="results/{experiment}/provenance.sha256",
@@ -92,7 +92,7 @@ rule export_model:
         pretraining=lambda wildcards: LAYOUT.kept_manifest(
             wildcards.experiment, "pretraining", wildcards.run
         ),
-        summary="results/{experiment}/summary.csv",
+        summary="results/{experiment}/summary.parquet",
         filled="results/{experiment}/filled_sentences/{run}/manifest.json",
     output:
         "results/{experiment}/export/{run}/manifest.json",

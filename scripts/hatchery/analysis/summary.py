@@ -12,12 +12,11 @@ from hatchery.analysis.aggregates import Aggregate, aggregate_values
 from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Level, Measurement
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
 from hatchery.analysis.read_tables import measurements_of
+from hatchery.analysis.scores import Scores
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order, runs_by_name
-from hatchery.analysis.summary_rows import SELECTORS, SummaryRow
+from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
-from hatchery.objectives.settings import DEFAULT_TASK
 
-DECIMALS = 4
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
 """Paradigms and whole suites of minimal pairs, and bins of a split, stand in the tidy table alone."""
@@ -38,45 +37,23 @@ class FinetunedTask:
     main: bool
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, kw_only=True)
+class Summary(Scores):
     """The rows sorted by model, suite, task and metric, and what the tables for people say besides.
 
-    `models`, `suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after the
+    `models`, `pair_suites` and `finetuned` keep the order of the configuration; baselines come after the
     experiment's own models. `failures` are the runs that failed or gave no number, `incomplete` the averages without
     a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
-    `published_notes` the remarks that the published table makes on its values. `labels` are the names that people read
-    for models, `objectives` the tasks of those that were not trained on masked text.
+    `published_notes` the remarks that the published table makes on its values.
     """
 
     experiment: str
-    models: list[str]
-    suites: list[str]
-    finetuned: list[FinetunedTask]
-    rows: list[SummaryRow]
-    failures: list[Measurement]
-    unmatched: list[Key]
-    published_notes: dict[Key, str]
+    pair_suites: list[str] = field(default_factory=list)
+    finetuned: list[FinetunedTask] = field(default_factory=list)
+    failures: list[Measurement] = field(default_factory=list)
+    unmatched: list[Key] = field(default_factory=list)
+    published_notes: dict[Key, str] = field(default_factory=dict)
     incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    objectives: dict[str, str] = field(default_factory=dict)
-    by_key: dict[Key, SummaryRow] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        keyed = {(row.model, row.suite, row.task, row.metric): row for row in self.rows}
-        object.__setattr__(self, "by_key", keyed)
-
-    def label(self, model: str) -> str:
-        """What people read for a model."""
-        return self.labels.get(model, model)
-
-    def objective(self, model: str) -> str:
-        """The task that a model was trained for."""
-        return self.objectives.get(model, DEFAULT_TASK)
-
-    def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
-        """The row of one number, or None."""
-        return self.by_key.get((model, suite, task, metric))
 
 
 def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
@@ -105,7 +82,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     return Summary(
         experiment=settings.experiment,
         models=models_in_order(runs),
-        suites=list(settings.suites),
+        pair_suites=list(settings.suites),
         finetuned=_finetuned(settings.tasks, tuned),
         rows=[rows[key] for key in sorted(rows)],
         failures=measurements_of(failed, runs_by_name(runs)),

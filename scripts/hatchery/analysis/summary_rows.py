@@ -1,23 +1,26 @@
-"""What a row of an experiment's `summary.csv` is; its rows as they are printed, with their anchors on a page."""
+"""What a row of an experiment's summary is: a number of a model, what people read of it, and its anchor on a page."""
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hatchery.analysis.published import Verdict
-from hatchery.artifacts.records import Record, read_records, read_rows
+from hatchery.artifacts.parquet import read_table
 from hatchery.artifacts.verified import vouched
+from hatchery.errors import ManifestError
+
+DECIMALS = 4
+"""Of all numbers of a summary."""
 
 PROVENANCE_ROWS = 3000
 """Rows of a summary that its page of provenance shows; `make trace` follows every one."""
-BLIND_GUESS = "blind guess"
-"""What tables call `blind_guess`."""
 NORMAL_95 = 1.96
 """Deviations of a normal distribution on either side of its mean that hold 95 % of it."""
 SELECTORS = ("model", "suite", "task", "metric")
 
 
 @dataclass(frozen=True)
-class SummaryRow(Record):
+class SummaryRow:
     """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
 
     `mean` and `std` are those of the `n` runs that gave a number. `n_failed` of them failed (`aggregates`), and
@@ -47,74 +50,94 @@ class SummaryRow(Record):
     sampling_deviation: float | None = None
     blind_guess: float | None = None
 
-
-COLUMNS = tuple(column.name for column in fields(SummaryRow))
-
-
-@dataclass(frozen=True)
-class NumberedRow:
-    """The texts of a row, and its number, counted from 1 without the header."""
-
-    number: int
-    values: dict[str, str]
-
     @property
     def digests(self) -> list[str]:
         """Beginnings of the digests of the manifests behind the row."""
-        return [digest for digest in self.values["manifests"].split(";") if digest]
+        return [digest for digest in self.manifests.split(";") if digest]
+
+    @property
+    def selectors(self) -> tuple[str, str, str, str]:
+        """What the row is about, in the order of the columns."""
+        return self.model, self.suite, self.task, self.metric
 
     @property
     def anchor(self) -> str:
         """Name of the row on the page of provenance."""
-        return row_anchor(*(self.values[column] for column in SELECTORS))
+        return row_anchor(*self.selectors)
 
-    def label(self) -> str:
-        """What the row is about, in the order of the columns."""
-        return " ".join(self.values[column] for column in SELECTORS)
+    def printed(self, column: str) -> str:
+        """A field as `summary.csv` has it: floats with four decimals, nothing for None."""
+        value = getattr(self, column)
+        return "" if value is None else f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)
 
-    def runs(self) -> str:
-        """Number of runs, and what is to be said of those that failed or gave no number."""
-        row = self.values
-        without = float(row["mean_without_failed"]) if row["mean_without_failed"] else None
-        n, failed, missing = (int(row[column]) for column in ("n", "n_failed", "n_without_number"))
-        return runs_text(n, failed, missing, without, decimals_of(row["metric"]))
-
-    def value(self) -> str:
+    def whole(self) -> str:
         """Mean, deviation, runs and the comparison with the published value, as far as there are any."""
-        row = self.values
-        parts = [row["mean"] or "no value"]
-        parts += [f"± {row['std']}"] if row["std"] else []
+        parts = [self.printed("mean") or "no value"]
+        parts += [f"± {self.printed('std')}"] if self.std is not None else []
         parts.append(f"(n = {self.runs()})")
-        if row["published_mean"]:
-            deviation = f" ± {row['published_std']}" if row["published_std"] else ""
-            parts.append(f"published {row['published_mean']}{deviation} in {row['published_source']}: {row['verdict']}")
+        if self.published_mean is not None:
+            deviation = "" if self.published_std is None else f" ± {self.printed('published_std')}"
+            published = f"{self.printed('published_mean')}{deviation}"
+            parts.append(f"published {published} in {self.published_source}: {self.verdict}")
         return " ".join(parts)
 
+    def number(self, plus_minus: str = "± ") -> str:
+        """`mean ± std` with the decimals of the metric; a dash where no run gave a number."""
+        return "-" if self.mean is None else self._shown(self.mean, self.std, plus_minus)
 
-def runs_text(n: int, n_failed: int, n_without_number: int, mean_without_failed: float | None, decimals: int) -> str:
-    """`5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
-    parts = [str(n)]
-    if n_failed:
-        without = "" if mean_without_failed is None else f" ({mean_without_failed:.{decimals}f} without)"
-        parts.append(f"{n_failed} failed{without}")
-    if n_without_number:
-        parts.append(f"{n_without_number} more without a number")
-    return ", ".join(parts)
+    def published(self, decimals: int | None = None) -> str:
+        """The published value with its deviation; empty where there is none to compare with."""
+        if not self.verdict or self.published_mean is None:
+            return ""
+        return self._shown(self.published_mean, self.published_std, decimals=decimals)
+
+    def _shown(self, mean: float, std: float | None, plus_minus: str = "± ", decimals: int | None = None) -> str:
+        digits = decimals_of(self.metric) if decimals is None else decimals
+        return f"{mean:.{digits}f}" + ("" if std is None else f" {plus_minus}{std:.{digits}f}")
+
+    def runs(self, decimals: int | None = None) -> str:
+        """`5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
+        parts = [str(self.n)]
+        if self.n_failed:
+            without = self.mean_without_failed
+            digits = decimals_of(self.metric) if decimals is None else decimals
+            parts.append(f"{self.n_failed} failed" + ("" if without is None else f" ({without:.{digits}f} without)"))
+        if self.n_without_number:
+            parts.append(f"{self.n_without_number} more without a number")
+        return ", ".join(parts)
+
+    def interval(self) -> str:
+        """The 95 % interval of a single run over the choice of its items, `59.1 to 62.9`; empty if it is not known."""
+        if self.mean is None or self.sampling_deviation is None:
+            return ""
+        low, high = (self.mean + sign * NORMAL_95 * self.sampling_deviation for sign in (-1, 1))
+        if self.metric.endswith("_percent"):
+            low, high = max(low, 0.0), min(high, 100.0)
+        return f"{low:.{decimals_of(self.metric)}f} to {high:.{decimals_of(self.metric)}f}"
+
+    @property
+    def starred(self) -> bool:
+        """Whether runs failed or gave no number."""
+        return bool(self.n_failed or self.n_without_number)
+
+    @property
+    def noise(self) -> float:
+        """How far below the best a number may be by chance: infinitely where one run without known noise says it.
+
+        Over several runs that is the standard deviation of the best, as in LTG-BERT, Tables 2 and 3. Of a single run it
+        is what 95 % of the differences between two such models keep below, if only the choice of the items differs.
+        """
+        if self.std is not None:
+            return self.std
+        return math.inf if self.sampling_deviation is None else NORMAL_95 * math.sqrt(2) * self.sampling_deviation
+
+
+COLUMNS = tuple(column.name for column in fields(SummaryRow))
 
 
 def decimals_of(metric: str) -> int:
     """Decimals for people: one for percentages, two for what is measured otherwise."""
     return 1 if metric.endswith("_percent") else 2
-
-
-def interval_text(mean: float, sampling_deviation: float | None, metric: str) -> str:
-    """The 95 % interval of a single run over the choice of its items, `59.1 to 62.9`; empty where that is not known."""
-    if sampling_deviation is None:
-        return ""
-    low, high = (mean + sign * NORMAL_95 * sampling_deviation for sign in (-1, 1))
-    if metric.endswith("_percent"):
-        low, high = max(low, 0.0), min(high, 100.0)
-    return f"{low:.{decimals_of(metric)}f} to {high:.{decimals_of(metric)}f}"
 
 
 def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
@@ -123,11 +146,8 @@ def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
 
 
 def read_summary(path: str | Path) -> list[SummaryRow]:
-    """All rows. Raises ManifestError when the table is missing or altered, EvaluationError when it is no summary."""
-    return read_records(vouched(path), SummaryRow, SELECTORS)
-
-
-def numbered_rows(path: str | Path) -> list[NumberedRow]:
-    """All rows as they are printed. Raises like `read_summary`."""
-    rows = read_rows(vouched(path), COLUMNS, SELECTORS)
-    return [NumberedRow(number, texts) for number, (_, texts) in enumerate(rows, start=1)]
+    """All rows of a `summary.parquet`. Raises ManifestError when it is missing, was altered, or is no summary."""
+    table = read_table(vouched(path))
+    if table.column_names != list(COLUMNS):
+        raise ManifestError(f"{path}: its columns are not those of a summary; remove it to have it made again")
+    return [SummaryRow(**row) for row in table.to_pylist()]

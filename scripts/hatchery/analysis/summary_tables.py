@@ -5,12 +5,11 @@ the same bytes.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
-from hatchery.analysis.summary import DECIMALS
 from hatchery.analysis.summary_rows import COLUMNS, SummaryRow
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.parquet import write_table
@@ -31,7 +30,7 @@ COUNTS = ("n", "n_failed", "n_without_number")
 
 def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:
     """Write the rows as CSV with a header; floats with four decimals, None as an empty field."""
-    write_text(path, csv_text(COLUMNS, ([_field(value) for value in astuple(row)] for row in rows)))
+    write_text(path, csv_text(COLUMNS, ([row.printed(column) for column in COLUMNS] for row in rows)))
 
 
 def write_parquet(path: str | Path, rows: Sequence[SummaryRow]) -> None:
@@ -39,9 +38,3 @@ def write_parquet(path: str | Path, rows: Sequence[SummaryRow]) -> None:
     kinds = dict.fromkeys(NUMBERS, pa.float64()) | dict.fromkeys(COUNTS, pa.int32())
     schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
     write_table(path, pa.Table.from_pylist([asdict(row) for row in rows], schema=schema))
-
-
-def _field(value: str | int | float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)

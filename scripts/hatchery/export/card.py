@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.analysis.summary_rows import SummaryRow, runs_text
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.evaluation.filled_sentences.results import GAP, Examples
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.rendering.table import Cell, Table, table
@@ -180,7 +180,7 @@ def _scores(scores: Sequence[SummaryRow]) -> Table | None:
             score.metric,
             _number(score.mean),
             _number(score.std),
-            runs_text(score.n, score.n_failed, score.n_without_number, score.mean_without_failed, 2),
+            score.runs(decimals=2),
             _number(score.published_mean),
         )
         for score in scores

@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.analysis.summary_rows import read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.artifacts.records import read_records
-from hatchery.artifacts.verified import vouched
 from hatchery.errors import ModelError
 from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.export.card import ModelFacts, licence_id, model_card
@@ -22,7 +20,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
 
-# Averages over tasks and suites, and the perplexity; `summary_layout` shows the same in its overview.
+# Averages over tasks and suites, and the perplexity; `summary_sections` shows the same in its overview.
 MAIN_TASKS = ("development", "average", "phenomenon_average")
 
 
@@ -32,7 +30,7 @@ def export_model(
 ) -> None:
     """Write the folder of one model.
 
-    `pretraining` is the manifest of the model, `summary` the experiment's summary.csv, whose rows of this model the
+    `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model the
     card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
     writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
     unusable inputs, EvaluationError for a damaged summary.
@@ -42,7 +40,7 @@ def export_model(
     generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
     for path in write_model_folder(run.folder, model, pretraining.file("tokenizer.json"), generation):
         run.add_output(path)
-    scores = [] if summary is None else read_scores(summary, settings.run.model)
+    scores = [] if summary is None else [row for row in read_summary(summary) if row.model == settings.run.model]
     facts = ModelFacts(
         name=f"{settings.experiment}: {settings.run.name}",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
@@ -77,11 +75,6 @@ def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, Any]:
         "max_new_tokens": search.longest(settings.sequence_length - 1),
         "suppress_tokens": sorted(never_written(tokenizer)),
     }
-
-
-def read_scores(summary: Path, model: str) -> list[SummaryRow]:
-    """The rows of `model` in summary.csv, in the order of the file. Raises ManifestError when it was altered."""
-    return [score for score in read_records(vouched(summary), SummaryRow) if score.model == model]
 
 
 def _digests(manifest: Manifest) -> dict[str, str]:

@@ -5,14 +5,14 @@ Apart from `summary_rows`, so that the page of provenance needs nothing of the c
 
 from collections.abc import Mapping, Sequence
 
-from hatchery.analysis.summary_rows import NumberedRow
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import EvaluationError
 from hatchery.settings.problems import offered
 
 
 def select(
-    rows: Sequence[NumberedRow], wanted: Mapping[str, str | None], number: int | None, where: str
-) -> list[NumberedRow]:
+    rows: Sequence[SummaryRow], wanted: Mapping[str, str | None], number: int | None, where: str
+) -> list[SummaryRow]:
     """The rows that have all `wanted` values (None leaves a column open) and, if given, this number; at least one.
 
     Raises EvaluationError with the nearest match when a value does not occur, and when no row has all of them.
@@ -24,12 +24,12 @@ def select(
     chosen = {column: value for column, value in wanted.items() if value is not None}
     matching = list(rows)
     for column, value in chosen.items():
-        known = sorted({row.values[column] for row in rows})
+        known = sorted({getattr(row, column) for row in rows})
         if value not in known:
             raise EvaluationError(f"{where}: {column}: got {value!r}, no such row{offered(value, known)}")
-        narrowed = [row for row in matching if row.values[column] == value]
+        narrowed = [row for row in matching if getattr(row, column) == value]
         if not narrowed:
-            there = ", ".join(sorted({row.values[column] for row in matching}))
+            there = ", ".join(sorted({getattr(row, column) for row in matching}))
             raise EvaluationError(f"{where}: {column}: got {value!r}, but the rows so chosen have: {there}")
         matching = narrowed
     return matching

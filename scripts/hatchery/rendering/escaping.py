@@ -47,6 +47,11 @@ def html_text(text: str) -> Markup:
     return text if isinstance(text, Markup) else escape(visible(text))
 
 
+def readable(name: str) -> str:
+    """A name of the configuration as words."""
+    return name.replace("_", " ")
+
+
 def breakable(text: str) -> Markup:
     """Like `html_text`, for names in narrow columns: lines may break behind an underscore."""
     return Markup(re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text)))

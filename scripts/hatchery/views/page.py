@@ -13,32 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.analyses.findings import read_findings
-from hatchery.analysis.measurements import (
-    PARADIGM_AVERAGE,
-    PERPLEXITY_SUITE,
-    PHENOMENON_AVERAGE,
-    PRETRAINING_SUITE,
-)
-from hatchery.analysis.numbers import (
-    MOST_MODELS,
-    PERPLEXITY,
-    VERDICTS,
-    Key,
-    Numbers,
-    metric_name,
-    name_of,
-    number_text,
-    published_text,
-)
+from hatchery.analysis.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.analysis.read_tables import read_runs
+from hatchery.analysis.scores import (
+    HELD_OUT,
+    PERPLEXITY,
+    SHOWN_METRICS,
+    Key,
+    Measure,
+    Scores,
+    average_name,
+    metric_name,
+    read_scores,
+)
 from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
-from hatchery.analysis.summary_layout import SHOWN_METRICS, readable
-from hatchery.analysis.summary_rows import numbered_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.artifacts.verified import vouched
-from hatchery.rendering.escaping import breakable
+from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import Style, model_styles
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Cell, Content, Table, table
@@ -52,6 +45,7 @@ from hatchery.views.pages.links import address
 from hatchery.views.pages.run_details import RunDetails, run_details
 from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
+from hatchery.views.score_tables import COMPARED, MOST_MODELS, ScoreTables, compared_cells
 from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
@@ -101,8 +95,8 @@ class PageSettings(Settings):
 class PageInputs:
     """What a page is composed of.
 
-    `summary` is summary.csv, `markdown` summary.md, which the page leads to, `notes` summary_notes.json, what there is
-    to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
+    `summary` is summary.parquet, `markdown` summary.md, which the page leads to, `notes` summary_notes.json, what there
+    is to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
     `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet, `curves` curves.parquet, and `pretraining`
     are the manifests of the runs by name; `tables` is the manifest of the tables of a paper, where the experiment
     repeats one. `filled` are the manifests of what the models wrote, by name; `costs` are the pages of the
@@ -172,22 +166,23 @@ def write_page(
 def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:
     """Compose the page of what `write_page` was given."""
     notes = read_notes(inputs.notes)
-    rows, labels = numbered_rows(inputs.summary), labels_of(chosen.runs)
-    numbers = Numbers(rows, address(inputs.provenance, output), labels, notes.objectives)
+    labels = labels_of(chosen.runs)
+    scores = read_scores(inputs.summary, labels, notes.objectives)
+    score_tables = ScoreTables(scores, address(inputs.provenance, output))
     pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
     shared, details = (
         (None, []) if inputs.curves is None else run_details(pretrained[:RUNS_SHOWN], inputs.pretraining, inputs.curves)
     )
-    keys = numbers.headline()
+    headline = scores.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
     swatches = _swatches(chosen)
     shown = {
-        "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys)), chosen.sets),
+        "headline": score_tables.overview("Suite averages", headline, chosen.sets),
         "analyses": [read_findings(path) for path in inputs.analyses.values()],
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],
         "examples": examples_section(inputs.filled, chosen.runs, swatches),
-        "suites": _suites(numbers),
+        "suites": _suites(score_tables),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
         "runs": _runs(pretrained, details, inputs, output) if pretrained else None,
@@ -199,16 +194,16 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         description=chosen.description,
         contents=list(zip(_sections(chosen), [True, *map(bool, shown.values()), True], strict=True)),
         parts=_parts(chosen, inputs, output) if chosen.parts else None,
-        question=_question(chosen, numbers, inputs, pretrained),
-        verdicts={name: count for name in VERDICTS if (count := numbers.verdicts()[name])},
-        left_out=list(filter(None, [numbers.left_out()])),
-        compared=_compared(numbers, notes),
+        question=_question(chosen, scores, inputs, pretrained),
+        verdicts=scores.verdicts(),
+        left_out=list(filter(None, [score_tables.left_out()])),
+        compared=_compared(scores, notes),
         runs_left_out=_runs_left_out(len(pretrained)),
         shared_settings=shared,
         details=details,
         paper_files=paper_files,
         inputs=inputs,
-        units=_units(keys),
+        units=_units(headline),
         swatches=swatches,
         legend=[name for name in labels.values() if name in swatches] if len(labels) <= MOST_IN_LEGEND else [],
         address=lambda path: address(path, output),
@@ -217,9 +212,9 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
     write_text(output, text)
 
 
-def _units(keys: Sequence[Key]) -> str:
+def _units(headline: Sequence[Measure]) -> str:
     """What the numbers of the headline are in."""
-    metrics = [metric for _, _, metric in keys]
+    metrics = [measure.metric for measure in headline]
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
     units += [f"{_listed(scores)} in points"] if scores else []
@@ -243,13 +238,13 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
 
 
 def _question(
-    settings: PageSettings, numbers: Numbers, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
+    settings: PageSettings, scores: Scores, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     trained = models_in_order(settings.runs)
-    others = [model for model in numbers.models if model not in trained] if trained else []
-    suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
-    compared = trained or numbers.models
-    named = _listed(map(numbers.label, compared)) if len(compared) <= MOST_MODELS else f"{len(compared):,} models"
+    others = [model for model in scores.models if model not in trained] if trained else []
+    suites = [readable(suite) for suite in scores.suites() if suite not in HELD_OUT]
+    compared = trained or scores.models
+    named = _listed(map(scores.label, compared)) if len(compared) <= MOST_MODELS else f"{len(compared):,} models"
     sentences = [f"Compared are {named}"]
     if len(settings.runs) > len(trained):
         sentences[0] += f", pretrained {len(settings.runs)} times in all with different seeds"
@@ -289,50 +284,38 @@ def _paper_tables(manifest: Path | None) -> tuple[list[PaperTableView], list[Pat
     return views, [made.file(TABLES_FILE), *made.files(suffix=".tex")]
 
 
-def _suites(numbers: Numbers) -> list[dict[str, Any]]:
-    found = []
-    for suite in numbers.suites:
-        keys = [key for key in numbers.keys if key[0] == suite]
+def _suites(tables: ScoreTables) -> list[dict[str, Any]]:
+    found, all_keys = [], tables.scores.keys()
+    for suite in tables.scores.suites():
+        keys = [key for key in all_keys if key[0] == suite]
         metrics = list(dict.fromkeys(metric for _, _, metric in keys))
         # Averages first, then the tasks metric by metric.
         metrics.sort(key=lambda metric: _AVERAGES.index(metric) if metric in _AVERAGES else len(_AVERAGES))
         keys.sort(key=lambda key: (key[1] not in _AVERAGE_TASKS, metrics.index(key[2])))
         averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
-        names = [_row_name(key, metrics) for key in keys]
+        measures = [Measure(_row_name(key, metrics), *key) for key in keys]
         unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
-        tables = numbers.tables(readable(suite), keys, names, caption=False, averages=averages)
-        found.append({"title": readable(suite) + unit, "tables": tables})
+        found.append({"title": readable(suite) + unit, "tables": tables.of(readable(suite), measures, averages)})
     return found
 
 
 def _row_name(key: Key, metrics: Sequence[str]) -> str:
     _, task, metric = key
     if metric in _AVERAGES:
-        return f"{readable(task)}, by {'task' if metric == AVERAGE_METRIC else 'run'}"
+        return average_name(task, metric)
     return readable(task) if len(metrics) == 1 else f"{readable(task)}, {metric_name(metric)}"
 
 
-def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
+def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
     """A table for each suite with published values; of a suite at most COMPARED_SHOWN comparisons."""
-    header = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
     made = []
-    for suite, rows in numbers.compared().items():
+    for suite, rows in scores.compared().items():
         body = [
-            (
-                numbers.label(row.values["model"]),
-                readable(row.values["task"]),
-                readable(row.values["metric"]),
-                f"{number_text(row)} (n={row.values['n']})",
-                published_text(row),
-                f"{float(row.values['difference']):+.1f}" if row.values["difference"] else "",
-                row.values["verdict"],
-                row.values["published_source"],
-                notes.remarks.get((row.values["model"], suite, row.values["task"], row.values["metric"]), ""),
-            )
+            compared_cells(scores, row, notes.remarks, f"{row.number()} (n={row.n})", None)
             for row in rows[:COMPARED_SHOWN]
         ]
         rest = f"; the first {COMPARED_SHOWN} of {len(rows):,}" if len(rows) > COMPARED_SHOWN else ""
-        made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest))
+        made.append(table(COMPARED, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest))
     return made
 
 

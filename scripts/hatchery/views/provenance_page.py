@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, NumberedRow, numbered_rows
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
 from hatchery.artifacts.verified import write_checksums
@@ -33,14 +33,14 @@ _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host"
 
 @stage()
 def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: Place = Path()) -> None:
-    """Write the page of provenance of the experiment whose summary.csv is given.
+    """Write the page of provenance of the experiment whose summary.parquet is given.
 
     `settings` hold `experiment`. Raises EvaluationError when the summary is missing or is none. Manifests that are
     missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
     first rows are followed, and the page says so.
     """
     experiment = str(settings["experiment"])
-    rows = numbered_rows(summary)
+    rows = read_summary(summary)
     digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
     write_text(output, page_text(experiment, rows, chain))
@@ -48,7 +48,7 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
     write_checksums([output])
 
 
-def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str:
+def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:
     """The page as HTML."""
     stages = [node for node in chain.nodes.values() if node.manifest is not None]
     shown = stages[:MOST_STAGES]
@@ -78,7 +78,7 @@ def _readers(chain: Chain) -> dict[str, list[Node]]:
     return {digest: list(nodes.values()) for digest, nodes in readers.items()}
 
 
-def _numbers(rows: Sequence[NumberedRow], chain: Chain, places: Collection[str]) -> Table:
+def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) -> Table:
     """Every row with links to the manifests behind it."""
     by_beginning: dict[str, list[Node]] = {}
     for node in chain.nodes.values():
@@ -88,8 +88,8 @@ def _numbers(rows: Sequence[NumberedRow], chain: Chain, places: Collection[str])
         nodes = [node for digest in row.digests for node in by_beginning.get(digest[:SHORT_DIGEST], ())]
         links = Markup(", ").join(_link(node, places) for node in nodes)
         # Long names break after an underscore, so that the links stay in sight.
-        names = [breakable(row.values[column]) for column in SELECTORS]
-        numbers = [row.values[column] for column in _ROW_COLUMNS[len(SELECTORS) :]]
+        names = [breakable(name) for name in row.selectors]
+        numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))
     words = (*range(len(SELECTORS)), -1)
     return table((*_ROW_COLUMNS, "made from"), shown, words=words, label="Numbers")

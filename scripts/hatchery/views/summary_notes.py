@@ -8,10 +8,10 @@ from pathlib import Path
 from hatchery.analysis.measurements import ACCURACY_TIES_CORRECT, PERPLEXITY_SUITE, PRETRAINING_SUITE
 from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
 from hatchery.analysis.summary import Key, Summary
-from hatchery.analysis.summary_layout import failure_texts, incomplete_texts, sections
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.verified import vouched
 from hatchery.errors import EvaluationError
+from hatchery.views.summary_sections import failure_texts, incomplete_texts, sections
 
 UNMATCHED_SHOWN = 10
 PUBLISHED_AVERAGES_TOLD = {
@@ -83,7 +83,7 @@ def read_notes(path: Path) -> SummaryNotes:
 
 def general_notes(summary: Summary) -> list[str]:
     """What holds for all numbers: what they are, what failed, what is compared. Of what there is nothing, no word."""
-    pairs, finetuned = bool(summary.suites), bool(summary.finetuned)
+    pairs, finetuned = bool(summary.pair_suites), bool(summary.finetuned)
     guessed = [row for row in summary.rows if row.blind_guess is not None]
     notes = [
         "mean ± standard deviation over n runs. A run is one pretraining seed"

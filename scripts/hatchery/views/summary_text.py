@@ -9,19 +9,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hatchery.analysis.numbers import ROWS_FROM
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_layout import (
-    Section,
-    cell_text,
-    failure_texts,
-    incomplete_texts,
-    models_of,
-    sections,
-    starred,
-    verdict_counts,
-)
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.rendering.table import GAP, table
+from hatchery.views.score_tables import ROWS_FROM, verdict_counts
+from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
 
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
@@ -61,7 +53,7 @@ def text_summary(summary: Summary) -> str:
         model: max((len(cell) for found in cells[model].values() for cell in found), default=0) for model in cells
     }
     for section in shown:
-        models = [model for model in models_of(summary, section) if model in models_shown]
+        models = [model for model in summary.with_numbers(section.measures) if model in models_shown]
         if not models:
             continue
         if as_rows:
@@ -108,11 +100,16 @@ def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column],
 
 def _cells(summary: Summary, shown: Sequence[Section], model: str) -> dict[str, list[str]]:
     """The cells of a model by the titles of the sections."""
-    found = {s.title: [cell_text(measure.row(summary, model), "+-") for measure in s.measures] for s in shown}
-    if not any(starred(row) for row in summary.rows if row.model == model):
+    found = {s.title: [_cell(summary.of(measure, model)) for measure in s.measures] for s in shown}
+    if not any(row.starred for row in summary.rows if row.model == model):
         return found
     # Room for the star of other cells keeps the digits below each other.
     return {title: [text if text.endswith("*") else text + " " for text in texts] for title, texts in found.items()}
+
+
+def _cell(row: SummaryRow | None) -> str:
+    """The number, with a star where runs failed or gave none."""
+    return "-" if row is None else row.number("+-") + "*" * row.starred
 
 
 def _heading(label: str) -> list[str]:
@@ -136,7 +133,7 @@ def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
     return blocks
 
 
-def _shown(summary: Summary) -> list[str]:
+def _shown(summary: Summary) -> Sequence[str]:
     return summary.models if len(summary.models) <= MODELS_SHOWN else summary.models[:MODELS_OF_MANY]
 
 

@@ -216,7 +216,7 @@ class Layout(DataLayout):
         needs = analysis_called(entry["analysis"]).needs
         tables = {name: f"results/{study}/{name}.parquet" for name in needs if name in TIDY_TABLES}
         if SUMMARY in needs:
-            tables[SUMMARY] = f"results/{study}/{SUMMARY}.csv"
+            tables[SUMMARY] = f"results/{study}/{SUMMARY}.parquet"
         parts = self.project.parts(study) if CORPORA in needs else []
         tables |= {f"{CORPUS}/{part}": self.experiment_corpus(part) for part in parts}
         tables |= {f"{TOKENS}/{part}": self.experiment_tokens(part) for part in parts}

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
-from hatchery.analysis.summary_rows import COLUMNS
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
-from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.verified import write_checksums
 from hatchery.modeling.roberta.parameters import untied_parameters
-from hatchery.sanitize import csv_text
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
 ENDS = {"model": "", "run": "-s1", "manifest": ""}
@@ -57,10 +55,9 @@ def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, A
     return runs, curves
 
 
-def summary_row(run: Mapping[str, Any], suite: str, task: str, metric: str, mean: float) -> list[Any]:
-    values = {"experiment": run["experiment"], "model": run["model"], "suite": suite, "task": task, "metric": metric}
-    counts = {"mean": mean, "n": 1, "n_failed": 0, "n_without_number": 0}
-    return [{**dict.fromkeys(COLUMNS, ""), **values, **counts}[name] for name in COLUMNS]
+def summary_row(run: Mapping[str, Any], suite: str, task: str, metric: str, mean: float) -> SummaryRow:
+    key = (run["experiment"], run["model"], suite, task, metric)
+    return SummaryRow(*key, mean, None, 1, 0, None, 0, None, None, "", None, "", "")
 
 
 @pytest.fixture(scope="session")
@@ -86,8 +83,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         for place, suite in enumerate(SUITES):
             score = 80 - 5 * run["development_loss"] * (1 if run["steps"] else 1.2) + place
             lines.append(summary_row(run, suite, "average", "score_percent", score / worse))
-    write_text(folder / "summary.csv", csv_text(COLUMNS, lines))
-    write_checksums([folder / "summary.csv"])
+    summary = write_rows_of_summary(folder, lines)
     tables = {name: folder / f"{name}.parquet" for name in ("runs", "curves", "measurements")}
     published = repository / "config" / "published"
     files = {path.relative_to(published).with_suffix("").as_posix(): path for path in published.rglob("*.csv")}
@@ -97,7 +93,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         PublishedChoice("reduced_vocabulary", {"two/m_16_1": "rv_32_32_64_1_1_unconstrained"}),
     )
     sets = {run["model"]: "set_1" if run["layers"] < 4 else "larger" for run in runs}
-    return Study("invented", (), sets, choices, tables | {"summary": folder / "summary.csv"}, files)
+    return Study("invented", (), sets, choices, tables | {"summary": summary}, files)
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,16 @@
 """The analysis `comparison`: which models are set beside each other, and the numbers of their differences."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from summary_text import write_summary
 
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.comparison import ANALYSIS, ComparisonSettings
 from hatchery.analysis.settings import SeededRun
-from hatchery.analysis.summary_rows import COLUMNS
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError
 
 PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
@@ -34,16 +32,12 @@ def run_of(model: str) -> SeededRun:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    with (tmp_path / "summary.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        for model, numbers in MEANS.items():
-            for (suite, task, metric), (mean, std) in numbers.items():
-                place = {"experiment": model.partition("/")[0], "model": model, "suite": suite, "task": task}
-                numbers_of_runs = {"n": 2, "n_failed": 0, "n_without_number": 0}
-                writer.writerow({**place, "metric": metric, "mean": mean, "std": std, **numbers_of_runs})
-    write_checksums([tmp_path / "summary.csv"])
-    return Study("both", tuple(map(run_of, MEANS)), tables={"summary": tmp_path / "summary.csv"})
+    lines = [
+        ",".join((model.partition("/")[0], model, *key, *number, "2"))
+        for model, numbers in MEANS.items()
+        for key, number in numbers.items()
+    ]
+    return Study("both", tuple(map(run_of, MEANS)), tables={"summary": write_summary(tmp_path, lines)})
 
 
 def found(study: Study, **settings: Any) -> Findings:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from summary_text import write_rows_of_summary
 
 from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.analysis.summary_tables import write_csv
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.verified import write_checksums
@@ -76,8 +76,8 @@ class Toy:
 
     def inputs(self, rows: Sequence[SummaryRow] | None = None) -> Inputs:
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_csv(self.folder / "summary.csv", self.summary_rows() if rows is None else rows)
-        write_checksums([self.folder / "summary.csv"])
+        summary = write_rows_of_summary(self.folder, list(self.summary_rows() if rows is None else rows))
+        write_checksums([summary])
         measurements, layers = (self.folder / f"{name}.parquet" for name in ("measurements", "layers"))
         write_rows(measurements, MEASUREMENTS, [])
         shares = {
@@ -90,7 +90,7 @@ class Toy:
             card = run.add_output(run.folder / "statistics.csv")
             card.write_text("source,split,documents,subwords\n(all),train,4013,\nbnc,train,4013,\n", encoding="utf-8")
         return Inputs(
-            summary=self.folder / "summary.csv",
+            summary=summary,
             published=self.published,
             layout=self.layout,
             measurements=measurements,

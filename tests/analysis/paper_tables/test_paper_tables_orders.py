@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from summary_text import write_summary
 
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
-from hatchery.analysis.summary_rows import COLUMNS
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError
 from hatchery.typed import build
 from hatchery.views.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
@@ -88,12 +87,7 @@ def test_the_tasks_of_an_order_are_those_of_the_published_average() -> None:
 
 def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> dict[str, bytes]:
     folder.mkdir()
-    summary = folder.parent / "summary.csv"
-    summary.write_text(
-        f"{','.join(COLUMNS)}\ndemo,elc,msgs,average,score_percent,12.5,1.5,4,0,,0,,,,,,,,\n",
-        encoding="utf-8",
-    )
-    write_checksums([summary])
+    summary = write_summary(folder.parent, ["demo,elc,msgs,average,score_percent,12.5,1.5,4"])
     table = experiment.collected()
     result = subprocess.run(
         [

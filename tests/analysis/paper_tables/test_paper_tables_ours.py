@@ -157,8 +157,11 @@ def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:
     assert all(ours.values)
 
 
+KINDS = ("summary.parquet", "summary.sha256", "layers.parquet", "layers.sha256", "statistics.csv")
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("kind", ["summary.csv", "summary.sha256", "layers.parquet", "layers.sha256", "statistics.csv"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_altered_inputs_are_named(kind: str, damage: str, bnc: Any) -> None:
     inputs = bnc.inputs()
     named = {path.name: path for path in (inputs.summary, inputs.layers, inputs.cards["bnc"])}

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 import yaml
+from summary_text import write_summary
 
-from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.typed import build
@@ -142,23 +141,9 @@ def layout(repository: Path) -> dict[str, Any]:
 
 
 def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[PaperTable]:
-    path, summary = folder / "elc_bert.yaml", folder / "summary.csv"
+    path = folder / "elc_bert.yaml"
     path.write_text(yaml.safe_dump(layout, sort_keys=False), encoding="utf-8")
-    values = (
-        "toy",
-        "mine",
-        "blimp_filtered",
-        "phenomenon_average",
-        "accuracy_percent",
-        "80.0",
-        "",
-        "1",
-        "0",
-        "80.0",
-        "0",
-    )
-    summary.write_text(f"{','.join(COLUMNS)}\n{','.join(values)},,,,,,,,\n", encoding="utf-8")
-    write_checksums([summary])
+    summary = write_summary(folder, ["toy,mine,blimp_filtered,phenomenon_average,accuracy_percent,80.0,,1,0,80.0,0"])
     settings = {
         "experiment": "toy",
         "runs": [{"name": "mine-s1", "model": "mine", "seed": 1}],

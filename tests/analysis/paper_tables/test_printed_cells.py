@@ -108,8 +108,9 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     published = repository / "config/published/values/elc_bert.csv"
     layout = repository / "config/paper_tables/elc_bert.yaml"
     choice = {"paper": "elc_bert", "track": track, "rows": dict(rows)}
-    measurements, summary = experiment.collected(), experiment.folder / "summary.csv"
-    run_stage(summarise, experiment.summary_settings(choice), summary, measurements=measurements, published=[published])
+    measurements, summary = experiment.collected(), experiment.folder / "summary.parquet"
+    csv, settings = summary.with_suffix(".csv"), experiment.summary_settings(choice)
+    run_stage(summarise, settings, csv, measurements=measurements, published=[published], parquet=summary)
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"
     inputs = Inputs(summary, published, layout, measurements, LAYERS.beside(measurements), sizes)

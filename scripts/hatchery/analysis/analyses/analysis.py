@@ -18,7 +18,7 @@ TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "s
 TRANSLATIONS = "translations"
 MINIMAL_PAIRS = "minimal_pairs"
 TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS, MINIMAL_PAIRS)
-"""What an analysis may need: the tidy tables of a study, its summary.csv, what its models were trained on, the test
+"""What an analysis may need: the tidy tables of a study, its summary, what its models were trained on, the test
 sets that they translated, and the minimal pairs that they judged."""
 CORPUS, TOKENS, SWEEP, TRANSLATION = "corpus", "tokens", "tokenizer_sweep", "translation"
 """Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`,

@@ -12,7 +12,7 @@ from hatchery.settings.base import RefusedError
 from hatchery.settings.problems import offered
 
 if TYPE_CHECKING:
-    from hatchery.analysis.numbers import Key, Numbers
+    from hatchery.analysis.scores import Measure, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +43,14 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
     """A group of rows for each model that has another one to be compared with. Raises EvaluationError."""
-    from hatchery.analysis.numbers import Numbers
-    from hatchery.analysis.summary_rows import numbered_rows
+    from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)
-    numbers = Numbers(numbered_rows(study.tables["summary"]), "", labels)
+    scores = read_scores(study.tables["summary"], labels)
     references = dict(pairs(settings, models_in_order(study.runs)))
     rows, groups = [], []
     for model, reference in references.items():
-        compared = [row for key in numbers.headline() if (row := _row(numbers, model, reference, key)) is not None]
+        compared = [row for measure in scores.headline() if (row := _row(scores, model, reference, measure))]
         rows += compared
         if compared:
             lines: list[list[Content]] = [[str(row["measure"]), *_cells(row)] for row in compared]
@@ -81,32 +80,25 @@ def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str
             yield model, f"{first}/{name}"
 
 
-def _row(numbers: "Numbers", model: str, reference: str, key: "Key") -> dict[str, str | float | None] | None:
-    from hatchery.analysis.numbers import name_of
+def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> dict[str, str | float | None] | None:
     from hatchery.analysis.published import combined_deviation
 
-    ours, other = numbers.row(model, key), numbers.row(reference, key)
-    if ours is None or other is None or not ours.values["mean"] or not other.values["mean"]:
+    ours, other = scores.of(measure, model), scores.of(measure, reference)
+    if ours is None or other is None or ours.mean is None or other.mean is None:
         return None
-    mean, std = float(ours.values["mean"]), _optional(ours.values["std"])
-    of_other, std_of_other = float(other.values["mean"]), _optional(other.values["std"])
-    deviation = None if std is None or std_of_other is None else combined_deviation(std, std_of_other, None)
+    deviation = None if ours.std is None or other.std is None else combined_deviation(ours.std, other.std, None)
     return {
         "model": model,
         "against": reference,
-        **dict(zip(("suite", "task", "metric"), key, strict=True)),
-        "measure": name_of(key),
-        "mean": mean,
-        "std": std,
-        "against_mean": of_other,
-        "against_std": std_of_other,
-        "difference": round(mean - of_other, 4) + 0.0,
+        **{column: getattr(measure, column) for column in ("suite", "task", "metric")},
+        "measure": measure.label,
+        "mean": ours.mean,
+        "std": ours.std,
+        "against_mean": other.mean,
+        "against_std": other.std,
+        "difference": round(ours.mean - other.mean, 4) + 0.0,
         "deviation": None if deviation is None else round(deviation, 4),
     }
-
-
-def _optional(text: str) -> float | None:
-    return float(text) if text else None
 
 
 def _cells(row: dict[str, str | float | None]) -> list[Cell]:

@@ -67,7 +67,7 @@ def check(settings: MinimalPairTestsSettings, study: Study) -> None:
 def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
     """A row for each suite and two models. Raises EvaluationError where models judged other pairs of a suite."""
     from hatchery.analysis.sign_flips import holm
-    from hatchery.analysis.summary_layout import readable
+    from hatchery.rendering.escaping import readable
 
     rows = [
         row

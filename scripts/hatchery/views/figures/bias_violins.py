@@ -19,9 +19,9 @@ from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
-from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.rendering.drawing import MUTED, legend_below, legend_rows, most_lines, not_evaluated, outline, wrapped
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.bias_runs import BiasRuns, read_bias_runs, suites_of

@@ -15,8 +15,8 @@ from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
-from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of

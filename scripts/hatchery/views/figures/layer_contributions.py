@@ -18,8 +18,8 @@ from matplotlib.patches import Rectangle
 from hatchery.analysis.layer_contribution import LayerContribution
 from hatchery.analysis.read_tables import read_layer_contributions
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
-from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import GRID, MUTED
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.registry import Tables
 

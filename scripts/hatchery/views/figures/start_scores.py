@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hatchery.analysis.scores import SHOWN_METRICS
 from hatchery.analysis.settings import FigureSettings, labels_of
-from hatchery.analysis.summary_layout import SHOWN_METRICS, readable
 from hatchery.rendering.drawing import MUTED, is_narrow
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS

@@ -17,7 +17,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from hatchery.analysis.measurements import ACCURACY, PHENOMENON_AVERAGE, Measurement
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SeededRun, SweptValues
-from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.rendering.drawing import (
     MUTED,
@@ -27,6 +26,7 @@ from hatchery.rendering.drawing import (
     legend_below,
     legend_rows,
 )
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import BLEU

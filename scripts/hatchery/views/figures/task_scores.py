@@ -23,9 +23,9 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
-from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, most_lines, outline, wrapped
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.published_marks import (

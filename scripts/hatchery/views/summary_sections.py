@@ -4,7 +4,6 @@ A section is a list of measures, and a measure picks one row of the summary per 
 (models as rows, or as columns) is up to each writer.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from hatchery.analysis.measurements import (
@@ -15,17 +14,17 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
+from hatchery.analysis.scores import SHOWN_METRICS, WORD_PERPLEXITY, Measure, average_name, depends_on_objective
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_rows import SummaryRow, decimals_of
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
 from hatchery.objectives.settings import DEFAULT_TASK
-from hatchery.translation.metrics import BLEU, CHRF, METRICS
+from hatchery.rendering.escaping import readable
+from hatchery.translation.metrics import METRICS
 
-SHOWN_METRICS = {BLEU: "BLEU", CHRF: "chrF"}
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
-WORD_PERPLEXITY = "word_perplexity"
 ASKED = {"masked": "per masked token", "causal": "per token", "translation": "per target token"}
 """What the perplexity of the models of an objective is per."""
 ASKED_OF = {
@@ -37,26 +36,6 @@ ASKED_OF = {
     "the right tokens before. Their accuracy is in percent of these.",
 }
 """What models are asked for on held-out text."""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One number per model: the row of `suite`, `task` and `metric`, shown as `label`.
-
-    With `objective`, it is shown of the models that were trained for that alone.
-    """
-
-    label: str
-    suite: str
-    task: str
-    metric: str
-    objective: str = ""
-
-    def row(self, summary: Summary, model: str) -> SummaryRow | None:
-        """The number of a model, or None."""
-        if self.objective not in ("", summary.objective(model)):
-            return None
-        return summary.row(model, self.suite, self.task, self.metric)
 
 
 @dataclass(frozen=True)
@@ -78,31 +57,12 @@ def sections(summary: Summary) -> list[Section]:
         Section("Overview", f"Averages in percent; perplexity {_asked(summary)}.", _overview(summary)),
         _perplexity_section(summary),
         _translation_section(summary),
-        *(_suite_section(summary, suite) for suite in summary.suites),
+        *(_suite_section(summary, suite) for suite in summary.pair_suites),
     ]
     for suite in dict.fromkeys(task.suite for task in summary.finetuned):
         candidates += _finetuning_sections(summary, suite)
-    kept = [
-        replace(section, measures=[one for measure in section.measures for one in _present(summary, measure)])
-        for section in candidates
-    ]
+    kept = [replace(section, measures=summary.present(section.measures)) for section in candidates]
     return [section for section in kept if section.measures]
-
-
-def _present(summary: Summary, measure: Measure) -> list[Measure]:
-    """The measure, if any model has it; one for each objective where those of several have, and guess other things."""
-    objectives = [summary.objective(model) for model in summary.models if measure.row(summary, model)]
-    found = list(dict.fromkeys(objectives))
-    if not depends_on_objective(measure.suite, measure.metric):
-        return [measure] if found else []
-    if len(found) < 2:
-        return [measure] * len(found)
-    return [replace(measure, label=f"{measure.label}, {task}", objective=task) for task in found]
-
-
-def depends_on_objective(suite: str, metric: str) -> bool:
-    """Whether a number says how well a model guesses what its objective asks for: those of others are no measure."""
-    return suite in (PRETRAINING_SUITE, PERPLEXITY_SUITE) and metric != WORD_PERPLEXITY
 
 
 def _objectives(summary: Summary) -> list[str]:
@@ -120,15 +80,10 @@ def _asked(summary: Summary) -> str:
     return f"{each}; those of different objectives are not comparable"
 
 
-def models_of(summary: Summary, section: Section) -> list[str]:
-    """The models that have a number in the section: baselines are scored on minimal pairs alone."""
-    return [model for model in summary.models if any(measure.row(summary, model) for measure in section.measures)]
-
-
 def _overview(summary: Summary) -> list[Measure]:
     pairs = [
         measure
-        for suite in summary.suites
+        for suite in summary.pair_suites
         for measure in (
             Measure(f"{readable(suite)}, phenomena", suite, PHENOMENON_AVERAGE, ACCURACY),
             Measure(f"{readable(suite)}, paradigms", suite, PARADIGM_AVERAGE, ACCURACY),
@@ -237,7 +192,7 @@ def _finetuning_sections(summary: Summary, suite: str) -> list[Section]:
     prefix = _common_word([task.task for task in tasks if task.main])
     metrics = {task.metric for task in tasks}
     measures = [
-        Measure(_average_label(row), suite, row.task, row.metric)
+        Measure(average_name(row.task, row.metric), suite, row.task, row.metric)
         for row in _average_rows(summary, (AVERAGE_METRIC, RUN_AVERAGE_METRIC))
         if row.suite == suite
     ]
@@ -261,10 +216,6 @@ def _finetuning_sections(summary: Summary, suite: str) -> list[Section]:
     ]
 
 
-def _average_label(row: SummaryRow) -> str:
-    return f"{readable(row.task)}, by {'task' if row.metric == AVERAGE_METRIC else 'run'}"
-
-
 def _metric_label(metric: str) -> str:
     return readable(metric.removesuffix("_percent"))
 
@@ -274,31 +225,6 @@ def _common_word(tasks: list[str]) -> str:
     words = {task.partition("_")[0] for task in tasks}
     shared = words.pop() + "_" if len(words) == 1 and len(tasks) > 1 else ""
     return shared if all(task.startswith(shared) for task in tasks) else ""
-
-
-def readable(name: str) -> str:
-    """A name of the configuration as words."""
-    return name.replace("_", " ")
-
-
-def cell_text(row: SummaryRow | None, plus_minus: str = "±") -> str:
-    """`mean ± std` with one decimal (two for perplexity); a dash where there is no number.
-
-    A star marks that runs failed or gave no number.
-    """
-    if row is None:
-        return "-"
-    star = "*" if starred(row) else ""
-    if row.mean is None:
-        return f"-{star}"
-    decimals = decimals_of(row.metric)
-    deviation = "" if row.std is None else f" {plus_minus}{row.std:.{decimals}f}"
-    return f"{row.mean:.{decimals}f}{deviation}{star}"
-
-
-def starred(row: SummaryRow) -> bool:
-    """Whether runs of a row failed or gave no number."""
-    return bool(row.n_failed or row.n_without_number)
 
 
 def incomplete_texts(summary: Summary) -> list[str]:
@@ -327,11 +253,3 @@ def _runs_text(seeds: list[int | None], rate: float | None, reason: str) -> str:
     learning_rate = "" if rate is None else f" at learning rate {rate:g}"
     named = ", ".join(str(seed) for seed in seeds if seed is not None)
     return readable(reason) + (f" with seed{'s' if len(seeds) > 1 else ''} {named}" if named else "") + learning_rate
-
-
-def verdict_counts(summary: Summary) -> str:
-    """How many rows have which verdict, such as `3 within, 1 above`; empty without published values."""
-    counts = Counter(row.verdict for row in summary.rows if row.verdict)
-    return ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in ("within", "above", "below", "not comparable") if counts[verdict]
-    )

@@ -1,0 +1,211 @@
+"""The numbers of an experiment by model and measure, whoever shows them: who has one, which is best, what leads."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hatchery.analysis.aggregates import least_of_best
+from hatchery.analysis.measurements import (
+    ACCURACY,
+    PARADIGM_AVERAGE,
+    PERPLEXITY_SUITE,
+    PHENOMENON_AVERAGE,
+    PRETRAINING_SUITE,
+)
+from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
+from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
+from hatchery.objectives.settings import DEFAULT_TASK
+from hatchery.rendering.escaping import readable
+from hatchery.translation.metrics import BLEU, CHRF, METRICS
+
+VERDICTS = ("within", "above", "below", "not comparable")
+HELD_OUT = (PRETRAINING_SUITE, PERPLEXITY_SUITE)
+PERPLEXITY, WORD_PERPLEXITY = "perplexity", "word_perplexity"
+SHOWN_METRICS = {BLEU: "BLEU", CHRF: "chrF"}
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per model: the row of `suite`, `task` and `metric`, shown as `label`.
+
+    With `objective`, it is shown of the models that were trained for that alone.
+    """
+
+    label: str
+    suite: str
+    task: str
+    metric: str
+    objective: str = ""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The rows of a summary, and what people call its models.
+
+    `models` are in the order in which they are shown, `labels` the names that people read for them, `objectives` the
+    tasks of those that were not trained on masked text.
+    """
+
+    rows: Sequence[SummaryRow]
+    models: Sequence[str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    objectives: Mapping[str, str] = field(default_factory=dict)
+    by_key: dict[tuple[str, str, str, str], SummaryRow] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_key", {row.selectors: row for row in self.rows})
+
+    def label(self, model: str) -> str:
+        """What people read for a model."""
+        return self.labels.get(model, model)
+
+    def objective(self, model: str) -> str:
+        """The task that a model was trained for."""
+        return self.objectives.get(model, DEFAULT_TASK)
+
+    def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
+        """The row of one number, or None."""
+        return self.by_key.get((model, suite, task, metric))
+
+    def of(self, measure: Measure, model: str) -> SummaryRow | None:
+        """The number of a model that a measure shows, or None."""
+        if measure.objective not in ("", self.objective(model)):
+            return None
+        return self.row(model, measure.suite, measure.task, measure.metric)
+
+    def keys(self) -> list[Key]:
+        """All numbers, in the order of the rows."""
+        return list(dict.fromkeys(row.selectors[1:] for row in self.rows))
+
+    def suites(self) -> list[str]:
+        """All suites, held-out text first."""
+        return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
+
+    def with_numbers(self, measures: Collection[Measure]) -> list[str]:
+        """The models that have any of the numbers: baselines are scored on minimal pairs alone."""
+        return [model for model in self.models if any(self.of(measure, model) for measure in measures)]
+
+    def present(self, measures: Iterable[Measure]) -> list[Measure]:
+        """The measures that any model has; one for each objective where those of several have, and guess others."""
+        found = []
+        for measure in measures:
+            tasks = list(dict.fromkeys(map(self.objective, self.with_numbers([measure]))))
+            apart = len(tasks) > 1 and depends_on_objective(measure.suite, measure.metric)
+            of_task = [replace(measure, label=f"{measure.label}, {task}", objective=task) for task in tasks]
+            found += of_task if apart else [measure][: len(tasks)]
+        return found
+
+    def best(self, measure: Measure) -> set[str]:
+        """The models with the best number as it is shown, and those that noise may have kept from it.
+
+        There is none where noise is not known, where it could explain all differences, and where the best number is
+        not beyond a blind guess.
+        """
+        sign = direction(measure.metric)
+        rows = {model: row for model in self.models if (row := self.of(measure, model)) and row.mean is not None}
+        shown = {
+            model: (round(row.mean, decimals_of(measure.metric)) * sign, row.noise)
+            for model, row in rows.items()
+            if row.mean is not None
+        }
+        if not sign or len(shown) < 2 or max(shown.values())[1] == math.inf:
+            return set()
+        least = least_of_best(shown.values())
+        blind = [row.blind_guess * sign for row in rows.values() if row.blind_guess is not None]
+        found = {model for model, (value, _) in shown.items() if value >= least}
+        return found if len(found) < len(shown) and least > max(blind, default=-math.inf) else set()
+
+    def blind_guesses(self, measure: Measure) -> list[str]:
+        """What blind guesses have, from the lowest on, each once as it is shown."""
+        rows = [self.of(measure, model) for model in self.models]
+        known = sorted({row.blind_guess for row in rows if row is not None and row.blind_guess is not None})
+        return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
+
+    def verdicts(self) -> dict[str, int]:
+        """How many rows have which verdict; empty without published values."""
+        counts = Counter[str](row.verdict for row in self.rows)
+        return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+
+    def compared(self) -> dict[str, list[SummaryRow]]:
+        """The rows that have a verdict, by suite."""
+        found: dict[str, list[SummaryRow]] = {}
+        for row in self.rows:
+            if row.verdict:
+                found.setdefault(row.suite, []).append(row)
+        return found
+
+    def headline(self) -> list[Measure]:
+        """The averages that stand for the experiment: perplexities, then one or two per suite."""
+        keys = self.keys()
+        suites = [suite for suite in self.suites() if suite not in HELD_OUT]
+        found = [key for suite in HELD_OUT for key in keys if key[0] == suite and key[2] == PERPLEXITY]
+        pairs = [suite for suite in suites if (suite, PHENOMENON_AVERAGE, ACCURACY) in keys]
+        for suite in pairs:
+            found.append((suite, PHENOMENON_AVERAGE, ACCURACY))
+            if self._says_more((suite, PARADIGM_AVERAGE, ACCURACY), found[-1]):
+                found.append((suite, PARADIGM_AVERAGE, ACCURACY))
+        for suite in suites:
+            shown = BLEU if suite == TRANSLATION_SUITE else AVERAGE_METRIC
+            averages = [key for key in keys if key[0] == suite and key[2] == shown]
+            if not averages and suite not in (*pairs, TRANSLATION_SUITE):
+                # What is not averaged, a suite of one task say, stands for itself.
+                averages = [key for key in keys if key[0] == suite][:1]
+            found += averages
+        return [Measure(name_of(key), *key) for key in found]
+
+    def _says_more(self, key: Key, than: Key) -> bool:
+        both = [(self.row(model, *key), self.row(model, *than)) for model in self.models]
+        return any(
+            one is not None and (one.published_mean is not None or (other is not None and other.mean != one.mean))
+            for one, other in both
+        )
+
+
+def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, str] | None = None) -> Scores:
+    """The scores of a `summary.parquet`: of the models that have a label in the order of these, then of the others.
+
+    Raises ManifestError like `read_summary`.
+    """
+    rows = read_summary(path)
+    named = dict.fromkeys(row.model for row in rows)
+    models = [*(model for model in labels if model in named), *(model for model in named if model not in labels)]
+    return Scores(rows, models, labels, objectives or {})
+
+
+def depends_on_objective(suite: str, metric: str) -> bool:
+    """Whether a number says how well a model guesses what its objective asks for: those of others are no measure."""
+    return suite in HELD_OUT and metric != WORD_PERPLEXITY
+
+
+def direction(metric: str) -> int:
+    """1 where more is better, -1 where less is, 0 where neither is known."""
+    if metric == PERPLEXITY or metric.endswith("_nats"):
+        return -1
+    return 1 if metric.endswith(("_percent", *METRICS)) else 0
+
+
+def name_of(key: Key) -> str:
+    """What the headline calls a number."""
+    suite, task, metric = key
+    if suite in HELD_OUT:
+        return f"{readable(task)} {readable(metric)}" + (" while training" if suite == PRETRAINING_SUITE else "")
+    what = readable(task) if metric in (AVERAGE_METRIC, ACCURACY) else f"{readable(task)}, {metric_name(metric)}"
+    return f"{readable(suite)}: {what}"
+
+
+def metric_name(metric: str) -> str:
+    """`accuracy in percent`, `loss in nats`, `perplexity`."""
+    for ending, unit in (("_percent", "percent"), ("_nats", "nats")):
+        if metric.endswith(ending):
+            return f"{readable(metric.removesuffix(ending))} in {unit}"
+    return readable(metric)
+
+
+def average_name(task: str, metric: str) -> str:
+    """What people read for an average over tasks: over which, and how its deviation is taken."""
+    return f"{readable(task)}, by {'run' if metric == RUN_AVERAGE_METRIC else 'task'}"
