@@ -38,7 +38,7 @@ def masks(length: int) -> dict[str, Tensor | None]:
     return {
         "all": None,
         "padding": tokens,
-        "past": to_the_past(None, length, torch.device("cpu")),
+        "past": to_the_past(None, True, length, torch.device("cpu")),
         "pieces": tokens[:, :, None] & tokens[:, None, :],
     }
 
