@@ -127,14 +127,14 @@ def fill(layout: Workflow) -> None:
         write(Path(path).parent, judged, {}, {"model": digests[run]}, {})
     for name, path in layout.finetuned(NAME).items():
         run, task = name.split(":")
-        block = project.block("task", task)
-        settings = {"task": {"name": task, "suite": block["suite"], "metrics": block["metrics"][:2]}, "transfer": []}
+        block = project.task(task)
+        settings = {"task": {"name": task, "suite": block.suite, "metrics": block.metrics[:2]}, "transfer": []}
         header = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
         text = header + "".join(
             f"validation,{seed},5e-05,{metric},{random.random()},30,0.5,"
             f"{'zero_mcc' if random.random() < 0.01 else ''}\n"
             for seed in SEEDS
-            for metric in block["metrics"][:2]
+            for metric in block.metrics[:2]
         )
         write(Path(path).parent, {"results.csv": text}, settings, {"model": digests[run]}, {"scored_validation": 300})
 

@@ -1,10 +1,10 @@
-"""Settings from plain dictionaries: the same class validates a file of the configuration and reads a stage's settings.
+"""Settings from plain dictionaries, and back: the same class validates a file and reads the settings of a job.
 
 A stage gets exactly the keys that its class declares, so a slice can neither rot nor carry keys that nobody reads. An
-integer is accepted for a float; nothing else is taken for what it is not. All problems are told at once.
+integer is accepted for a float, and is one then; nothing else is taken for what it is not. All problems are told at
+once.
 """
 
-import copy
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Built = TypeVar("Built")
-_MISSING = object()
 
 
 def stage_body(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,12 +36,9 @@ def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Buil
     return _built(cls, mapping, where, ".")
 
 
-def validated(cls: Any, document: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A copy of the keys of the file `where`, as they are written, with all defaults of the class filled in.
-
-    Raises ConfigError like `build`.
-    """
-    return filled(_built(cls, document, where, ": "), document)
+def validated(cls: type[Built], document: Mapping[str, Any], where: str) -> Built:
+    """The settings in the keys of the file `where`, or of a part of it. Raises ConfigError like `build`."""
+    return _built(cls, document, where, ": ")
 
 
 def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
@@ -51,7 +47,7 @@ def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or cls.__name__}: got {shown(mapping)}, expected keys with values")
     problems: list[tuple[str, str]] = []
-    built, text = None, json.dumps(mapping, default=_plain)
+    built, text = None, json.dumps(mapping, default=plain)
     try:
         built = adapter(cls).validate_json(text)
     except ValidationError as error:
@@ -73,24 +69,19 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
     return TypeAdapter(cls)
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"settings hold {type(value).__name__}, expected values of JSON")
+def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, Any]:
+    """The keys that settings have, with their values, apart from some; only those that the class `of` has, too."""
+    known = {field.name for field in fields(settings if of is None else of)} - set(without)
+    named = ((field.name, getattr(settings, field.name)) for field in fields(settings) if field.name in known)
+    return {key: value for key, value in named if value is not ABSENT}
 
 
-def filled(value: Any, written: Any = _MISSING) -> Any:
-    """A value of settings as plain dictionaries and lists, as it was written where it was: 1 is not made 1.0."""
+def plain(value: Any) -> Any:
+    """A value of settings as JSON has it: keys instead of classes."""
     if is_dataclass(value):
-        given = written if isinstance(written, Mapping) else {}
-        named = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {key: filled(item, given.get(key, _MISSING)) for key, item in named.items() if item is not ABSENT}
+        return {key: plain(item) for key, item in keys_of(value).items()}
     if isinstance(value, Mapping):
-        given = written if isinstance(written, Mapping) else {}
-        return {key: filled(item, given.get(key, _MISSING)) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = written if isinstance(written, list | tuple) else [_MISSING] * len(value)
-        return [filled(item, given) for item, given in zip(value, items, strict=True)]
-    return copy.deepcopy(value if written is _MISSING else written)
+        return [plain(item) for item in value]
+    return value

@@ -23,7 +23,7 @@ EXPERIMENT = "demo_suites"
 CONFIG = Project(Path(__file__).parents[2] / "config")
 BLOCK = CONFIG.experiment(EXPERIMENT)
 CORRELATIONS = ("mcc", "pearson", "spearman", "mean_of_pearson_and_spearman")
-TASKS = sorted(BLOCK["finetuning"]["tasks"])
+TASKS = sorted(BLOCK.finetuning.tasks)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_every_task_is_learnt_scored_and_written_down(
     assert (output.parent / "breakdown.csv").exists() == any(entry["facts"] for entry in settings["transfer"])
 
 
-@pytest.mark.parametrize("suite", BLOCK["minimal_pairs"])
+@pytest.mark.parametrize("suite", BLOCK.minimal_pairs)
 def test_every_suite_of_pairs_is_scored(
     suite: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
 ) -> None:
@@ -95,7 +95,7 @@ def test_every_suite_of_pairs_is_scored(
 
 
 def test_the_miniature_has_a_task_for_every_suite_of_the_papers() -> None:
-    suites = {CONFIG.block("task", task)["suite"] for task in TASKS}
+    suites = {CONFIG.task(task).suite for task in TASKS}
     assert suites == {"demo_babylm_glue", "demo_msgs", "demo_glue", "demo_probing"}
     msgs = {task.removeprefix("msgs_") for task in CONFIG.names("task") if task.startswith("msgs_")}
     babylm = {task.removeprefix("babylm_") for task in CONFIG.names("task") if task.startswith("babylm_")}

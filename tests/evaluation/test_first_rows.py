@@ -2,6 +2,7 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +11,10 @@ import pytest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation import first_rows
 from hatchery.evaluation.first_rows import check_registered, first_problem
+from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
+from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.raw.registration import register_source
+from hatchery.typed import build
 
 GOOD = [("It rains.", "good"), ("Rains it.", "bad")]
 
@@ -40,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_sound_task_has_no_problem(folder: Path) -> None:
-    assert first_problem("task", task(), folder) is None
+    assert first_problem(build(TaskSettings, task()), folder) is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_a_sound_task_has_no_problem(folder: Path) -> None:
     ],
 )
 def test_what_the_files_do_not_have_is_named(changes: dict[str, object], expected: str, folder: Path) -> None:
-    problem = first_problem("task", task(**changes), folder)
+    problem = first_problem(build(TaskSettings, task(**changes)), folder)
     assert problem is not None
     assert expected in problem
     assert "\n" not in problem
@@ -74,9 +78,9 @@ def test_zip_archives_tables_and_parquet_are_looked_into(tmp_path: Path) -> None
     with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
         archive.writestr("train.tsv", "sentence\tlabel\nIt rains.\tgood\nRains it.\tbad\n")
         archive.write(tmp_path / "dev.parquet", "dev.parquet")
-    assert first_problem("task", task(), tmp_path / "data.zip") is None
+    assert first_problem(build(TaskSettings, task()), tmp_path / "data.zip") is None
     assert "train.tsv:2: the field 'text'" in (
-        first_problem("task", task(fields=["text"]), tmp_path / "data.zip") or ""
+        first_problem(build(TaskSettings, task(fields=["text"])), tmp_path / "data.zip") or ""
     )
 
 
@@ -86,18 +90,18 @@ def test_only_the_first_lines_of_a_long_file_are_read(folder: Path, monkeypatch:
     rows = [GOOD[0]] * 50 + [("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
     # Neither the strange label far below is seen, nor is a label missed that may stand there.
-    assert first_problem("task", task(), folder) is None
-    assert first_problem("task", task(fields=["text"]), folder) is not None
+    assert first_problem(build(TaskSettings, task()), folder) is None
+    assert first_problem(build(TaskSettings, task(fields=["text"])), folder) is not None
 
 
 def test_formats_without_fields_are_left_to_the_stage(folder: Path) -> None:
-    assert first_problem("task", task(format="rte_xml", fields=[]), folder) is None
+    assert first_problem(build(TaskSettings, task(format="rte_xml", fields=[])), folder) is None
 
 
 def test_a_small_file_is_read_to_its_end(folder: Path) -> None:
     rows = [*GOOD * 800, ("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
-    assert "train.jsonl:1601: the label 'unheard'" in (first_problem("task", task(), folder) or "")
+    assert "train.jsonl:1601: the label 'unheard'" in (first_problem(build(TaskSettings, task()), folder) or "")
 
 
 def test_a_spreadsheet_of_sentences_is_a_task(folder: Path) -> None:
@@ -106,8 +110,8 @@ def test_a_spreadsheet_of_sentences_is_a_task(folder: Path) -> None:
             'sentence;label\n"It rains; twice.";good\nRains it.;bad\n', encoding="utf-8"
         )
     files = {"train": "train.csv", "validation": "dev.csv"}
-    assert first_problem("task", task(files=files), folder) is None
-    problem = first_problem("task", task(files=files, label_field="gold"), folder) or ""
+    assert first_problem(build(TaskSettings, task(files=files)), folder) is None
+    problem = first_problem(build(TaskSettings, task(files=files, label_field="gold")), folder) or ""
     assert "train.csv:2: the field 'gold' of the task 'mine' is missing; the record has: label, sentence" in problem
 
 
@@ -118,11 +122,13 @@ def test_the_pairs_of_a_suite_are_read_as_far_as_their_files_are_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.csv").write_text("right,wrong\n" + "He eats.,He eat.\n" * 20 + "They eat.,\n", encoding="utf-8")
-    problem = first_problem("suite", SUITE, tmp_path)
+    problem = first_problem(build(ScoringSettings, SUITE), tmp_path)
     assert problem == "a.csv:22: the field 'wrong' must be a non-empty text, got ''"
     monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
-    assert first_problem("suite", SUITE, tmp_path) is None
-    assert "no file matches '*.tsv'" in (first_problem("suite", {**SUITE, "files": "*.tsv"}, tmp_path) or "")
+    assert first_problem(build(ScoringSettings, SUITE), tmp_path) is None
+    assert "no file matches '*.tsv'" in (
+        first_problem(build(ScoringSettings, {**SUITE, "files": "*.tsv"}), tmp_path) or ""
+    )
 
 
 def test_a_registered_input_is_read_to_the_end_of_its_large_files(
@@ -141,6 +147,7 @@ def test_a_registered_input_is_read_to_the_end_of_its_large_files(
         ("task", task(expected_rows={"train": 3}, labels=["good", "bad", "unheard"]), "has 1601 rows, expected 3"),
         ("suite", SUITE, "suites/mine.yaml: a.csv:22: the field 'wrong' must be a non-empty text"),
     ):
-        assert first_problem(kind, settings, folder) is None
+        typed: Any = build(TaskSettings if kind == "task" else ScoringSettings, settings)
+        assert first_problem(typed, folder) is None
         with pytest.raises(EvaluationError, match=expected):
             check_registered(manifest, {f"config/{kind}s/mine.yaml": {"kind": kind, "settings": settings}})

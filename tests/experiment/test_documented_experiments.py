@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
 from hatchery.workflow.layout import Layout
@@ -41,7 +40,7 @@ def test_the_example_of_a_sweep_has_the_runs_that_its_text_says(project: Project
     assert len(runs) == 8
     assert runs[0] == "ltg_bert_hidden_dropout_prob_0p0_learning_rate_0p005-s1"
     label = "ltg_bert, hidden_dropout_prob 0.0, learning_rate 0.005"
-    assert project.labels("rates")["ltg_bert_hidden_dropout_prob_0p0_learning_rate_0p005"] == label
+    assert project.expansion("rates").labels()["ltg_bert_hidden_dropout_prob_0p0_learning_rate_0p005"] == label
 
 
 def test_the_example_of_a_longer_run_depends_on_the_shorter_one(project: Project) -> None:
@@ -68,28 +67,26 @@ def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(
     rows = differences("reduced-vocabulary")
     told = {point: cells[2] for point, cells in rows.items()}
     constrained, unconstrained = (f"reduced_vocabulary_{part}" for part in ("constrained", "unconstrained"))
-    pretraining = project.experiment(constrained)["pretraining"]
-    assert told["updates"] == f"{pretraining['steps']:,}" != rows["updates"][0].split(",")[0]
-    larger = [run for run, name in project.sets(constrained).items() if name == "larger"]
-    overrides = {pretraining_of(project.experiment(constrained), run)["optimizer"]["learning_rate"] for run in larger}
-    assert told["peak rate"] == ", ".join(map(scientific, [*overrides, pretraining["optimizer"]["learning_rate"]]))
-    rate = project.experiment(unconstrained)["pretraining"]["optimizer"]["learning_rate"]
+    pretraining = project.experiment(constrained).pretraining
+    assert told["updates"] == f"{pretraining.steps:,}" != rows["updates"][0].split(",")[0]
+    larger = [run for run, name in project.expansion(constrained).sets().items() if name == "larger"]
+    overrides = {project.experiment(constrained).runs[run].pretraining.optimizer.learning_rate for run in larger}
+    assert told["peak rate"] == ", ".join(map(scientific, [*overrides, pretraining.optimizer.learning_rate]))
+    rate = project.experiment(unconstrained).pretraining.optimizer.learning_rate
     assert told["peak rate on any words"] == f"{scientific(rate)} for all ten"
-    tasks = {
-        task: project.protocol_of(constrained, task) for task in project.experiment(constrained)["finetuning"]["tasks"]
-    }
+    tasks = {task: project.protocol_of(constrained, task) for task in project.experiment(constrained).finetuning.tasks}
     assert {told["warm-up of fine-tuning"]} == {
-        f"{protocol['warmup_fraction']:.0%}".replace("%", " %") for protocol in tasks.values()
+        f"{protocol.warmup_fraction:.0%}".replace("%", " %") for protocol in tasks.values()
     }
     for rate, names in (("2e-5", ("mnli", "qqp")), ("6e-5", ("qnli", "sst2")), ("2e-4", ("cola", "wnli"))):
         assert rate in told["peak rate of fine-tuning"]
         assert {
-            scientific(*tasks[f"rv_glue_{name}{end}"]["learning_rates"]) for name in names for end in ("", "_filtered")
+            scientific(*tasks[f"rv_glue_{name}{end}"].learning_rates) for name in names for end in ("", "_filtered")
         } == {rate}
-    tokenizer = project.block("tokenizer", unconstrained)
-    assert told["tokenizer for any words"] == f"{tokenizer['vocabulary_size']:,}"
+    tokenizer = project.tokenizer(unconstrained)
+    assert told["tokenizer for any words"] == f"{tokenizer.vocabulary_size:,}"
     assert "with_larger_models" in told["larger models in Figures 2 and 3"]
-    assert "with_larger_models" in project.block("study", "reduced_vocabulary")["analyses"]
+    assert "with_larger_models" in project.study("reduced_vocabulary").analyses
 
 
 def scientific(value: float) -> str:
@@ -101,14 +98,12 @@ def test_the_table_of_the_natural_bias_paper_says_what_its_experiments_do(projec
     experiments = [
         name for name in project.names("experiment") if name.startswith("natural_bias") and "_mini" not in name
     ]
-    steps = {project.experiment(name)["pretraining"]["steps"] for name in experiments}
+    steps = {project.experiment(name).pretraining.steps for name in experiments}
     assert told["steps"].startswith(" ".join(f"{number:,}" for number in steps) + " in every experiment")
     assert "development_translations" in told["chosen weights"]
-    wmt, other = (
-        project.experiment(f"natural_bias_{name}")["pretraining"] for name in ("wmt14_de_en", "iwslt14_de_en")
-    )
-    assert told["batches"].startswith(f"{other['batch_size']:,} target tokens; {wmt['batch_size']:,} for WMT")
-    assert f"{project.block('tokenizer', 'afromt_run_en')['vocabulary_size']:,}" in told["tokenizer of AfroMT"]
+    wmt, other = (project.experiment(f"natural_bias_{name}").pretraining for name in ("wmt14_de_en", "iwslt14_de_en"))
+    assert told["batches"].startswith(f"{other.batch_size:,} target tokens; {wmt.batch_size:,} for WMT")
+    assert f"{project.tokenizer('afromt_run_en').vocabulary_size:,}" in told["tokenizer of AfroMT"]
 
 
 def test_the_splitter_of_sentences_stands_among_the_differences() -> None:

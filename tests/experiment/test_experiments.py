@@ -145,7 +145,7 @@ PROBES = ["pos", "srl", "ner", "coref", "dp"]
 def settings(experiment: str, run: str) -> dict[str, Any]:
     """What the job of a run gets, with the size of its vocabulary, without what names the stage."""
     found = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s42"))
-    size = PROJECT.block("tokenizer", PROJECT.experiment(experiment)["tokenizer"])["vocabulary_size"]
+    size = PROJECT.tokenizer(PROJECT.experiment(experiment).tokenizer).vocabulary_size
     return {**{key: found[key] for key in found if key not in ("stage", "stage_version")}, "vocabulary_size": size}
 
 
@@ -229,45 +229,45 @@ def test_warm_up_long_sequences_and_last_rate_are_those_of_the_papers(
 )
 def test_a_task_is_run_as_often_as_in_the_paper(experiment: str, task: str, runs: int) -> None:
     protocol = PROJECT.protocol_of(experiment, task)
-    assert len(protocol["seeds"]) * len(protocol["learning_rates"]) == runs
+    assert len(protocol.seeds) * len(protocol.learning_rates) == runs
 
 
 def test_the_tasks_and_suites_are_those_of_the_papers() -> None:
     for experiment in ("strict", "strict_small"):
         block = PROJECT.experiment(experiment)
-        suites = {PROJECT.block("task", task)["suite"] for task in block["finetuning"]["tasks"]}
-        assert (suites, len(block["finetuning"]["tasks"])) == ({"babylm_glue", "msgs"}, 22)
-        assert block["minimal_pairs"] == ["blimp_filtered", "supplement_filtered"]
+        suites = {PROJECT.task(task).suite for task in block.finetuning.tasks}
+        assert (suites, len(block.finetuning.tasks)) == ({"babylm_glue", "msgs"}, 22)
+        assert block.minimal_pairs == ("blimp_filtered", "supplement_filtered")
     expected = [f"glue_{task}" for task in GLUE] + [f"superglue_{task}" for task in SUPERGLUE]
     expected += [f"probe_{task}" for task in PROBES]
     for experiment in ("bnc", "bnc_wikipedia_bookcorpus"):
         block = PROJECT.experiment(experiment)
-        assert list(block["finetuning"]["tasks"]) == expected
-        assert block["minimal_pairs"] == ["blimp"]
-    assert "hans" in PROJECT.block("task", "glue_mnli")["transfer_tasks"]
+        assert list(block.finetuning.tasks) == expected
+        assert block.minimal_pairs == ("blimp",)
+    assert "hans" in PROJECT.task("glue_mnli").transfer_tasks
 
 
 @pytest.mark.parametrize("experiment", ORIGINALS)
 def test_every_run_names_a_published_row_of_its_track(experiment: str) -> None:
-    published = PROJECT.experiment(experiment)["published"]
-    path = REPOSITORY / f"config/published/values/{published['paper']}.csv"
+    published = PROJECT.experiment(experiment).published
+    path = REPOSITORY / f"config/published/values/{published.paper}.csv"
     with path.open(encoding="utf-8", newline="") as handle:
-        known = {row["row"] for row in csv.DictReader(handle) if row["track"] == published["track"]}
-    assert list(published["rows"]) == [run.model for run in PROJECT.seeded_runs(experiment)]
-    assert set(published["rows"].values()) <= known
+        known = {row["row"] for row in csv.DictReader(handle) if row["track"] == published.track}
+    assert list(published.rows) == [run.model for run in PROJECT.seeded_runs(experiment)]
+    assert set(published.rows.values()) <= known
 
 
 def test_every_model_that_ltg_bert_pretrained_for_tables_2_and_3_is_a_run() -> None:
     with (REPOSITORY / "config/published/values/ltg_bert.csv").open(encoding="utf-8", newline="") as handle:
         printed = {row["row"] for row in csv.DictReader(handle) if row["table"] in ("2", "3")}
-    ours = [row for name in ORIGINALS[2:] for row in PROJECT.experiment(name)["published"]["rows"].values()]
+    ours = [row for name in ORIGINALS[2:] for row in PROJECT.experiment(name).published.rows.values()]
     assert set(ours) == {row for row in printed if row.startswith("ltg_bert_base")}
 
 
 def test_the_comparison_corpus_is_trained_on_with_the_tokenizer_of_the_bnc() -> None:
     block = PROJECT.experiment("bnc_wikipedia_bookcorpus")
-    assert (block["corpus"], block["tokenizer"]) == ("wikipedia_bookcorpus_bnc_sized", "bnc")
-    assert PROJECT.block("corpus", block["corpus"])["sample"]["size_of"] == "bnc"
+    assert (block.corpus, block.tokenizer) == ("wikipedia_bookcorpus_bnc_sized", "bnc")
+    assert PROJECT.corpus(block.corpus).sample.size_of == "bnc"
 
 
 @pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
@@ -289,10 +289,10 @@ def test_bnc_as_published_differs_from_bnc_in_readings_and_precision_alone() -> 
         )
         assert (ours.pop("precision"), corrected.pop("precision")) == ("fp16", "auto")
         assert ours == corrected, run.name
-    rows = PROJECT.experiment("bnc_as_published")["published"]["rows"]
-    assert rows.items() <= PROJECT.experiment("bnc")["published"]["rows"].items()
+    rows = PROJECT.experiment("bnc_as_published").published.rows
+    assert rows.items() <= PROJECT.experiment("bnc").published.rows.items()
     assert list(rows) == [run.model for run in PROJECT.seeded_runs("bnc_as_published")]
     text = json.loads(stage_settings(PROJECT, "convert_corpus", corpus="bnc_as_published"))
     assert text["sources"][0]["options"]["reading"] == "as_published"
-    tokenizer = PROJECT.block("tokenizer", "bnc_as_published")
-    assert (tokenizer["corpus"], tokenizer["reading"]) == ("bnc_as_published", "as_published")
+    tokenizer = PROJECT.tokenizer("bnc_as_published")
+    assert (tokenizer.corpus, tokenizer.reading) == ("bnc_as_published", "as_published")

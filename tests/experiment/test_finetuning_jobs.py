@@ -1,11 +1,14 @@
 """Which job makes the results of a task: the workflow must ask for each result once and find all of them."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning_jobs import task_batch, task_batches
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
@@ -18,17 +21,17 @@ def project(repository: Path) -> Project:
 
 
 def test_tasks_are_dealt_out_in_their_order() -> None:
-    tasks = dict.fromkeys("abcde")
-    assert task_batches({"tasks": tasks, "tasks_per_job": 2}, 1) == {
+    tasks: dict[str, dict[str, Any]] = {name: {} for name in "abcde"}
+    assert task_batches(Finetuning(tasks=tasks, tasks_per_job=2), 1) == {
         "batch_1": ["a", "b"],
         "batch_2": ["c", "d"],
         "batch_3": ["e"],
     }
-    assert task_batches({"tasks": tasks, "tasks_per_job": 1}, 1_000_000) == {}
+    assert task_batches(Finetuning(tasks=tasks, tasks_per_job=1), 1_000_000) == {}
 
 
 def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -> None:
-    finetuning = {"tasks": dict.fromkeys(f"t{number}" for number in range(40)), "tasks_per_job": None}
+    finetuning = Finetuning(tasks={f"t{number}": {} for number in range(40)})
     assert task_batches(finetuning, 100) == {}
     assert [len(tasks) for tasks in task_batches(finetuning, 101).values()] == [2] * 20
     assert [len(tasks) for tasks in task_batches(finetuning, 1000).values()] == [10] * 4
@@ -40,7 +43,7 @@ def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
     assert layout.all_kept(finetuned) == [layout.kept(path) for path in finetuned.values()]
 
 
-def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
+def test_jobs_of_several_tasks_are_asked_for_once(project: Project, configuration: Path) -> None:
     layout = KeptResults(project)
     runs = [run.name for run in project.seeded_runs("bnc_mini")]
 
@@ -49,8 +52,10 @@ def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
 
     assert layout.all_kept(layout.finetuned("bnc_mini")) == jobs("batch_1")
     # Who needs the probes needs the jobs in which they are, and no others.
-    project.experiment("bnc_mini")["finetuning"]["tasks_per_job"] = 14
-    layout = KeptResults(project)
+    path = configuration / "experiments/bnc_mini.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"tasks_per_job: \d+", "tasks_per_job: 14", text), encoding="utf-8")
+    layout = KeptResults(Project(configuration))
     probed = {name: path for name, path in layout.finetuned("bnc_mini").items() if "probe" in name}
     assert layout.all_kept(probed) == jobs("batch_2")
 

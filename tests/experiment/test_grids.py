@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.project import Project
 from hatchery.modeling.families import model_config
 from hatchery.modeling.roberta.configuration import RobertaConfig
 from hatchery.modeling.roberta.parameters import roberta_parameters
+from hatchery.settings.fields import ABSENT
 from hatchery.stages.registry import stage_settings
+from hatchery.typed import keys_of, plain
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")
@@ -43,13 +44,13 @@ def small(folder: Path, sets: Any, **more: Any) -> Project:
 
 def trained(project: Project, experiment: str, chosen: str = "") -> list[str]:
     """The runs that are trained, of all sets or of one."""
-    runs, sets = project.experiment(experiment)["runs"], project.sets(experiment)
-    steps = {run: pretraining_of(project.experiment(experiment), run)["steps"] for run in runs}
+    runs, sets = project.experiment(experiment).runs, project.expansion(experiment).sets()
+    steps = {run: project.experiment(experiment).runs[run].pretraining.steps for run in runs}
     return [run for run in runs if steps[run] and chosen in ("", sets[run])]
 
 
 def config_of(experiment: str, run: str) -> RobertaConfig:
-    model = {key: value for key, value in PROJECT.model_of(experiment, run).items() if key != "description"}
+    model = keys_of(PROJECT.model_of(experiment, run), "description")
     config = model_config({**model, "vocab_size": SUBWORDS[experiment]})
     assert isinstance(config, RobertaConfig)
     return config
@@ -61,17 +62,17 @@ def config_of(experiment: str, run: str) -> RobertaConfig:
 @pytest.mark.parametrize("experiment", [CONSTRAINED, PUBLISHED])
 def test_the_study_has_the_papers_numbers_of_models_and_a_twin_of_each(experiment: str) -> None:
     assert {name: len(trained(PROJECT, experiment, name)) for name in SETS} == SETS
-    runs = PROJECT.experiment(experiment)["runs"]
+    runs = PROJECT.experiment(experiment).runs
     assert set(runs) == {name + end for name in trained(PROJECT, experiment) for end in ("", "_untrained")}
-    assert {run["seeds"][0] for run in runs.values()} == {0}
+    assert {run.seeds[0] for run in runs.values()} == {0}
 
 
 @pytest.mark.parametrize("experiment", [UNCONSTRAINED, f"{UNCONSTRAINED}_as_published"])
 def test_ten_models_are_trained_on_any_words(experiment: str, golden_directory: Path) -> None:
     printed = rows(golden_directory, 4)
     assert set(trained(PROJECT, experiment)) == {f"rv_{'_'.join(row)}" for row, _ in printed}
-    assert set(PROJECT.sets(experiment).values()) == {"unconstrained"}
-    assert PROJECT.experiment(experiment)["corpus"] == "reduced_vocabulary_unconstrained"
+    assert set(PROJECT.expansion(experiment).sets().values()) == {"unconstrained"}
+    assert PROJECT.experiment(experiment).corpus == "reduced_vocabulary_unconstrained"
 
 
 def rows(golden_directory: Path, table: int) -> list[tuple[tuple[str, ...], dict[str, str]]]:
@@ -97,7 +98,7 @@ def test_the_logged_runs_have_their_exact_parameters(golden_directory: Path) -> 
     path = golden_directory / "published" / "reduced_vocabulary_repo_runs_jan2023.csv"
     with path.open(newline="") as file:
         logged = list(csv.DictReader(file))
-    ours = PROJECT.experiment(PUBLISHED)["runs"]
+    ours = PROJECT.experiment(PUBLISHED).runs
     # Two trials of the learning rate are no models of the study.
     known = [run for run in logged if run["peak_lr"] == "5e-4"]
     assert len(known) == 40
@@ -140,7 +141,7 @@ def test_the_readings_differ_in_the_slips_of_the_code_alone(
         assert model <= {"initialisation", "num_attention_heads", "tie_word_embeddings", "embedding_size"}
         assert "initialisation" in model
         assert theirs["model"]["num_attention_heads"] == 8 or theirs["model"]["tie_word_embeddings"]
-    tied = [run for run in trained(PROJECT, published) if PROJECT.model_of(published, run)["tie_word_embeddings"]]
+    tied = [run for run in trained(PROJECT, published) if PROJECT.model_of(published, run).tie_word_embeddings]
     assert len(tied) == number_of_tied
 
 
@@ -154,7 +155,7 @@ def test_pretraining_is_that_of_the_reference() -> None:
     assert settings["schedule"]["name"] == "inverse_square_root"
     for run in trained(PROJECT, CONSTRAINED):
         millions = roberta_parameters(config_of(CONSTRAINED, run)) / 1e6
-        rate = pretraining_of(experiment, run)["optimizer"]["learning_rate"]
+        rate = experiment.runs[run].pretraining.optimizer.learning_rate
         assert rate == (1e-4 if millions > 18 else 5e-4)
 
 
@@ -163,7 +164,7 @@ def test_sizes_train_at_the_same_rate_on_any_words_even_where_the_vocabulary_mak
     larger = set()
     for run in trained(PROJECT, f"{UNCONSTRAINED}{reading}"):
         rate, same = (
-            pretraining_of(PROJECT.experiment(f"{name}{reading}"), run)["optimizer"]["learning_rate"]
+            PROJECT.experiment(f"{name}{reading}").runs[run].pretraining.optimizer.learning_rate
             for name in (UNCONSTRAINED, CONSTRAINED)
         )
         assert rate == same == 5e-4
@@ -176,7 +177,7 @@ def test_sizes_train_at_the_same_rate_on_any_words_even_where_the_vocabulary_mak
 
 @pytest.mark.parametrize("end", ["", "_mini"])
 def test_the_study_of_the_published_reading_asks_the_same_of_its_experiments(end: str) -> None:
-    ours, theirs = (PROJECT.block("study", f"reduced_vocabulary{reading}{end}") for reading in ("", "_as_published"))
+    ours, theirs = (plain(PROJECT.study(f"reduced_vocabulary{reading}{end}")) for reading in ("", "_as_published"))
 
     def with_published_readings(entry: dict[str, Any]) -> dict[str, Any]:
         if "experiments" not in entry:
@@ -200,14 +201,13 @@ def test_the_study_of_the_published_reading_trains_154_models() -> None:
 
 
 def test_the_laws_are_fitted_without_and_with_the_larger_models() -> None:
-    analyses = PROJECT.block("study", "reduced_vocabulary")["analyses"]
+    analyses = PROJECT.study("reduced_vocabulary").analyses
     without, including = (analyses[name] for name in ("power_laws", "with_larger_models"))
     sizes = {run: roberta_parameters(config_of(CONSTRAINED, run)) for run in trained(PROJECT, CONSTRAINED)}
-    left_out = {run for run, size in sizes.items() if size > without["most_parameters"]}
+    left_out = {run for run, size in sizes.items() if size > without.most_parameters}
     assert left_out == set(trained(PROJECT, CONSTRAINED, "larger"))
-    assert including.get("most_parameters") is None
-    same = ("analysis", "experiments", "flops", "bins")
-    assert {key: without.get(key, "power_laws") for key in same} == {key: including[key] for key in same}
+    assert including.most_parameters is None
+    assert all(getattr(without, key) == getattr(including, key) for key in ("analysis", "experiments", "flops", "bins"))
 
 
 def test_the_published_readings_alone_fine_tune_as_the_studys_script_loads_models() -> None:
@@ -223,7 +223,9 @@ def test_the_trials_of_the_paper_sweep_what_it_tried_and_train_the_studys_models
         run.name: json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name))
         for run in PROJECT.seeded_runs(experiment)
     }
-    swept = {name: [run for run, base in PROJECT.swept(experiment).items() if base == name] for name in TRIALS}
+    swept = {
+        name: [run for run, base in PROJECT.expansion(experiment).swept().items() if base == name] for name in TRIALS
+    }
     assert len(settings) == sum(map(len, swept.values()))
     for name, runs in swept.items():
         section, keys, values, of_study = TRIALS[name]
@@ -239,7 +241,7 @@ def test_the_trials_of_the_paper_sweep_what_it_tried_and_train_the_studys_models
         for run in runs:
             other = settings[f"{run}-s0"]
             assert {**other, section: {**other[section], **{key: ours[section][key] for key in keys}}} == ours
-    assert not PROJECT.experiment(experiment)["finetuning"]["tasks"]
+    assert not PROJECT.experiment(experiment).finetuning.tasks
 
 
 RATES = [(2e-3,), (1e-3,), (6e-4,), (5e-4,), (1e-4,)]
@@ -266,7 +268,7 @@ def test_a_set_has_rows_changes_of_one_row_or_all_combinations(folder: Path) -> 
     assert trained(project, "sizes", "changed") == ["m_96_3", "m_48_3", "m_192_3", "m_96_1"]
     assert trained(project, "sizes", "all") == ["m_24_1", "m_24_2", "m_12_1", "m_12_2"]
     model = project.model_of("sizes", "m_192_3")
-    assert (model["hidden_size"], model["num_hidden_layers"]) == (192, 3)
+    assert (model.hidden_size, model.num_hidden_layers) == (192, 3)
 
 
 def test_a_draw_takes_rows_that_are_left_and_more_values_leave_its_order_alone(folder: Path) -> None:
@@ -283,19 +285,19 @@ def test_a_draw_takes_rows_that_are_left_and_more_values_leave_its_order_alone(f
     assert kept == drawn(among=values)[: len(kept)]
     few = [{"rows": [[48, 1]]}], [{"draw": {"count": 2, "among": {"H": [48], "L": [1, 2]}}}]
     with pytest.raises(ConfigError, match=r"grid\.sets\.b\.0\.draw: count: got 2, but only 1 rows are left"):
-        small(folder, dict(zip("ab", few, strict=True))).experiment("sizes")
+        small(folder, dict(zip("ab", few, strict=True))).check("experiment", "sizes")
 
 
 def test_parts_and_variants_say_what_differs_from_the_run(folder: Path) -> None:
     sets = {"a": [{"rows": [[48, 1]]}, {"rows": [[96, 1]], "run": {"pretraining": {"batch_size": 8}}}]}
     project = small(folder, sets, variants={"untrained": {"pretraining": {"steps": 0}}})
     experiment = project.experiment("sizes")
-    assert list(experiment["runs"]) == ["m_48_1", "m_48_1_untrained", "m_96_1", "m_96_1_untrained"]
-    chosen = [pretraining_of(experiment, run) for run in experiment["runs"]]
-    assert [(run["steps"], run["batch_size"]) for run in chosen] == [(10, 4), (0, 4), (10, 8), (0, 8)]
-    assert "grid" not in experiment
+    assert list(experiment.runs) == ["m_48_1", "m_48_1_untrained", "m_96_1", "m_96_1_untrained"]
+    chosen = [experiment.runs[run].pretraining for run in experiment.runs]
+    assert [(run.steps, run.batch_size) for run in chosen] == [(10, 4), (0, 4), (10, 8), (0, 8)]
+    assert experiment.grid is ABSENT
     labels = ["m, H 48 L 1", "m, H 48 L 1, untrained", "m, H 96 L 1", "m, H 96 L 1, untrained"]
-    assert list(project.labels("sizes").values()) == labels
+    assert list(project.expansion("sizes").labels().values()) == labels
 
 
 def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(folder: Path) -> None:
@@ -303,7 +305,7 @@ def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(folder: Path) 
     path = folder / "experiments/sizes.yaml"
     path.write_text(path.read_text().replace("steps: 10", "steps: {sweep: [10, 20]}"))
     project = Project(folder)
-    assert project.sets("sizes") == {"m_48_1_steps_10": "a", "m_48_1_steps_20": "a"}
+    assert project.expansion("sizes").sets() == {"m_48_1_steps_10": "a", "m_48_1_steps_20": "a"}
     names = [run.words for run in project.seeded_runs("sizes")]
     assert names == ["m, H 48 L 1, steps 10, seed 42", "m, H 48 L 1, steps 20, seed 42"]
 
@@ -314,7 +316,7 @@ def test_an_experiment_can_be_based_on_another_and_leave_out_its_sets(folder: Pa
     assert trained(Project(folder), "other") == ["m_96_1"]
     (folder / "experiments/sizes.yaml").write_text("base: other\n")
     with pytest.raises(ConfigError, match="base: got 'sizes', whose own base leads back to 'other'"):
-        Project(folder).experiment("sizes")
+        Project(folder).check("experiment", "sizes")
 
 
 def test_a_key_that_is_null_is_not_taken_from_the_base(folder: Path) -> None:
@@ -324,7 +326,7 @@ def test_a_key_that_is_null_is_not_taken_from_the_base(folder: Path) -> None:
     (folder / "experiments/same.yaml").write_text("base: sizes\n")
     (folder / "experiments/less.yaml").write_text("base: sizes\nfinetuning: null\n")
     project = Project(folder)
-    found = {name: list(project.experiment(name)["finetuning"]["tasks"]) for name in ("same", "less")}
+    found = {name: list(project.experiment(name).finetuning.tasks) for name in ("same", "less")}
     assert found == {"same": ["demo_acceptability"], "less": []}
 
 
@@ -343,6 +345,6 @@ def test_a_key_that_is_null_is_not_taken_from_the_base(folder: Path) -> None:
 )
 def test_a_wrong_grid_is_told_in_one_line_with_its_place(folder: Path, sets: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        small(folder, sets).experiment("sizes")
+        small(folder, sets).check("experiment", "sizes")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value), caught.value

@@ -110,7 +110,7 @@ def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
 def test_a_sweep_may_start_from_several_models(folder: Path) -> None:
     sweep = {"sweep": [None, {"run": "ltg_bert"}]}
     project = add(folder, later={"pretraining": {"steps": 5, "initialise_from": sweep}})
-    names = [name for name in project.experiment("demo")["runs"] if name.startswith("later")]
+    names = [name for name in project.experiment("demo").runs if name.startswith("later")]
     assert names == ["later_initialise_from_null", "later_initialise_from_run_ltg_bert"]
 
 
@@ -186,7 +186,7 @@ def test_a_mistake_ends_in_one_line_when_planning(folder: Path, mistake: str) ->
     runs, expected = MISTAKES[mistake]
     project = add(folder, **runs)
     with pytest.raises(ConfigError) as caught:
-        project.experiment("demo")
+        project.check("experiment", "demo")
     assert "\n" not in str(caught.value)
     assert expected in str(caught.value)
 
@@ -196,7 +196,7 @@ def test_a_circle_through_two_experiments_is_refused(folder: Path) -> None:
     add(folder, "other", there=start(run="here", experiment="demo"))
     project = add(folder, here=start(run="there", experiment="other"))
     with pytest.raises(ConfigError, match=r"circle: demo/here-s42 <- other/there-s42 <- demo/here-s42"):
-        project.experiment("demo")
+        project.check("experiment", "demo")
 
 
 def test_another_tokenizer_is_refused(folder: Path) -> None:
@@ -205,4 +205,4 @@ def test_another_tokenizer_is_refused(folder: Path) -> None:
     path.write_text(path.read_text().replace("tokenizer: demo", "tokenizer: real_small"))
     project = add(folder, later=start(run="ltg_bert", experiment="other"))
     with pytest.raises(ConfigError, match="other has the tokenizer 'real_small', this experiment 'demo'"):
-        project.experiment("demo")
+        project.check("experiment", "demo")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.project import Project
 
 
@@ -232,7 +231,7 @@ MISTAKES = {
         DEMO,
         "{model: elc_demo}",
         "{model: elc_demo, pretraining: {schedule: {warmup_fraction: 0.05, warmup_steps: 100}}}",
-        "runs.elc_bert.pretraining: schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
+        "runs.elc_bert.pretraining.schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
     ),
     "an evaluation after the end": (
         DEMO,
@@ -438,7 +437,7 @@ def load_everything(folder: Path) -> None:
     project = Project(folder)
     for kind in ("corpus", "tokenizer", "model", "suite", "task", "experiment"):
         for name in project.names(kind):
-            project.block(kind, name)
+            project.check(kind, name)
 
 
 @pytest.mark.parametrize(
@@ -458,14 +457,16 @@ def load_everything(folder: Path) -> None:
 )
 def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float], configuration: Path) -> None:
     edit(configuration, DEMO, "{model: elc_demo}", f"{{model: elc_demo, pretraining: {run}}}")
-    schedule = pretraining_of(Project(configuration).experiment("demo"), "elc_bert")["schedule"]
-    assert {key: schedule[key] for key in ("warmup_steps", "warmup_fraction") if key in schedule} == warmup
+    configured = Project(configuration)
+    configured.check("experiment", "demo")
+    schedule = configured.experiment("demo").runs["elc_bert"].pretraining.schedule
+    assert {key: getattr(schedule, key) for key in warmup} == warmup
 
 
 def test_a_short_training_needs_no_interval(configuration: Path) -> None:
     edit(configuration, DEMO, "  steps: 1700", "  steps: 100")
     edit(configuration, DEMO, "  evaluation_interval_steps: 250\n", "")
-    assert Project(configuration).experiment("demo")["pretraining"]["evaluation_interval_steps"] == 500
+    assert Project(configuration).experiment("demo").pretraining.evaluation_interval_steps == 500
 
 
 def test_every_shipped_file_is_valid(repository: Path) -> None:
@@ -474,7 +475,7 @@ def test_every_shipped_file_is_valid(repository: Path) -> None:
 
 def test_an_unknown_experiment_names_the_nearest(repository: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'strict'"):
-        Project(repository / "config").experiment("strcit")
+        Project(repository / "config").check("experiment", "strcit")
 
 
 def test_an_unknown_seeded_run_names_those_that_exist(repository: Path) -> None:
@@ -485,12 +486,12 @@ def test_an_unknown_seeded_run_names_those_that_exist(repository: Path) -> None:
 def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:
     shutil.copy(configuration / DEMO, configuration / "experiments/tokens.yaml")
     with pytest.raises(ConfigError, match="cannot be an experiment's name"):
-        Project(configuration).experiment("tokens")
+        Project(configuration).check("experiment", "tokens")
 
 
 def test_a_broken_experiment_hurts_only_itself(configuration: Path) -> None:
     edit(configuration, DEMO, "steps: 1700", "steps: many")
     project = Project(configuration)
-    assert project.experiment("strict")["corpus"] == "babylm_100M"
+    assert project.experiment("strict").corpus == "babylm_100M"
     with pytest.raises(ConfigError):
-        project.experiment("demo")
+        project.check("experiment", "demo")

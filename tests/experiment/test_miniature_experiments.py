@@ -16,6 +16,7 @@ from test_miniatures import RUNS
 
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.settings.fields import ABSENT
 from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
@@ -60,9 +61,9 @@ def runs(experiment: str) -> list[str]:
 def test_a_miniature_has_the_same_runs_suites_tasks_and_perplexities(original: str, mini: str) -> None:
     first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
     assert PROJECT.seeded_runs(mini) == PROJECT.seeded_runs(original)
-    assert second["minimal_pairs"] == [miniature(name) for name in first["minimal_pairs"]]
-    assert list(second["finetuning"]["tasks"]) == [miniature(name) for name in first["finetuning"]["tasks"]]
-    assert second["perplexity"] == first["perplexity"]
+    assert second.minimal_pairs == tuple(miniature(name) for name in first.minimal_pairs)
+    assert list(second.finetuning.tasks) == [miniature(name) for name in first.finetuning.tasks]
+    assert second.perplexity == first.perplexity
 
 
 @pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
@@ -91,32 +92,32 @@ def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(origi
 
 @pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_fine_tunes_by_the_protocol_of_its_original_apart_from_sizes(original: str, mini: str) -> None:
-    for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
+    for task in PROJECT.experiment(original).finetuning.tasks:
         first, second = PROJECT.protocol_of(original, task), PROJECT.protocol_of(mini, miniature(task))
-        metrics = {"selection_metric"}
-        assert without(second, PROTOCOL_SIZES | metrics) == without(first, PROTOCOL_SIZES | metrics), task
-        assert len(second["learning_rates"]) == len(first["learning_rates"]), task
-        assert set(second["seeds"]) < set(first["seeds"]), task
+        others = {"base", "reported_metric", "selection_metric", *PROTOCOL_SIZES}
+        assert without(vars(second), others) == without(vars(first), others), task
+        assert len(second.learning_rates) == len(first.learning_rates), task
+        assert set(second.seeds) < set(first.seeds), task
 
 
 @pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_task_has_the_head_of_its_original_and_scores_the_miniatures_of_its_transfers(
     original: str, mini: str
 ) -> None:
-    for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
-        first, second = PROJECT.block("task", task), PROJECT.block("task", miniature(task))
-        assert second["head"]["kind"] == first["head"]["kind"], task
-        assert second["labels"] == first["labels"] or first["head"]["kind"] == "span_classification", task
-        assert {miniature(name) for name in first["transfer_tasks"]} <= set(second["transfer_tasks"]), task
+    for task in PROJECT.experiment(original).finetuning.tasks:
+        first, second = PROJECT.task(task), PROJECT.task(miniature(task))
+        assert second.head.kind == first.head.kind, task
+        assert second.labels == first.labels or first.head.kind == "span_classification", task
+        assert {miniature(name) for name in first.transfer_tasks} <= set(second.transfer_tasks), task
 
 
 @pytest.mark.parametrize("mini", [mini for _, mini in EXPERIMENTS])
 def test_a_miniature_needs_no_data_of_the_user_and_few_steps(mini: str) -> None:
     assert all(
-        source["name"].startswith("embedded_") for source in raw_inputs(PROJECT, PROJECT.experiment(mini)["corpus"])
+        source["name"].startswith("embedded_") for source in raw_inputs(PROJECT, PROJECT.experiment(mini).corpus)
     )
-    for task in PROJECT.experiment(mini)["finetuning"]["tasks"]:
-        assert "embedded" in PROJECT.block("task", task), task
+    for task in PROJECT.experiment(mini).finetuning.tasks:
+        assert PROJECT.task(task).embedded is not ABSENT, task
     assert sum(settings(mini, run)["steps"] for run in runs(mini)) <= 1_000
 
 
@@ -140,9 +141,9 @@ def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
     for run in PROJECT.seeded_runs(experiment):
         assert stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name)
         assert stage_settings(PROJECT, "export_model", experiment=experiment, run=run.name)
-    for task in block["finetuning"]["tasks"]:
+    for task in block.finetuning.tasks:
         assert stage_settings(PROJECT, "finetune", experiment=experiment, task=task)
-    for suite in block["minimal_pairs"]:
+    for suite in block.minimal_pairs:
         assert stage_settings(PROJECT, "score_minimal_pairs", suite=suite)
     for stage in ("measure_perplexity", "summarise", "write_cost", "write_page"):
         assert stage_settings(PROJECT, stage, experiment=experiment)

@@ -24,9 +24,9 @@ def typed(experiment: str, run: str) -> PretrainSettings:
 
 def parts_of(experiment: str) -> list[tuple[str, str]]:
     """Every beginning with the run that goes on from it."""
-    runs = PROJECT.experiment(experiment)["runs"]
-    starts = {run: block["pretraining"].get("initialise_from") for run, block in runs.items()}
-    return [(start["run"], run) for run, start in starts.items() if start]
+    runs = PROJECT.experiment(experiment).runs
+    starts = {run: block.pretraining.initialise_from for run, block in runs.items()}
+    return [(start.run, run) for run, start in starts.items() if start is not None]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ TRANSLATION = [name for name in ALL if not name.endswith(("_mini", "_language_mo
 def test_all_directions_train_as_long_as_the_papers_models_and_are_chosen_on_all_development_text(
     experiment: str,
 ) -> None:
-    for run in PROJECT.experiment(experiment)["runs"]:
+    for run in PROJECT.experiment(experiment).runs:
         chosen = typed(experiment, run)
         # Footnote 10 and section 4.1.
         assert chosen.steps == 50_000 or chosen.objective.unigram_penalty, run
@@ -100,8 +100,9 @@ PRINTED = {
 def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str) -> None:
     heads, width, entries = PRINTED[experiment.removeprefix("natural_bias_")]
     block = PROJECT.experiment(experiment)
-    for run, chosen in block["runs"].items():
-        model, training = PROJECT.model_of(experiment, run), typed(experiment, run)
+    for run, chosen in block.runs.items():
+        training = typed(experiment, run)
+        model = training.model
         assert model["num_hidden_layers"] == 6, run
         assert (model["num_attention_heads"], model["intermediate_size"]) == (heads, width), run
         assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == 0.1, run
@@ -110,14 +111,14 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
         assert (training.optimizer.beta1, training.optimizer.beta2) == (0.9, 0.997), run
         smoothing = 0.0 if run.endswith("_no_label_smoothing") else 0.1
         assert training.objective.label_smoothing == smoothing, run
-        assert (training.objective.search.beam, len(set(chosen["seeds"]))) == (5, 5), run
+        assert (training.objective.search.beam, len(set(chosen.seeds))) == (5, 5), run
         # Footnote 10.
         assert training.steps == 50_000 or training.objective.unigram_penalty, run
-    assert {"no_bias", "zero", "unigram"} <= block["runs"].keys()
+    assert {"no_bias", "zero", "unigram"} <= block.runs.keys()
     backward = experiment.removeprefix("natural_bias_") in ("iwslt14_en_de", "afromt_en_run", "afromt_en_af")
-    assert (block["pretraining"]["objective"]["direction"] == "backward") == backward
+    assert (block.pretraining.objective.direction == "backward") == backward
     if entries:
-        assert PROJECT.block("tokenizer", block["tokenizer"])["vocabulary_size"] == entries
+        assert PROJECT.tokenizer(block.tokenizer).vocabulary_size == entries
 
 
 def test_a_uniform_matrix_and_no_label_smoothing_are_tried_with_zeros_and_with_the_unigram_distribution() -> None:
@@ -140,24 +141,25 @@ def test_the_other_order_of_the_norms_is_tried_with_zeros_and_with_the_unigram_d
 
 @pytest.mark.parametrize("corpus", ["wmt14_de_en", "wmt14_en"])
 def test_wmt14_from_the_hub_has_the_files_and_columns_that_its_corpora_read(corpus: str) -> None:
-    (source,) = PROJECT.block("corpus", corpus)["sources"]
-    hub = PROJECT.config["data"][source["data"]]["hub"]
-    fetched = [f"{split}-00000.parquet" for split in hub["splits"]]
-    options = source["options"]
-    patterns = options["files"]
+    (source,) = PROJECT.corpus(corpus).sources
+    hub = PROJECT.config.data[source.data].hub
+    assert hub is not None
+    fetched = [f"{split}-00000.parquet" for split in hub.splits]
+    options = source.options
+    patterns = options.files
     if isinstance(patterns, dict):
         patterns = [pattern for of_split in patterns.values() for pattern in of_split]
     assert all(any(fnmatchcase(name, pattern) for name in fetched) for pattern in patterns)
-    columns = options.get("columns") or [options["field"]]
-    assert {column.partition(".")[0] for column in columns} == set(hub["columns"])
-    assert (hub["dataset"], hub["config"]) == ("wmt/wmt14", "de-en")
+    columns = getattr(options, "columns", None) or [options.field]
+    assert {column.partition(".")[0] for column in columns} == set(hub.columns)
+    assert (hub.dataset, hub.config) == ("wmt/wmt14", "de-en")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: str) -> None:
     translated = {name.rpartition("-s")[0] for name in Layout(PROJECT).translated(experiment)}
     beginnings = {beginning for beginning, _ in parts_of(experiment)}
-    assert translated == set(PROJECT.experiment(experiment)["runs"]) - beginnings
+    assert translated == set(PROJECT.experiment(experiment).runs) - beginnings
     collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment=experiment))
     assert set(collected["untranslated"]) == beginnings
 

@@ -39,26 +39,26 @@ def test_the_experiment_needs_no_data_but_the_text_itself() -> None:
     project = Project(REPOSITORY / "config")
     block = project.experiment("my_text")
     layout = Layout(project)
-    assert {source["name"] for source in raw_inputs(project, block["corpus"])} == {"my_text"}
-    assert project.block("tokenizer", block["tokenizer"])["corpus"] == "my_text"
-    assert block["minimal_pairs"] == block["baselines"] == []
-    assert block["finetuning"]["tasks"] == {}
+    assert {source["name"] for source in raw_inputs(project, block.corpus)} == {"my_text"}
+    assert project.tokenizer(block.tokenizer).corpus == "my_text"
+    assert block.minimal_pairs == block.baselines == ()
+    assert block.finetuning.tasks == {}
     assert layout.perplexities("my_text")
-    assert project.config["data"]["my_text"]["path"] is None
+    assert project.config.data["my_text"].path is None
 
 
 def test_blimp_is_one_line_away() -> None:
     text = (REPOSITORY / "config/experiments/my_text.yaml").read_text(encoding="utf-8")
     added = yaml.safe_load(re.sub(r"^# (minimal_pairs:)", r"\1", text, flags=re.MULTILINE))
     assert added["minimal_pairs"] == ["blimp_sample"]
-    assert "github.com/alexwarstadt/blimp" in Project(REPOSITORY / "config").config["data"]["blimp"]["obtain"]
+    assert "github.com/alexwarstadt/blimp" in Project(REPOSITORY / "config").config.data["blimp"].obtain
 
 
 def test_a_tilde_in_the_path_of_data_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "letters").mkdir()
     project = project_with(tmp_path / "project", "~/letters")
-    assert project.config["data"]["my_text"]["path"] == str(tmp_path / "letters")
+    assert project.config.data["my_text"].path == str(tmp_path / "letters")
     assert f'"path":"{tmp_path}/letters"' in Layout(project).settings("register_source", source="my_text")
 
 
@@ -93,7 +93,7 @@ def test_a_text_that_is_one_document_is_told_before_anything_runs(
     with pytest.raises(
         ConfigError, match=r"experiments/my_text\.yaml: corpus: split: .* is one document.*lines_per_document"
     ):
-        project.experiment("my_text")
+        project.check("experiment", "my_text")
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_a_path_without_text_is_told_before_anything_runs(name: str, remedy: str
     path = root if form == "folder" else root / name
     if form == "file" and name.endswith(".tar.gz"):
         # It is unpacked when it is registered.
-        project_with(tmp_path, path).block("corpus", "my_text")
+        project_with(tmp_path, path).corpus("my_text")
         return
     with pytest.raises(ConfigError) as caught:
-        project_with(tmp_path, path).block("corpus", "my_text")
+        project_with(tmp_path, path).check("corpus", "my_text")
     (line,) = str(caught.value).splitlines()
     assert (
         f"/config/experiments/my_text.yaml: corpus: sources.0: data.my_text.path: {path}: no file matches *.txt, "

@@ -11,7 +11,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.typed import build
+from hatchery.typed import build, plain
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.workflow.layout import Layout
@@ -44,11 +44,11 @@ def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_cave
     assert layout.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
     chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
-    assert chosen["published"] == PROJECT.experiment(original)["published"]
-    assert chosen["corpora"] == {PROJECT.experiment(mini)["corpus"]: PROJECT.experiment(original)["corpus"]}
+    assert chosen["published"] == PROJECT.experiment(original).published
+    assert chosen["corpora"] == {PROJECT.experiment(mini).corpus: PROJECT.experiment(original).corpus}
     assert "miniature" in chosen["caveat"]
     # Its summary is set beside nothing: no number of a miniature has a difference from a printed one.
-    assert PROJECT.experiment(mini)["published"] is None
+    assert PROJECT.experiment(mini).published is None
 
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
@@ -56,16 +56,16 @@ def test_the_suites_and_tasks_of_a_miniature_are_called_as_in_the_tables(origina
     text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=mini))
     settings = build(PaperTablesSettings, {key: value for key, value in text.items() if not key.startswith("stage")})
     first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
-    called = [settings.papers_suite(name) for name in second["minimal_pairs"]]
-    assert called == first["minimal_pairs"]
-    assert [settings.papers_task(task) for task in second["finetuning"]["tasks"]] == list(first["finetuning"]["tasks"])
+    called = [settings.papers_suite(name) for name in second.minimal_pairs]
+    assert called == list(first.minimal_pairs)
+    assert [settings.papers_task(task) for task in second.finetuning.tasks] == list(first.finetuning.tasks)
     tasks = {
-        *second["finetuning"]["tasks"],
-        *(name for task in second["finetuning"]["tasks"] for name in PROJECT.block("task", task)["transfer_tasks"]),
+        *second.finetuning.tasks,
+        *(name for task in second.finetuning.tasks for name in PROJECT.task(task).transfer_tasks),
     }
-    suites = {settings.papers_suite(PROJECT.block("task", task)["suite"]) for task in tasks}
+    suites = {settings.papers_suite(PROJECT.task(task).suite) for task in tasks}
     if "bnc" in mini:
-        assert settings.papers_suite(PROJECT.block("task", "demo_hans")["suite"]) == "glue"
+        assert settings.papers_suite(PROJECT.task("demo_hans").suite) == "glue"
     computed = {"leaderboard", "pretraining"}
     layout = read_layout(REPOSITORY / "config/paper_tables" / f"{settings.published.paper}.yaml")
     for table in layout.tables.values():
@@ -91,7 +91,7 @@ def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(folder: Path) 
     project = change(folder, "strict_mini", runs={"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}})
     chosen = paper_tables(project, "strict_mini")
     assert chosen is not None
-    assert chosen["published"]["rows"] == {"ltg_bert": "ltg_bert_base"}
+    assert chosen["published"].rows == {"ltg_bert": "ltg_bert_base"}
 
 
 OF = {"of": "strict", "caveat": "because"}
@@ -113,7 +113,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_is_told_with_file_and_key(folder: Path, keys: dict[str, Any], message: str) -> None:
     project = change(folder, "strict_mini", **keys)
     with pytest.raises(ConfigError, match=message) as caught:
-        project.experiment("strict_mini")
+        project.check("experiment", "strict_mini")
     assert "strict_mini.yaml" in str(caught.value)
 
 
@@ -121,11 +121,11 @@ def test_two_twins_of_each_other_are_refused_and_not_followed(folder: Path) -> N
     change(folder, "bnc_mini", paper_tables={"of": "strict_mini", "caveat": "because"})
     project = change(folder, "strict_mini", paper_tables={"of": "bnc_mini", "caveat": "because"})
     with pytest.raises(ConfigError, match="expected an experiment with `published`"):
-        project.experiment("strict_mini")
+        project.check("experiment", "strict_mini")
 
 
 def test_a_baseline_may_stand_beside_the_published_row_of_that_model(folder: Path) -> None:
-    published = PROJECT.experiment("strict")["published"]
+    published = plain(PROJECT.experiment("strict").published)
     rows = {**published["rows"], "babylm_opt_125m": "opt_125m"}
     project = change(folder, "strict", baselines=["babylm_opt_125m"], published={**published, "rows": rows})
     text = yaml.safe_load(stage_settings(project, "write_tables", experiment="strict"))
@@ -133,4 +133,4 @@ def test_a_baseline_may_stand_beside_the_published_row_of_that_model(folder: Pat
     rows["babylm_roberta_base"] = "roberta_base"
     project = change(folder, "strict", published={**published, "rows": rows})
     with pytest.raises(ConfigError, match="got 'babylm_roberta_base', no such run or baseline; there are: ltg_bert"):
-        project.experiment("strict")
+        project.check("experiment", "strict")

@@ -151,7 +151,7 @@ def test_lamb_and_zero_stages_are_told_before_anything_runs(configuration: Path)
     with pytest.raises(
         ConfigError, match=r"compute\.zero_stage: got 2, only 0 is possible: .* expected optimizer.name"
     ):
-        Project(configuration).experiment("demo")
+        Project(configuration).check("experiment", "demo")
 
 
 def test_compute_that_whole_layers_and_batches_of_tokens_meet_is_told_before_anything_runs(configuration: Path) -> None:
@@ -159,10 +159,10 @@ def test_compute_that_whole_layers_and_batches_of_tokens_meet_is_told_before_any
     before = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"\n  micro_batch_size: .*", "\n  micro_batch_size: 48", before), "utf-8")
     # A batch of translation has as many pairs as its tokens happen to be.
-    Project(configuration).experiment("natural_bias_mini")
+    Project(configuration).check("experiment", "natural_bias_mini")
     path.write_text(before.replace("\ncompute:\n", "\ncompute:\n  zero_stage: 3\n", 1), "utf-8")
     with pytest.raises(ConfigError, match=r"compute\.zero_stage: got 3, at most 2 is possible with translation"):
-        Project(configuration).experiment("natural_bias_mini")
+        Project(configuration).check("experiment", "natural_bias_mini")
 
 
 def test_a_wrong_column_of_minimal_pairs_is_told_before_anything_runs(configuration: Path) -> None:

@@ -10,6 +10,7 @@ import yaml
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.settings.fields import ABSENT
 from hatchery.stages.registry import stage_settings
 
 
@@ -49,9 +50,8 @@ def test_later_layers_win_and_defaults_fill_the_rest(write: Any, repository: Pat
     )
     first = project.protocol_of("mine", "demo_acceptability")
     second = project.protocol_of("mine", "demo_entailment")
-    assert (first["epochs"], first["batch_size"], first["beta2"], first["seeds"]) == (5, 3, 0.98, [5])
-    assert (second["epochs"], second["batch_size"], second["dropout"]) == (6, 2, 0.1)
-    assert "base" not in first
+    assert (first.epochs, first.batch_size, first.beta2, first.seeds) == (5, 3, 0.98, (5,))
+    assert (second.epochs, second.batch_size, second.dropout) == (6, 2, 0.1)
 
 
 def test_a_task_with_a_base_of_its_own_takes_nothing_of_the_experiments_protocol(write: Any, repository: Path) -> None:
@@ -65,15 +65,15 @@ def test_a_task_with_a_base_of_its_own_takes_nothing_of_the_experiments_protocol
         }
     )
     resolved = project.protocol_of("mine", "demo_acceptability")
-    assert (resolved["epochs"], resolved["batch_size"], resolved["selection"]) == (10, 64, "scored")
+    assert (resolved.epochs, resolved.batch_size, resolved.selection) == (10, 64, "scored")
 
 
 def test_the_first_metric_selects_and_nothing_is_held_out_without_need(write: Any, repository: Path) -> None:
     tasks = {"demo_acceptability": {}, "demo_entailment": {"selection": "last"}}
     project = write({"experiments/mine": experiment(repository, protocol={}, tasks=tasks)})
-    assert project.protocol_of("mine", "demo_acceptability")["selection_metric"] == "accuracy"
-    assert project.protocol_of("mine", "demo_acceptability")["development_fraction"] == 0.1
-    assert project.protocol_of("mine", "demo_entailment")["development_fraction"] == 0.0
+    assert project.protocol_of("mine", "demo_acceptability").selection_metric == "accuracy"
+    assert project.protocol_of("mine", "demo_acceptability").development_fraction == 0.1
+    assert project.protocol_of("mine", "demo_entailment").development_fraction == 0.0
 
 
 def test_selection_on_held_out_rows_needs_some(write: Any, repository: Path) -> None:
@@ -85,7 +85,7 @@ def test_selection_on_held_out_rows_needs_some(write: Any, repository: Path) -> 
         }
     )
     with pytest.raises(ConfigError, match="development_fraction: got 0, expected more with selection 'held_out'"):
-        project.experiment("mine")
+        project.check("experiment", "mine")
 
 
 def test_protocols_that_are_bases_of_each_other_are_refused(write: Any, repository: Path) -> None:
@@ -97,7 +97,7 @@ def test_protocols_that_are_bases_of_each_other_are_refused(write: Any, reposito
         }
     )
     with pytest.raises(ConfigError, match="the protocols one, two are bases of each other"):
-        project.experiment("mine")
+        project.check("experiment", "mine")
 
 
 def test_a_task_takes_the_keys_of_its_base_and_has_one_place_of_rows(write: Any) -> None:
@@ -107,22 +107,22 @@ def test_a_task_takes_the_keys_of_its_base_and_has_one_place_of_rows(write: Any)
             "tasks/mine_again": {"base": "mine", "train_limit": 7},
         }
     )
-    block = project.block("task", "mine_again")
-    assert (block["metrics"], block["train_limit"], block["data"]) == (["mcc"], 7, "my_text")
-    assert "embedded" not in block
-    assert block["files"] == project.block("task", "demo_acceptability")["files"]
+    block = project.task("mine_again")
+    assert (block.metrics, block.train_limit, block.data) == (("mcc",), 7, "my_text")
+    assert block.embedded is ABSENT
+    assert block.files == project.task("demo_acceptability").files
 
 
 def test_tasks_that_are_bases_of_each_other_are_refused(write: Any) -> None:
     project = write({"tasks/one": {"base": "two"}, "tasks/two": {"base": "one"}})
     with pytest.raises(ConfigError, match="whose own base leads back to"):
-        project.block("task", "one")
+        project.check("task", "one")
 
 
 def test_only_a_task_that_says_how_can_be_transferred_to(write: Any) -> None:
     project = write({"tasks/mine": {"base": "demo_acceptability", "transfer_tasks": ["demo_entailment"]}})
     with pytest.raises(ConfigError, match="the task 'demo_entailment' says nothing under `transfer`"):
-        project.block("task", "mine")
+        project.check("task", "mine")
 
 
 def test_a_protocol_says_which_metric_stands_for_a_task(write: Any, repository: Path) -> None:
@@ -139,5 +139,5 @@ def test_a_protocol_says_which_metric_stands_for_a_task(write: Any, repository: 
 
     assert (first("official", "babylm_cola"), first("paper", "babylm_cola")) == ("mcc", "accuracy")
     assert (first("official", "babylm_mrpc"), first("paper", "babylm_mrpc")) == ("f1", "f1")
-    assert project.protocol_of("official", "babylm_cola")["selection_metric"] == "f1"
-    assert project.protocol_of("paper", "babylm_cola")["selection_metric"] == "accuracy"
+    assert project.protocol_of("official", "babylm_cola").selection_metric == "f1"
+    assert project.protocol_of("paper", "babylm_cola").selection_metric == "accuracy"

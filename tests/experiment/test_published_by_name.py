@@ -20,7 +20,7 @@ def folder(tmp_path: Path, repository: Path) -> Path:
 
 
 def rows(folder: Path, experiment: str) -> dict[str, str]:
-    return dict(Project(folder).experiment(experiment)["published"]["rows"])
+    return dict(Project(folder).experiment(experiment).published.rows)
 
 
 @pytest.mark.parametrize("experiment", [CONSTRAINED, f"{CONSTRAINED}_as_published"])
@@ -63,7 +63,7 @@ def test_an_unknown_paper_is_told_with_those_that_there_are(folder: Path) -> Non
     text = path.read_text(encoding="utf-8").replace("paper: reduced_vocabulary", "paper: reduced_vocabular")
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"got 'reduced_vocabular'; did you mean 'reduced_vocabulary'"):
-        rows(folder, CONSTRAINED)
+        Project(folder).check("experiment", CONSTRAINED)
 
 
 def test_jobs_of_a_cluster_find_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

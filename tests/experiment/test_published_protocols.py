@@ -6,12 +6,12 @@ import pytest
 
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.tasks.checks import check_task
-from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.project import Project
 from hatchery.experiment.protocols import SEQUENCE_HEADS, resolve_protocol
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.stages.evaluation import task_settings
-from hatchery.typed import build
+from hatchery.typed import build, plain
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TASKS = Project(REPOSITORY / "config").names("task")
@@ -48,8 +48,10 @@ def protocol(project):
     """All settings that a named protocol gives a task, checked."""
 
     def resolve(name, task):
-        settings = resolve_protocol({"protocol": {"base": name}, "tasks": {task: {}}}, task, project, "test")
-        assert settings.pop("reported_metric") in project.block("task", task)["metrics"]
+        chosen = Finetuning(protocol={"base": name}, tasks={task: {}})
+        settings = plain(resolve_protocol(chosen, task, project, "test"))
+        assert settings.pop("base") == name
+        assert settings.pop("reported_metric") in project.task(task).metrics
         build(ProtocolSettings, settings)
         return settings
 
@@ -97,14 +99,14 @@ def test_elc_bert_runs_msgs_three_by_three_times_to_the_end(protocol, task):
 
 
 def test_msgs_is_eleven_tasks_of_which_two_read_the_surface_label(project):
-    labels = {task: project.block("task", task)["label_field"] for task in MSGS}
+    labels = {task: project.task(task).label_field for task in MSGS}
     assert len(labels) == 11
     assert {task for task, field in labels.items() if field == "surface_feature_label"} == {
         "msgs_lexical_content_the_control",
         "msgs_relative_position_control",
     }
     assert set(labels.values()) == {"linguistic_feature_label", "surface_feature_label"}
-    assert all(project.block("task", task)["scored_rows"] == {"condition": "test"} for task in MSGS)
+    assert all(project.task(task).scored_rows == {"condition": "test"} for task in MSGS)
 
 
 @pytest.mark.parametrize(
@@ -163,18 +165,18 @@ def test_ltg_bert_evaluates_fourteen_tasks_and_neither_wnli_nor_wsc():
 
 @pytest.mark.parametrize("task", LTG_TABLE_10)
 def test_ltg_bert_answers_every_task_from_the_first_token_alone(project, task):
-    block = project.block("task", task)
+    block = project.task(task)
     # Appendix B.1.
-    assert block["head"]["kind"] in SEQUENCE_HEADS
-    options = build(HEADS[block["head"]["kind"]].options, block["head"]["options"])
+    assert block.head.kind in SEQUENCE_HEADS
+    options = build(HEADS[block.head.kind].options, block.head.options)
     assert chosen(vars(options), "pooling", "transform") == ("first_token", "ltg_code")
 
 
 def test_wic_can_be_answered_from_its_marked_words_too(project, protocol):
-    plain, marked = (project.block("task", f"superglue_wic{suffix}") for suffix in ("", "_marked_words"))
-    differing = {key for key in plain if plain[key] != marked[key]}
-    assert differing == {"description", "base", "head"}
-    assert marked["head"] == {"kind": "marked_words_classification", "options": plain["head"]["options"]}
+    first, marked = (plain(project.task(f"superglue_wic{suffix}")) for suffix in ("", "_marked_words"))
+    differing = {key for key in first if first[key] != marked[key]}
+    assert differing == {"description", "base", "head", "variants"}
+    assert marked["head"] == {"kind": "marked_words_classification", "options": first["head"]["options"]}
     assert protocol("ltg_bert", "superglue_wic_marked_words") == protocol("ltg_bert", "superglue_wic")
 
 
@@ -187,7 +189,7 @@ def test_edge_probing_follows_table_11(project, protocol, task, epochs):
     assert plan(settings) == (epochs, 128, [6e-3], 0.0)
     assert adamw(settings) == (0.01, 0.9, 0.999, 1e-6, 0.25)
     assert chosen(settings, "schedule", "max_gradient_norm", "selection") == ("cosine", 2.0, "last")
-    head = build(HEADS["span_classification"].options, project.block("task", task)["head"]["options"])
+    head = build(HEADS["span_classification"].options, project.task(task).head.options)
     assert (head.probe_size, head.pooling_heads, head.encoder_mode) == (256, 4, "frozen")
     assert head.layer_reading == "contributions"
 
@@ -201,7 +203,7 @@ def test_the_probing_script_differs_as_table_11_s_code_column_says(project, prot
     settings = protocol("ltg_bert_probing_as_published", name)
     assert plan(settings) == (5, batch, [rate], 0.0)
     assert chosen(settings, "epsilon", "max_length") == (1e-8, 126 + 2)
-    own, paper = (project.block("task", key)["head"]["options"] for key in (name, f"probe_{task}"))
+    own, paper = (project.task(key).head.options for key in (name, f"probe_{task}"))
     assert own == {**paper, "encoder_mode": "frozen_with_dropout", "layer_reading": "outputs"}
 
 
@@ -216,50 +218,52 @@ def test_the_reduced_vocabulary_study_warms_up_and_has_rates_by_task_and_its_scr
     ours, theirs = f"reduced_vocabulary_{part}", f"reduced_vocabulary_{part}_as_published"
     for task in tasks:
         rate = REDUCED_RATES.get(task.removeprefix("rv_glue_").removesuffix("_filtered"), 2e-4)
-        settings = project.protocol_of(ours, task)
+        settings = plain(project.protocol_of(ours, task))
         assert plan(settings) == (5, 32, [rate], 0.05)
         assert chosen(settings, "weight_decay", "schedule", "max_length") == (0.0, "linear", 128)
         assert chosen(settings, "seeds", "selection") == ([0, 1, 2], "scored")
-        assert project.protocol_of(theirs, task) == {**settings, "learning_rates": [2e-4], "warmup_fraction": 0.0}
+        theirs_of_task = plain(project.protocol_of(theirs, task))
+        different = {"base": "reduced_vocabulary_as_published", "learning_rates": [2e-4], "warmup_fraction": 0.0}
+        assert theirs_of_task == {**settings, **different}
     mini = f"{ours}_mini"
-    for task in project.experiment(mini)["finetuning"]["tasks"]:
-        assert project.protocol_of(mini, task)["warmup_fraction"] == 0.05
+    for task in project.experiment(mini).finetuning.tasks:
+        assert project.protocol_of(mini, task).warmup_fraction == 0.05
 
 
 @pytest.mark.parametrize("task", ["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli"])
 def test_filtered_glue_differs_from_the_unfiltered_in_the_filter_alone(project, task):
-    plain, filtered = (project.block("task", f"rv_glue_{task}{suffix}") for suffix in ("", "_filtered"))
-    ignored = ("description", "base", "suite", "vocabulary")
-    assert {key: plain[key] for key in plain if key not in ignored} == {
+    whole, filtered = (plain(project.task(f"rv_glue_{task}{suffix}")) for suffix in ("", "_filtered"))
+    ignored = ("description", "base", "suite", "vocabulary", "variants")
+    assert {key: whole[key] for key in whole if key not in ignored} == {
         key: filtered[key] for key in filtered if key not in ignored
     }
-    assert plain["vocabulary"] is None
+    assert whole["vocabulary"] is None
     # QNLI's question is not looked at.
-    fields = ["sentence"] if task == "qnli" else plain["fields"]
+    fields = ["sentence"] if task == "qnli" else whole["fields"]
     assert filtered["vocabulary"] == {"name": "aochildes_released", "fields": fields, "reading": "as_published"}
 
 
 def test_studies_that_share_glue_s_files_do_not_share_heads_and_normalisation(project):
     for task in ("cola", "mnli", "stsb"):
-        ltg, reduced = project.block("task", f"glue_{task}"), project.block("task", f"rv_glue_{task}")
-        assert (ltg["head"]["options"]["transform"], reduced["head"]["options"]["transform"]) == ("ltg_code", "roberta")
-        assert (ltg["normalisation"], reduced["normalisation"]) == ("ltg", "none")
-    assert project.block("task", "glue_stsb")["head"]["options"]["initial_value"] == 2.5
-    assert project.block("task", "rv_glue_stsb")["head"]["options"]["initial_value"] == 0.0
-    assert project.block("task", "glue_mnli")["transfer_tasks"] == ["hans", "hans_summed", "hans_as_published"]
-    assert project.block("task", "rv_glue_mnli")["transfer_tasks"] == []
+        ltg, reduced = project.task(f"glue_{task}"), project.task(f"rv_glue_{task}")
+        assert (ltg.head.options["transform"], reduced.head.options["transform"]) == ("ltg_code", "roberta")
+        assert (ltg.normalisation, reduced.normalisation) == ("ltg", "none")
+    assert project.task("glue_stsb").head.options["initial_value"] == 2.5
+    assert project.task("rv_glue_stsb").head.options["initial_value"] == 0.0
+    assert project.task("glue_mnli").transfer_tasks == ("hans", "hans_summed", "hans_as_published")
+    assert project.task("rv_glue_mnli").transfer_tasks == ()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_is_possible(project, name):
-    task = build(TaskSettings, task_settings(project, name))
+    task = task_settings(project, name)
     check_task(task)
     build(HEADS[task.head.kind].options, task.head.options)
-    assert project.block("task", name)["description"]
+    assert project.task(name).description
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_names_its_source_and_tasks_that_exist(project, name):
-    block = project.block("protocol", name)
-    assert any(source in block["description"] for source in ("docs/papers/", "Section", "Table"))
-    assert set(block["tasks"]) <= set(TASKS)
+    block = project.protocol(name)
+    assert any(source in block.description for source in ("docs/papers/", "Section", "Table"))
+    assert set(block.tasks) <= set(TASKS)

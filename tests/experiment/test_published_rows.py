@@ -25,8 +25,8 @@ REPEATING = sorted(
 def suites_of(experiment: str) -> set[str]:
     """The suites of which the summary has rows."""
     block = PROJECT.experiment(experiment)
-    tasks = {PROJECT.block("task", task)["suite"] for task in block["finetuning"]["tasks"]}
-    return {*block["minimal_pairs"], *tasks, "perplexity", "pretraining"}
+    tasks = {PROJECT.task(task).suite for task in block.finetuning.tasks}
+    return {*block.minimal_pairs, *tasks, "perplexity", "pretraining"}
 
 
 def compared_in_summary(experiment: str) -> set[str]:

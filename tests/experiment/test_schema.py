@@ -26,21 +26,21 @@ MINIMAL = {
 
 def test_defaults_are_filled_at_every_depth() -> None:
     experiment = validated(FILES["experiment"], MINIMAL, "x.yaml")
-    assert experiment["pretraining"]["optimizer"]["beta2"] == 0.98
-    assert experiment["runs"]["a"]["seeds"] == [42]
-    assert experiment["perplexity"]["mask_probability"] == 0.15
+    assert experiment.pretraining.optimizer.beta2 == 0.98
+    assert experiment.runs["a"].seeds == (42,)
+    assert experiment.perplexity.mask_probability == 0.15
 
 
 def test_overrides_are_not_filled_with_defaults() -> None:
     experiment = validated(FILES["experiment"], MINIMAL, "x.yaml")
-    assert experiment["runs"]["b"]["pretraining"] == {"optimizer": {"learning_rate": 0.5}}
+    assert experiment.runs["b"].pretraining == {"optimizer": {"learning_rate": 0.5}}
 
 
 def test_siblings_do_not_share_a_default() -> None:
     experiment = validated(FILES["experiment"], MINIMAL, "x.yaml")
-    experiment["runs"]["a"]["seeds"].append(1)
-    assert experiment["runs"]["b"]["seeds"] == [42]
-    assert validated(FILES["experiment"], MINIMAL, "x.yaml")["runs"]["a"]["seeds"] == [42]
+    experiment.runs["a"].model_changes["hidden_size"] = 1
+    assert experiment.runs["b"].model_changes == {}
+    assert validated(FILES["experiment"], MINIMAL, "x.yaml").runs["a"].model_changes == {}
 
 
 def test_validation_leaves_its_argument_alone() -> None:
@@ -92,8 +92,8 @@ def test_merging_is_idempotent_and_keeps_what_is_not_overridden(base: dict, over
 def test_what_differs_from_a_protocol_is_checked_but_not_filled() -> None:
     document = {**MINIMAL, "finetuning": {"protocol": {"epochs": 3}, "tasks": {"rte": {"batch_size": 4}}}}
     experiment = validated(FILES["experiment"], document, "x.yaml")
-    assert experiment["finetuning"]["protocol"] == {"epochs": 3}
-    assert experiment["finetuning"]["tasks"] == {"rte": {"batch_size": 4}}
+    assert experiment.finetuning.protocol == {"epochs": 3}
+    assert experiment.finetuning.tasks == {"rte": {"batch_size": 4}}
     document["finetuning"]["tasks"]["rte"] = {"batch_sise": 4}
     with pytest.raises(ConfigError, match=r"tasks\.rte\.batch_sise: unknown key.*did you mean 'batch_size'"):
         validated(FILES["experiment"], document, "x.yaml")

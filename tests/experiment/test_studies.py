@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,14 +48,14 @@ def test_a_study_can_be_based_on_another_and_say_what_differs(folder: Path) -> N
     (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
     other = "base: side\nanalyses: {of_one: {against: demo/elc_bert}}\n"
     (folder / "studies/other.yaml").write_text(other, encoding="utf-8")
-    study, base = (Project(folder).block("study", name) for name in ("other", "side"))
-    assert study["experiments"] == base["experiments"] == ["demo", "demo_suites"]
-    assert study["analyses"]["comparison"] == base["analyses"]["comparison"]
-    changed = {**base["analyses"]["of_one"], "against": "demo/elc_bert"}
-    assert study["analyses"]["of_one"] == changed != base["analyses"]["of_one"]
+    study, base = (Project(folder).study(name) for name in ("other", "side"))
+    assert study.experiments == base.experiments == ("demo", "demo_suites")
+    ours, theirs = dict[str, Any](study.analyses), dict[str, Any](base.analyses)
+    assert ours["comparison"] == theirs["comparison"]
+    assert ours["of_one"] == replace(theirs["of_one"], against="demo/elc_bert") != theirs["of_one"]
     (folder / "studies/other.yaml").write_text("base: sied\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"studies/other.yaml: base: got 'sied', no such study; .*mean 'side'"):
-        Project(folder).block("study", "other")
+        Project(folder).check("study", "other")
 
 
 def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
@@ -191,7 +193,7 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
 def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str, new: str, message: str) -> None:
     (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE.replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError, match=message) as caught:
-        Project(folder).block("study", "side")
+        Project(folder).check("study", "side")
     assert all(re.match(r".*config/studies/side\.yaml: ", line) for line in str(caught.value).splitlines())
 
 
@@ -205,10 +207,10 @@ def test_each_model_of_a_grid_is_compared_with_its_variant(repository: Path) -> 
 def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
     (folder / "studies/demo.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"experiments/demo.yaml has the same name"):
-        Project(folder).block("study", "demo")
+        Project(folder).check("study", "demo")
     (folder / "studies/tokens.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
     with pytest.raises(ConfigError, match="'tokens' cannot be a study's name"):
-        Project(folder).block("study", "tokens")
+        Project(folder).check("study", "tokens")
 
 
 def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:

@@ -10,7 +10,6 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
@@ -41,7 +40,7 @@ def experiment(folder: Path, *changes: tuple[str, Any], of: str = "demo") -> Pro
 
 def message(project: Project, of: str = "demo") -> str:
     with pytest.raises(ConfigError) as caught:
-        project.experiment(of)
+        project.check("experiment", of)
     text = str(caught.value)
     assert "\n" not in text, text
     assert text.startswith(f"{project.folder}/experiments/{of}.yaml: ")
@@ -50,11 +49,11 @@ def message(project: Project, of: str = "demo") -> str:
 
 def test_each_value_of_a_run_is_a_run_named_by_key_and_value(folder: Path) -> None:
     project = experiment(folder, ("runs.ltg_bert.pretraining", RATES))
-    runs = project.experiment("demo")["runs"]
+    runs = project.experiment("demo").runs
     assert list(runs) == ["random", "ltg_bert_learning_rate_0p005", "ltg_bert_learning_rate_0p01", "elc_bert"]
-    rates = [pretraining_of(project.experiment("demo"), run)["optimizer"]["learning_rate"] for run in list(runs)[1:3]]
+    rates = [project.experiment("demo").runs[run].pretraining.optimizer.learning_rate for run in list(runs)[1:3]]
     assert rates == [0.005, 0.01]
-    assert project.labels("demo") == {
+    assert project.expansion("demo").labels() == {
         "ltg_bert_learning_rate_0p005": "ltg_bert, learning_rate 0.005",
         "ltg_bert_learning_rate_0p01": "ltg_bert, learning_rate 0.01",
     }
@@ -66,31 +65,31 @@ def test_several_sweeps_make_all_combinations_in_the_order_of_the_file(folder: P
         ("runs.ltg_bert.model_changes", {"hidden_dropout_prob": {"sweep": [0.0, 0.1]}}),
         ("runs.ltg_bert.pretraining", {"optimizer": {"name": {"sweep": ["lamb", "adamw"]}}}),
     )
-    names = [name for name in project.experiment("demo")["runs"] if name.startswith("ltg_bert")]
+    names = [name for name in project.experiment("demo").runs if name.startswith("ltg_bert")]
     assert names == [
         "ltg_bert_hidden_dropout_prob_0p0_optimizer_name_lamb",
         "ltg_bert_hidden_dropout_prob_0p0_optimizer_name_adamw",
         "ltg_bert_hidden_dropout_prob_0p1_optimizer_name_lamb",
         "ltg_bert_hidden_dropout_prob_0p1_optimizer_name_adamw",
     ]
-    assert project.model_of("demo", names[2])["hidden_dropout_prob"] == 0.1
-    assert project.labels("demo")[names[3]] == "ltg_bert, hidden_dropout_prob 0.1, optimizer.name adamw"
+    assert project.model_of("demo", names[2]).hidden_dropout_prob == 0.1
+    assert project.expansion("demo").labels()[names[3]] == "ltg_bert, hidden_dropout_prob 0.1, optimizer.name adamw"
 
 
 def test_a_sweep_of_the_experiment_holds_for_all_runs_that_do_not_say_otherwise(folder: Path) -> None:
     project = experiment(folder, ("pretraining.steps", {"sweep": [400, 800]}))
     block = project.experiment("demo")
     # `random` has 0 steps of its own.
-    assert list(block["runs"])[:3] == ["random", "ltg_bert_steps_400", "ltg_bert_steps_800"]
-    assert [pretraining_of(block, run)["steps"] for run in block["runs"]] == [0, 400, 800, 400, 800]
+    assert list(block.runs)[:3] == ["random", "ltg_bert_steps_400", "ltg_bert_steps_800"]
+    assert [block.runs[run].pretraining.steps for run in block.runs] == [0, 400, 800, 400, 800]
 
 
 def test_keys_of_one_value_are_not_inherited_by_the_run_of_another(folder: Path) -> None:
     values = [{"name": "adamw", "weight_decay": 0.3}, {"name": "lamb"}]
     block = experiment(folder, ("pretraining.optimizer", {"sweep": values})).experiment("demo")
-    first, second = (pretraining_of(block, run)["optimizer"] for run in list(block["runs"])[:2])
-    assert (first["name"], first["weight_decay"]) == ("adamw", 0.3)
-    assert (second["name"], second["weight_decay"]) == ("lamb", 0.1)
+    first, second = (block.runs[run].pretraining.optimizer for run in list(block.runs)[:2])
+    assert (first.name, first.weight_decay) == ("adamw", 0.3)
+    assert (second.name, second.weight_decay) == ("lamb", 0.1)
 
 
 def test_names_are_fit_for_paths_and_the_same_every_time(folder: Path) -> None:
@@ -100,18 +99,18 @@ def test_names_are_fit_for_paths_and_the_same_every_time(folder: Path) -> None:
         ("runs.ltg_bert.pretraining.optimizer", {"epsilon": {"sweep": [1e-06, 0.5]}}),
         ("runs.ltg_bert.pretraining.divergences", {"sweep": [True, False]}),
     )
-    names = list(experiment(folder, *changes).experiment("demo")["runs"])
+    names = list(experiment(folder, *changes).experiment("demo").runs)
     assert all(re.fullmatch(r"[A-Za-z0-9_]+", name) for name in names)
     assert "ltg_bert_long_sequence_from_fraction_0p9_factor_4_epsilon_1em06_divergences_true" in names
-    assert names == list(Project(folder).experiment("demo")["runs"])
+    assert names == list(Project(folder).experiment("demo").runs)
 
 
 def test_long_values_are_cut_in_names_and_stay_apart() -> None:
-    from hatchery.experiment.sweeps import write_out
+    from hatchery.experiment.expansion import write_out
 
     values = ["a" * 60 + "x", "a" * 60 + "y"]
     document = {"runs": {"one": {"model": "m", "model_changes": {"key": {"sweep": values}}}}}
-    names = list(write_out(document, "file").document["runs"])
+    names = list(write_out("one", document, "file").document["runs"])
     assert len(set(names)) == 2 and all(len(name) < 60 for name in names)
 
 
@@ -133,7 +132,7 @@ def test_an_experiment_without_sweeps_has_the_settings_that_it_had(repository: P
 
 def test_a_published_row_of_a_run_with_a_sweep_stands_beside_all_its_runs(folder: Path) -> None:
     changes = [("runs.elc_zero.pretraining", RATES)]
-    rows = experiment(folder, *changes, of="strict_small").experiment("strict_small")["published"]["rows"]
+    rows = experiment(folder, *changes, of="strict_small").experiment("strict_small").published.rows
     assert rows["elc_zero_learning_rate_0p005"] == rows["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
     assert "elc_zero" not in rows
 
@@ -142,8 +141,8 @@ def test_the_runs_of_a_sweep_in_a_miniature_fill_the_row_of_their_run(folder: Pa
     project = experiment(folder, ("runs.elc_zero.pretraining", RATES), of="strict_small_mini")
     chosen = paper_tables(project, "strict_small_mini")
     assert chosen is not None
-    assert chosen["published"]["rows"]["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
-    assert next(iter(chosen["published"]["rows"])) == "ltg_bert"
+    assert chosen["published"].rows["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
+    assert next(iter(chosen["published"].rows)) == "ltg_bert"
 
 
 MISTAKES: dict[str, tuple[str, Any, str]] = {
@@ -217,7 +216,7 @@ def test_a_sweep_in_another_file_is_refused_with_where_it_belongs(folder: Path) 
     path = folder / "models/ltg_demo.yaml"
     path.write_text(path.read_text().replace("hidden_size: 96", "hidden_size: {sweep: [96, 48]}"))
     with pytest.raises(ConfigError, match=r"ltg_demo\.yaml: hidden_size: a sweep is not possible here; sweeps"):
-        Project(folder).block("model", "ltg_demo")
+        Project(folder).check("model", "ltg_demo")
 
 
 def test_the_schema_file_that_editors_read_accepts_sweeps_and_still_knows_the_keys(repository: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.invocation import Request, read_request
-from hatchery.experiment.names import NAME
 from hatchery.experiment.project import Project
 from hatchery.experiment.targets import asked_blocks, check_targets, unknown_target
+from hatchery.settings.fields import NAME
 
 PATTERNS = [
     "results/{experiment}/summary.csv",
@@ -71,7 +71,7 @@ def test_a_block_with_a_wrong_name_is_told_where_it_is_named(configuration: Path
     with pytest.raises(
         ConfigError, match=r"my-corpus\.yaml: expected a name of .*; rename the file to my_corpus\.yaml"
     ):
-        Project(configuration).experiment("demo")
+        Project(configuration).check("experiment", "demo")
 
 
 def test_a_target_that_is_made_leads_to_its_blocks(repository: Path) -> None:

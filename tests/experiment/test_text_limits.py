@@ -40,10 +40,10 @@ def test_a_quota_of_windows_is_compared_with_the_documents_that_are_taken(
 ) -> None:
     take_documents(configuration, documents)
     if told is None:
-        Project(configuration).block("corpus", UNCONSTRAINED)
+        Project(configuration).check("corpus", UNCONSTRAINED)
         return
     with pytest.raises(ConfigError) as caught:
-        Project(configuration).block("corpus", UNCONSTRAINED)
+        Project(configuration).check("corpus", UNCONSTRAINED)
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{configuration / CORPUS}: sequences.groups.0.quotas.c4_windows: got 7,480,000, but ")
     assert told in line and "to 1,870,000 at least" in line
@@ -52,7 +52,8 @@ def test_a_quota_of_windows_is_compared_with_the_documents_that_are_taken(
 def test_files_at_a_path_are_not_counted(configuration: Path, tmp_path: Path) -> None:
     take_documents(configuration, 1_000_000)
     project = Project(configuration, {"data": {"c4": {"path": str(tmp_path)}}})
-    assert project.block("corpus", UNCONSTRAINED)["sequences"]["groups"][0]["quotas"]["c4_windows"] == 7_480_000
+    project.check("corpus", UNCONSTRAINED)
+    assert project.corpus(UNCONSTRAINED).sequences.groups[0].quotas["c4_windows"] == 7_480_000
 
 
 def test_a_corpus_that_is_read_as_one_text_has_the_windows_that_are_drawn(configuration: Path) -> None:
@@ -60,7 +61,7 @@ def test_a_corpus_that_is_read_as_one_text_has_the_windows_that_are_drawn(config
     with pytest.raises(
         ConfigError, match=r"cbt_windows: got 80,002, .* have 80,001 texts at most; raise windows_per_text"
     ):
-        Project(configuration).block("corpus", UNCONSTRAINED)
+        Project(configuration).check("corpus", UNCONSTRAINED)
 
 
 def test_held_out_numbers_leave_something_for_training(configuration: Path) -> None:
@@ -68,7 +69,7 @@ def test_held_out_numbers_leave_something_for_training(configuration: Path) -> N
     with pytest.raises(
         ConfigError, match=r"groups\.0: got set_aside 9,281,490 of 9,281,490 sequences at most, which leaves none"
     ):
-        Project(configuration).block("corpus", UNCONSTRAINED)
+        Project(configuration).check("corpus", UNCONSTRAINED)
 
 
 def test_what_is_shipped_reads_no_text_twice_as_far_as_that_is_known(repository: Path) -> None:

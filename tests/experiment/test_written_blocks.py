@@ -11,6 +11,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources
+from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 from hatchery.workflow.result_store import KeptResults
 
@@ -38,8 +39,8 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     layout = KeptResults(write("experiments/letters", LETTERS))
-    assert layout.project.experiment("letters")["corpus"] == "letters"
-    assert layout.project.block("tokenizer", "letters")["corpus"] == "letters"
+    assert layout.project.experiment("letters").corpus == "letters"
+    assert layout.project.tokenizer("letters").corpus == "letters"
     assert layout.experiment_tokens("letters") == "results/tokens/letters/letters/manifest.json"
     assert layout.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
     assert layout.kept("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
@@ -56,8 +57,9 @@ def test_a_job_of_a_cluster_finds_such_a_block_by_its_name_alone(write: Write, s
 def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(write: Write) -> None:
     write("experiments/letters", LETTERS)
     project = write("experiments/more", {"base": "letters", "tokenizer": {**TOKENIZER, "vocabulary_size": 400}})
-    assert [project.experiment("more")[key] for key in ("corpus", "tokenizer")] == ["letters", "more"]
-    assert project.block("tokenizer", "more")["corpus"] == "letters"
+    experiment = project.experiment("more")
+    assert (experiment.corpus, experiment.tokenizer) == ("letters", "more")
+    assert project.tokenizer("more").corpus == "letters"
 
 
 def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(write: Write, configuration: Path) -> None:
@@ -124,12 +126,12 @@ def test_a_block_in_an_experiment_and_in_a_file_is_refused(
 ) -> None:
     write("experiments/letters", LETTERS)
     with pytest.raises(ConfigError, match=f"{told}.*{file}.yaml, too, .*rename one of the files"):
-        write(file, block).experiment("letters")
+        write(file, block).check("experiment", "letters")
 
 
 def test_a_raw_input_that_config_yaml_has_as_well_is_refused(write: Write) -> None:
     with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* has a raw input called 'blimp', too"):
-        write("experiments/blimp", LETTERS).experiment("blimp")
+        write("experiments/blimp", LETTERS).check("experiment", "blimp")
 
 
 def test_a_missing_raw_input_of_an_experiment_is_told_with_the_file_that_says_its_path(
@@ -160,12 +162,12 @@ def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_na
     }
     project = write("tasks/judged", {**TASK, "variants": variants})
     assert {"judged", *variants} <= set(project.names("task"))
-    first, small, other = (project.block("task", name) for name in ("judged", *variants))
-    assert (first["train_limit"], small["train_limit"]) == (9, None)
-    assert (first["normalisation"], small["normalisation"]) == ("ltg", "none")
-    assert small["files"] == {"train": "c.csv", "validation": "b.csv"}
-    assert (other["suite"], other["metrics"], other["embedded"], "data" in other) == ("small", ["f1"], "glue", False)
-    assert not any("variants" in block for block in (first, small, other))
+    first, small, other = (project.task(name) for name in ("judged", *variants))
+    assert (first.train_limit, small.train_limit) == (9, None)
+    assert (first.normalisation, small.normalisation) == ("ltg", "none")
+    assert small.files == {"train": "c.csv", "validation": "b.csv"}
+    assert (other.suite, other.metrics, other.embedded, other.data) == ("small", ("f1",), "glue", ABSENT)
+    assert not (small.variants or other.variants)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_a_mistake_in_a_variant_is_told_with_its_place(
 ) -> None:
     project = write("tasks/judged", {**TASK, **changes})
     with pytest.raises(ConfigError) as caught:
-        project.block("task", asked)
+        project.check("task", asked)
     place = f"{configuration}/tasks/judged.yaml: {told.replace('{configuration}', str(configuration))}"
     assert [line.startswith(place) for line in str(caught.value).splitlines()] == [True], str(caught.value)
 
@@ -215,6 +217,6 @@ def test_a_mistake_in_a_variant_is_told_with_its_place(
 def test_a_task_that_may_stand_in_a_file_that_cannot_be_read_is_told_so(write: Write, configuration: Path) -> None:
     (configuration / "tasks/judged.yaml").write_text("variants: [", encoding="utf-8")
     project = Project(configuration)
-    assert project.block("task", "rte")
+    assert project.task("rte")
     with pytest.raises(ConfigError, match=r"tasks/judged\.yaml:1: "):
-        project.block("task", "judged_small")
+        project.check("task", "judged_small")

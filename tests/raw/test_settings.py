@@ -10,7 +10,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FILES
 from hatchery.raw.archive_members import ArchiveLimits
 from hatchery.raw.settings import source_settings
-from hatchery.typed import validated
+from hatchery.typed import keys_of, validated
 
 COMMIT = "607bd4c8450a42878aa9ddc051a65a055450ef87"
 CHECKSUM = "ab" * 32
@@ -25,9 +25,9 @@ def test_a_bare_entry_has_the_defaults() -> None:
 
 def test_the_settings_of_the_stage_are_accepted() -> None:
     document = {"data": {"x": {"hub": HUB}, "y": {"download": [DOWNLOAD]}}}
-    entry = validated(FILES["config"], document, "config.yaml")["data"]
-    x = source_settings({"stage": "register_source", "stage_version": 2, "name": "x", **entry["x"]})
-    y = source_settings({"stage": "register_source", "stage_version": 2, "name": "y", **entry["y"]})
+    entry = validated(FILES["config"], document, "config.yaml").data
+    x = source_settings({"stage": "register_source", "stage_version": 2, "name": "x", **keys_of(entry["x"])})
+    y = source_settings({"stage": "register_source", "stage_version": 2, "name": "y", **keys_of(entry["y"])})
     assert x.hub is not None
     assert (x.hub.splits, x.hub.columns, x.hub.documents) == (("train",), ("text",), None)
     assert y.download is not None
@@ -35,8 +35,8 @@ def test_the_settings_of_the_stage_are_accepted() -> None:
 
 
 def test_the_limits_of_the_schema_are_those_of_the_library() -> None:
-    entry = validated(FILES["config"], {"data": {"x": {}}}, "config.yaml")["data"]["x"]
-    assert source_settings({"name": "x", **entry}) == source_settings({"name": "x"})
+    entry = validated(FILES["config"], {"data": {"x": {}}}, "config.yaml").data["x"]
+    assert source_settings({"name": "x", **keys_of(entry)}) == source_settings({"name": "x"})
 
 
 def test_the_name_of_a_download_is_the_end_of_its_address() -> None:
@@ -89,9 +89,9 @@ def test_an_impossible_value_is_told_with_its_key(changes: dict[str, Any], reaso
 
 
 def test_every_shipped_source_is_possible_and_says_where_to_get_it(repository: Path) -> None:
-    data = validated(FILES["config"], read_yaml(repository / "config/config.yaml"), "config.yaml")["data"]
+    data = validated(FILES["config"], read_yaml(repository / "config/config.yaml"), "config.yaml").data
     for name, entry in data.items():
-        source = source_settings({"name": name, **entry})
+        source = source_settings({"name": name, **keys_of(entry)})
         # What is said about a user's own data is the user's to say.
         assert source.obtain or name.startswith("my_"), name
         assert source.licence or source.terms or name.startswith("my_"), name

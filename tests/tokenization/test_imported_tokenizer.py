@@ -65,7 +65,7 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     assert chosen["imported"] and "theirs" not in str(chosen)
     block.write_text(text + "corpus: demo\nkind: wordpiece\n")
     with pytest.raises(ConfigError, match=r"theirs\.yaml"):
-        Project(tmp_path / "config").block("tokenizer", "theirs")
+        Project(tmp_path / "config").check("tokenizer", "theirs")
     block.write_text("path: nowhere.json\nvocabulary_size: 400\n")
     with pytest.raises(ConfigError, match=r"theirs\.yaml: path: got 'nowhere.json', there is no such file"):
-        Project(tmp_path / "config").block("tokenizer", "theirs")
+        Project(tmp_path / "config").check("tokenizer", "theirs")

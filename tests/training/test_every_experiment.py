@@ -172,7 +172,7 @@ def test_every_model_learns_in_its_first_steps_and_every_head_on_it_in_one(
     train: Callable[[Mapping[str, Any]], Trained],
     tune: Callable[[Trained, Mapping[str, Any], ProtocolSettings], None],
 ) -> None:
-    tasks = PROJECT.experiment(experiment)["finetuning"]["tasks"]
+    tasks = PROJECT.experiment(experiment).finetuning.tasks
     jobs = [json.loads(stage_settings(PROJECT, "finetune", experiment=experiment, task=task)) for task in tasks]
     heads = [(job["task"]["head"], build(ProtocolSettings, job["protocol"], "protocol")) for job in jobs]
     for run in PROJECT.seeded_runs(experiment):

@@ -17,6 +17,7 @@ from hatchery.errors import ConfigError, ManifestError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.typed import build as typed
+from hatchery.typed import plain
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.workflow.layout import Layout
@@ -105,7 +106,7 @@ def test_a_selection_of_both_kinds_is_refused(tmp_path: Path, repository: Path, 
     folder = copied(repository, tmp_path)
     (folder / "selections/mine.yaml").write_text(f"vocabulary: demo\nlevel: sentences\n{text}", encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
-        Project(folder).block("selection", "mine")
+        Project(folder).check("selection", "mine")
 
 
 def test_a_corpus_that_is_selected_from_itself_is_told(tmp_path: Path, repository: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_corpus_that_is_selected_from_itself_is_told(tmp_path: Path, repositor
     path = folder / "selections/real_small_sentences.yaml"
     path.write_text(path.read_text().replace("corpus: real_small", "corpus: real_scaling"), encoding="utf-8")
     with pytest.raises(ConfigError, match="made from itself: real_scaling -> real_scaling"):
-        Project(folder).block("corpus", "real_scaling")
+        Project(folder).check("corpus", "real_scaling")
 
 
 def copied(repository: Path, target: Path) -> Path:
@@ -128,8 +129,12 @@ def test_real_transcripts_are_selected_as_they_are_said(
     register: Callable[..., Path],
     build: Callable[..., Path],
 ) -> None:
-    (block, *_) = Project(repository / "config").block("corpus", "real_small")["sources"]
-    reading = {"name": "aochildes", "reader": "plain_text", "options": {**block["options"], "files": ["*Warren.csv"]}}
+    (block, *_) = Project(repository / "config").corpus("real_small").sources
+    reading = {
+        "name": "aochildes",
+        "reader": "plain_text",
+        "options": {**plain(block.options), "files": ["*Warren.csv"]},
+    }
     with stage_run(tmp_path / "speech/manifest.json", {}) as run:
         transcripts = {"aochildes": register("aochildes", real_data / "aochildes.zip")}
         convert_corpus(typed(ConvertSettings, {"sources": [reading]}), transcripts, run)

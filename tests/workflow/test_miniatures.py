@@ -77,14 +77,14 @@ def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
 def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, layout: Layout) -> None:
     block = layout.project.experiment(experiment)
     rows = summary(folder, experiment)
-    for run in block["runs"]:
+    for run in block.runs:
         of_run = [row for row in rows if row["model"] == run]
-        assert set(block["finetuning"]["tasks"]) <= {row["task"] for row in of_run}
-        assert set(block["minimal_pairs"]) <= {row["suite"] for row in of_run}
-        for task in block["finetuning"]["tasks"]:
+        assert set(block.finetuning.tasks) <= {row["task"] for row in of_run}
+        assert set(block.minimal_pairs) <= {row["suite"] for row in of_run}
+        for task in block.finetuning.tasks:
             counted = {int(row["n"]) + int(row["n_without_number"]) for row in of_run if row["task"] == task}
             protocol = layout.project.protocol_of(experiment, task)
-            assert counted == {len(protocol["seeds"]) * len(protocol["learning_rates"])}, (run, task)
+            assert counted == {len(protocol.seeds) * len(protocol.learning_rates)}, (run, task)
 
 
 @pytest.mark.parametrize(("experiment", "paper"), MINIATURES.items())
@@ -96,9 +96,10 @@ def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
     names = {f"{paper}_table_{number:02}" for number in TABLES[experiment]}
     assert {path.stem for path in manifest.files(".md")} == names | {"tables"}
     assert {path.stem for path in manifest.files(".tex")} == names | {"tables"}
-    caveat = layout.project.experiment(experiment)["paper_tables"]["caveat"]
+    chosen = layout.project.experiment(experiment).paper_tables
+    assert chosen is not None
     for name in names:
-        assert caveat in " ".join(manifest.file(f"{name}.md").read_text(encoding="utf-8").split())
+        assert chosen.caveat in " ".join(manifest.file(f"{name}.md").read_text(encoding="utf-8").split())
         assert r"\begin{tabular}" in manifest.file(f"{name}.tex").read_text(encoding="utf-8")
     page = (folder / f"results/{experiment}/index.html").read_text(encoding="utf-8")
     for name in (*(f"{name}.tex" for name in names), "tables.md"):

@@ -41,7 +41,7 @@ def test_every_model_and_its_twin_have_losses_and_scores_on_all_and_on_filtered_
     experiment: str, folder: Path
 ) -> None:
     rows = summary(folder, experiment)
-    for run in Project(folder / "config").experiment(experiment)["runs"]:
+    for run in Project(folder / "config").experiment(experiment).runs:
         found = {(row["suite"], row["task"]) for row in rows if row["model"] == run}
         for task in TASKS:
             assert ("demo_rv_glue", f"demo_rv_glue_{task}") in found
@@ -64,7 +64,7 @@ def test_models_of_any_words_are_tested_on_the_same_text_as_the_others(folder: P
     )
     assert constrained.is_dir() and unconstrained.is_dir()
     trained = {row["model"]: row["mean"] for row in summary(folder, UNCONSTRAINED) if row["task"] == "test"}
-    assert set(trained) == set(Project(folder / "config").experiment(UNCONSTRAINED)["runs"])
+    assert set(trained) == set(Project(folder / "config").experiment(UNCONSTRAINED).runs)
 
 
 def numbers(folder: Path, entry: str) -> list[dict[str, str]]:
@@ -75,11 +75,11 @@ def numbers(folder: Path, entry: str) -> list[dict[str, str]]:
 def test_the_page_has_the_figures_and_the_tables_of_the_study_which_are_latex_too(folder: Path) -> None:
     page = (folder / PAGE).read_text(encoding="utf-8")
     project = Project(folder / "config")
-    for entry, settings in project.block("study", STUDY)["analyses"].items():
+    for entry, settings in project.analyses(STUDY).items():
         made = {path.name for path in (folder / f"results/{STUDY}/analyses/{entry}").iterdir()}
         assert {"tables.tex", "table_01.tex", "tables.md", "numbers.csv"} <= made
         assert f"analyses/{entry}/table_01.tex" in page
-        assert not settings["title"] or settings["title"] in page
+        assert not settings.title or settings.title in page
     for figure in FIGURES:
         assert (folder / f"results/{STUDY}/figures/{figure}.svg").is_file()
 
@@ -99,7 +99,7 @@ def test_laws_steps_and_scores_are_of_our_models(folder: Path) -> None:
     points = {
         row["model"] for row in numbers(folder, "power_laws") if (row["kind"], row["source"]) == ("point", "ours")
     }
-    trained = [run for run in Project(folder / "config").experiment(CONSTRAINED)["runs"] if "untrained" not in run]
+    trained = [run for run in Project(folder / "config").experiment(CONSTRAINED).runs if "untrained" not in run]
     assert points == {f"{CONSTRAINED}/{run}" for run in trained}
     assert [row["to"] for row in numbers(folder, "cost_effectiveness") if row["source"] == "ours"] == ["128"]
     scored = [row for row in numbers(folder, "correlation") if (row["kind"], row["source"]) == ("model", "ours")]

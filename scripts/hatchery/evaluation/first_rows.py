@@ -55,13 +55,13 @@ class FirstLines(RawSource):
         return self.size(name) <= SMALL_BYTES
 
 
-def first_problem(kind: str, body: Mapping[str, Any], root: str | Path) -> str | None:
+def first_problem(settings: ScoringSettings | TaskSettings, root: str | Path) -> str | None:
     """What is wrong with the files of a suite or task below `root`, as far as they are small, or else None.
 
     One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no tar archives.
     """
     try:
-        settings, source = _typed(kind, body), _unregistered(Path(root))
+        source = _unregistered(Path(root))
         if source is None:
             return None
         if isinstance(settings, ScoringSettings):
@@ -84,7 +84,8 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
     source = open_source(manifest)
     for where, reading in readings.items():
         try:
-            settings = _typed(reading["kind"], reading["settings"])
+            is_suite, body = reading["kind"] == "suite", reading["settings"]
+            settings = build(ScoringSettings, body) if is_suite else build(TaskSettings, body)
             if isinstance(settings, ScoringSettings):
                 pairs = read_minimal_pairs(source, settings)
                 if settings.expected is not None:
@@ -95,10 +96,6 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
                 read_through(source, settings)
         except HatcheryError as error:
             raise type(error)(f"{where}: {error}") from None
-
-
-def _typed(kind: str, body: Mapping[str, Any]) -> ScoringSettings | TaskSettings:
-    return build(ScoringSettings, body) if kind == "suite" else build(TaskSettings, body)
 
 
 def _read_small_files(source: FirstLines, suite: ScoringSettings) -> None:

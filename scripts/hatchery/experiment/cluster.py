@@ -10,16 +10,14 @@ machine, no table of results does, so this alone may depend on where the plan is
 
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.planned_device import PlannedDevice
-from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, ShareAboveZero, require
+from hatchery.settings.base import Count, DeviceName, Natural, Range, RefusedError, Settings, ShareAboveZero, require
 from hatchery.settings.fields import Text
-from hatchery.typed import build
 
 Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
 Minutes = Annotated[int, Range(ge=5)]
@@ -167,11 +165,6 @@ class ClusterSettings(Settings):
         return self.nodes * self.processes_per_node
 
 
-def cluster_settings(block: Mapping[str, Any]) -> ClusterSettings:
-    """The typed block of a validated config.yaml."""
-    return build(ClusterSettings, block, "cluster")
-
-
 def _check_extra(key: str, extra: str) -> None:
     """Options that come from a key of the block, or from the executor itself, are refused."""
     try:
@@ -195,14 +188,13 @@ GPU = "h100"
 CPU = "cpu"
 
 
-def planned_device(config: Mapping[str, Any]) -> str:
-    """`cluster.planned_device` of the main configuration, or what null stands for."""
-    cluster, compute = config["cluster"], config["compute"]
-    if cluster["planned_device"] is not None:
-        return str(cluster["planned_device"])
-    if cluster["gpus_per_node"]:
+def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
+    """`cluster.planned_device`, or what null stands for where models compute on `device`."""
+    if cluster.planned_device is not None:
+        return cluster.planned_device
+    if cluster.gpus_per_node:
         return GPU
-    match compute["device"]:
+    match device:
         case "cpu":
             return CPU
         case "cuda":

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from hatchery.evaluation.minimal_pairs.settings import ExternalModel, SuiteSettings
-from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys
+from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys, TaskSettings, VocabularyFilter
 from hatchery.settings.fields import ABSENT, BlockName, DataName, PartOf, Reference, TaskName, Unique
+from hatchery.typed import keys_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,11 @@ class SuiteFile(SuiteSettings):
     """A raw input of config.yaml."""
     embedded: Literal["minimal_pairs", "filter_data"] = ABSENT
     """A folder of the generated sources."""
+
+    def scored(self, name: str) -> dict[str, Any]:
+        """What scoring is told of the suite `name` (`ScoringSettings`), without keys of other formats."""
+        absent = [key for key in ("columns", "good_line") if getattr(self, key) is None]
+        return {"suite": name, **keys_of(self, *absent, of=SuiteSettings)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +59,12 @@ class Variant(TaskKeys):
     """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
     """Tasks that are scored with the models of this one."""
+
+    def settings(self, name: str) -> TaskSettings:
+        """What fine-tuning is told of the task `name`."""
+        filtered, keys = self.vocabulary, keys_of(self, of=TaskKeys)
+        vocabulary = None if filtered is None else VocabularyFilter(filtered.fields, filtered.reading)
+        return TaskSettings(**{**keys, "name": name, "vocabulary": vocabulary})
 
 
 @dataclass(frozen=True, kw_only=True)

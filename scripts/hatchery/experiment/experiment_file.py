@@ -26,6 +26,7 @@ from hatchery.settings.fields import (
     SuiteName,
     Sweepable,
     TaskName,
+    Text,
     TokenizerName,
     Unique,
 )
@@ -33,6 +34,8 @@ from hatchery.training.settings import PretrainingSettings
 
 PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweepable()]
 PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
+NAME_OR_KEYS = Text("", "text or keys with values")
+"""Keys in the place of a name are taken out before."""
 
 
 ModelFile: Any = ChosenBy("family", DEFAULT_FAMILY).among(family.file for family in FAMILIES.values())
@@ -63,6 +66,16 @@ class Run(Settings):
     """One pretraining for each."""
     pretraining: PartOfPretraining = field(default_factory=dict)
     """What differs from the experiment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeRun(Run):
+    """A model of an experiment that is written out: what the run does not say is the experiment's."""
+
+    model: Annotated[ModelName, NAME_OR_KEYS]
+    """A file of config/models/, or a model that stands in the run: `<experiment>.<run>`."""
+    pretraining: PretrainingSettings  # type: ignore[assignment]
+    """How it is pretrained."""
 
 
 PartOfRun = Annotated[dict[str, Any], PartOf(Run)]
@@ -212,3 +225,15 @@ class ExperimentFile(Settings):
     """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
     figures: Style = field(default_factory=Style)
     """Look of the figures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(ExperimentFile):
+    """An experiment that is written out (`expansion.py`), so that every run is whole."""
+
+    corpus: Annotated[CorpusName, NAME_OR_KEYS]
+    """The corpus that the models are trained on."""
+    tokenizer: Annotated[TokenizerName, NAME_OR_KEYS]
+    """Their tokenizer."""
+    runs: Annotated[dict[BlockName, WholeRun], MinLen(1)] = ABSENT  # type: ignore[assignment]
+    """The models of the experiment by the names that the tables show."""

@@ -5,23 +5,21 @@ of jobs. Jobs are named after the order of the tasks, and what a
 task's results hold does not depend on its job.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from hatchery.errors import ConfigError
+from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.project import Project
 
 MOST_JOBS = 4000
 """Fine-tuning jobs of an experiment that does not say how many tasks a job has: each takes 2 ms to plan."""
 
 
-def task_batches(finetuning: Mapping[str, Any], models: int) -> dict[str, list[str]]:
+def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
     """The tasks of each job by its name, for the `finetuning` block of an experiment with so many models.
 
     None where jobs have one task.
     """
-    tasks = list(finetuning["tasks"])
-    size = finetuning["tasks_per_job"] or max(1, -(-models * len(tasks) // MOST_JOBS))
+    tasks = list(finetuning.tasks)
+    size = finetuning.tasks_per_job or max(1, -(-models * len(tasks) // MOST_JOBS))
     if size == 1:
         return {}
     return {f"batch_{start // size + 1}": tasks[start : start + size] for start in range(0, len(tasks), size)}
@@ -39,7 +37,7 @@ def task_batch(project: Project, experiment: str, batch: str) -> list[str]:
 
 
 def _batches(project: Project, experiment: str) -> dict[str, list[str]]:
-    return task_batches(project.experiment(experiment)["finetuning"], len(project.seeded_runs(experiment)))
+    return task_batches(project.experiment(experiment).finetuning, len(project.seeded_runs(experiment)))
 
 
 def batches_by_task(project: Project, experiment: str) -> dict[str, str]:

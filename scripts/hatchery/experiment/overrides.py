@@ -27,8 +27,3 @@ def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
 
 def _is_other(base: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
     return "task" in value and value["task"] != base.get("task", DEFAULT_TASK)
-
-
-def pretraining_of(experiment: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """Pretraining settings of a run: the experiment's, with what the run changes."""
-    return merged(experiment["pretraining"], experiment["runs"][run]["pretraining"])

@@ -5,37 +5,39 @@ There may be nothing that a reader of text takes, or too little for a developmen
 
 import os
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hatchery.corpora.cutting import SHORTEST
 from hatchery.corpora.packed_files import uncompressed_suffix
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, format_of, is_cut
 from hatchery.errors import ConfigError, SourceError
-from hatchery.experiment.blocks import Blocks
+from hatchery.experiment.text_files import CorpusFile
 from hatchery.raw.archive_members import is_hidden
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.raw_source import RawSource
+from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
-from hatchery.typed import build
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
 
 # Of a folder with more files than this, several are read.
 _FILES_SEEN = 50
 _TURN_INTO_TEXT = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
-def check_files(corpus: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+def check_files(corpus: CorpusFile, where: str, project: "Project") -> None:
     """Raise ConfigError for a source of plain text at whose path no file is one that its reader takes."""
     problems = Problems()
-    for index, source in enumerate(corpus["sources"]):
-        found = source_at(_path(blocks, source)) if "data" in source else None
-        if found is None or not found.files or source["reader"] != "plain_text":
+    for index, source in enumerate(corpus.sources):
+        found = source_at(_path(project, source))
+        if found is None or not found.files or source.reader != "plain_text":
             continue
         try:
-            files(found, build(PlainTextOptions, source["options"]))
+            files(found, source.options)
         except SourceError as error:
-            problems.add(f"{where}: sources.{index}: data.{source['data']}.path: {error}{_remedy(found)}")
+            problems.add(f"{where}: sources.{index}: data.{source.data}.path: {error}{_remedy(found)}")
     problems.raise_any()
 
 
@@ -49,47 +51,45 @@ def _remedy(found: RawSource) -> str:
     return ""
 
 
-def check_own_text(blocks: Blocks, corpus: str) -> None:
+def check_own_text(project: "Project", corpus: str) -> None:
     """Raise ConfigError where a corpus can have no development document; it says what to do.
 
     Looks at names and sizes only, and at nothing that is not there yet. A table's rows are counted when it is read.
     """
-    problem = _split_problem(blocks, corpus)
+    problem = _split_problem(project, corpus)
     if problem is not None:
         raise ConfigError(problem)
 
 
-def _split_problem(blocks: Blocks, corpus: str) -> str | None:
-    block = blocks.block("corpus", corpus)
-    sources = block.get("sources", [])
-    if len(sources) != 1 or sources[0]["reader"] != "plain_text":
+def _split_problem(project: "Project", corpus: str) -> str | None:
+    block = project.corpus(corpus)
+    if block.made_from != "sources" or len(block.sources) != 1 or block.sources[0].reader != "plain_text":
         return None
-    split, source = block["split"], block["sources"][0]
-    wanted = split["development_documents"]
-    if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
+    split, source = block.split, block.sources[0]
+    wanted = split.development_documents
+    if split.development_fraction == 0 if wanted is None else wanted < 1:
         return None
-    path = _path(blocks, source)
+    path = _path(project, source)
     found = source_at(path)
     if found is None:
         return None
     try:
-        options = build(PlainTextOptions, source["options"])
-        names = files(found, options)
+        names = files(found, source.options)
     except SourceError:
         # Told with the corpus, or by the stage that reads.
         return None
-    if len(names) != 1 or not _is_one_document(found, names[0], options):
+    if len(names) != 1 or not _is_one_document(found, names[0], source.options):
         return None
     return (
-        f"{blocks.place('corpus', corpus)}: split: the text at data.{source['data']}.path, {path}, is one "
+        f"{project.place('corpus', corpus)}: split: the text at data.{source.data}.path, {path}, is one "
         "document, so there is none to hold out for development: bring more text, set "
         "sources.0.options.lines_per_document, or set split.development_fraction to 0"
     )
 
 
-def _path(blocks: Blocks, source: Mapping[str, Any]) -> str | None:
-    found = blocks.raw_input(source["data"])
-    return None if found is None else found["path"]
+def _path(project: "Project", source: Any) -> str | None:
+    found = None if source.data is ABSENT else project.raw_input(source.data)
+    return None if found is None else found.path
 
 
 def _is_one_document(source: RawSource, name: str, options: PlainTextOptions) -> bool:

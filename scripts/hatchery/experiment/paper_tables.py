@@ -5,13 +5,17 @@ and corpus as the original does, and says in every table why no number of its ow
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.records import read_rows
 from hatchery.errors import ConfigError
-from hatchery.experiment.blocks import Blocks
+from hatchery.experiment.experiment_file import Experiment
 from hatchery.settings.problems import offered
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
 
 LAYOUTS = "paper_tables"
 VALUES = "published/values"
@@ -19,75 +23,75 @@ VALUES = "published/values"
 STAR = "*"
 
 
-def with_rows_by_name(experiment: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
+def with_rows_by_name(experiment: Experiment, where: str, folder: Path) -> Experiment:
     """The experiment with the published rows of the runs that are called like such, if it asks for them with a star.
 
     `folder` is that of the configuration. Raises ConfigError for a pattern that fits no run.
     """
-    published = experiment["published"]
-    if published is None or STAR not in published["rows"]:
+    published = experiment.published
+    if published is None or STAR not in published.rows:
         return experiment
-    named = {model: row for model, row in published["rows"].items() if model != STAR}
-    table, pattern = folder / VALUES / f"{published['paper']}.csv", published["rows"][STAR]
+    named = {model: row for model, row in published.rows.items() if model != STAR}
+    table, pattern = folder / VALUES / f"{published.paper}.csv", published.rows[STAR]
     # A paper that is not there is told later.
     rows = read_rows(table, ("row", "track")) if table.is_file() else []
-    known = {texts["row"] for _, texts in rows if texts["track"] in ("", published["track"])}
-    found = {run: row for run in experiment["runs"] if (row := pattern.replace(STAR, run)) in known}
+    known = {texts["row"] for _, texts in rows if texts["track"] in ("", published.track)}
+    found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
     if rows and not (found and STAR in pattern):
         raise ConfigError(
             f"{where}: published.rows.{STAR}: got {pattern!r}, which makes a row of {table.name} of no run; expected a"
             f" name with {STAR}, which stands for the name of a run"
         )
-    return {**experiment, "published": {**published, "rows": found | named}}
+    return replace(experiment, published=replace(published, rows=found | named))
 
 
-def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+def check_paper_tables(name: str, experiment: Experiment, where: str, project: "Project") -> None:
     """Raise ConfigError where `paper_tables` of the experiment `name` names no experiment with published rows."""
-    chosen = experiment["paper_tables"]
+    chosen = experiment.paper_tables
     if chosen is None:
         return
-    if experiment["published"] is not None:
+    if experiment.published is not None:
         raise ConfigError(f"{where}: paper_tables: expected null in an experiment with rows of its own in `published`")
-    of = chosen["of"]
-    blocks.require("experiment", of, f"{where}: paper_tables.of")
-    # Loading the other experiment whole could lead back to this one.
-    original = blocks.written_experiment(of)
-    if of == name or not original["published"]:
-        raise ConfigError(f"{where}: paper_tables.of: got {of!r}, expected an experiment with `published`")
-    rows = original["published"]["rows"]
-    if not _rows_of_miniature(rows, experiment["runs"], blocks.swept(name)):
-        raise ConfigError(f"{where}: paper_tables.of: none of the runs of {of!r} is a run here: {', '.join(rows)}")
+    original = project.experiment(chosen.of).published
+    if chosen.of == name or original is None:
+        raise ConfigError(f"{where}: paper_tables.of: got {chosen.of!r}, expected an experiment with `published`")
+    if not _rows_of_miniature(original.rows, experiment.runs, project.expansion(name).swept()):
+        raise ConfigError(
+            f"{where}: paper_tables.of: none of the runs of {chosen.of!r} is a run here: {', '.join(original.rows)}"
+        )
 
 
-def check_published_rows(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+def check_published_rows(experiment: Experiment, where: str) -> None:
     """Raise ConfigError for a published row of something that is neither a run nor a baseline of the experiment."""
-    known = [*experiment["runs"], *experiment["baselines"]]
-    kind = "run or baseline" if experiment["baselines"] else "run"
-    for model in (experiment["published"] or {"rows": {}})["rows"]:
+    known = [*experiment.runs, *experiment.baselines]
+    kind = "run or baseline" if experiment.baselines else "run"
+    for model in experiment.published.rows if experiment.published is not None else ():
         if model not in known:
             raise ConfigError(f"{where}: published.rows: got {model!r}, no such {kind}{offered(model, known)}")
 
 
-def paper_tables(blocks: Blocks, experiment: str) -> dict[str, Any] | None:
+def paper_tables(project: "Project", experiment: str) -> dict[str, Any] | None:
     """What an experiment's tables are filled with, as `PaperTablesSettings` calls it; None where it repeats no paper.
 
     `published` has the rows of the models that the experiment has. `prefix` and `suites` say how suites and tasks are
     called in the paper's tables, `corpora` whose place a corpus has there, `caveat` why nothing is comparable.
     """
-    block = blocks.block("experiment", experiment)
-    chosen = block["paper_tables"]
+    block = project.experiment(experiment)
+    chosen = block.paper_tables
     if chosen is None:
-        own = block["published"]
+        own = block.published
         return None if own is None else {"published": own, "prefix": "", "suites": {}, "corpora": {}, "caveat": ""}
-    original = blocks.block("experiment", chosen["of"])
-    published = original["published"]
-    rows = _rows_of_miniature(published["rows"], [*block["runs"], *block["baselines"]], blocks.swept(experiment))
+    original = project.experiment(chosen.of)
+    if original.published is None:
+        raise ConfigError(f"{project.place('experiment', chosen.of)}: published: the key is missing")
+    models = [*block.runs, *block.baselines]
+    rows = _rows_of_miniature(original.published.rows, models, project.expansion(experiment).swept())
     return {
-        "published": {**published, "rows": rows},
-        "prefix": chosen["prefix"],
-        "suites": chosen["suites"],
-        "corpora": {block["corpus"]: original["corpus"]},
-        "caveat": chosen["caveat"],
+        "published": replace(original.published, rows=rows),
+        "prefix": chosen.prefix,
+        "suites": chosen.suites,
+        "corpora": {block.corpus: original.corpus},
+        "caveat": chosen.caveat,
     }
 
 
@@ -97,10 +101,10 @@ def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Ma
     return {model: row for run, row in rows.items() for model, name in called.items() if name == run}
 
 
-def paper_of_tables(blocks: Blocks, experiment: str) -> str | None:
+def paper_of_tables(project: "Project", experiment: str) -> str | None:
     """The paper whose tables an experiment has: the one that it repeats, if there is a layout of its tables."""
-    chosen = paper_tables(blocks, experiment)
+    chosen = paper_tables(project, experiment)
     if chosen is None:
         return None
-    paper = str(chosen["published"]["paper"])
-    return paper if (blocks.folder / LAYOUTS / f"{paper}.yaml").is_file() else None
+    paper = str(chosen["published"].paper)
+    return paper if (project.folder / LAYOUTS / f"{paper}.yaml").is_file() else None

@@ -1,242 +1,199 @@
-"""The configuration of a checkout: named blocks, loaded when first asked for, validated, references resolved.
+"""The configuration of a checkout: every file is read when it is first asked for, and is a frozen object from then on.
 
-A broken experiment file hurts only its own targets, because nothing is read before somebody asks for it.
+A broken experiment hurts only its own targets, because nothing is read before somebody asks for it. What one file says
+is right or wrong when it is read; whether files fit each other, and what lies here, is looked at once, by `check`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.settings import SeededRun, within
 from hatchery.artifacts.roots import expanded
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.experiment.checks import check_block
-from hatchery.experiment.grids import WithoutGrid, write_out_grid
+from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
+from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
+from hatchery.experiment.experiment_file import Experiment, ProtocolFile
 from hatchery.experiment.kinds import FILES
+from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.overrides import merged
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.protocols import resolve_protocol
 from hatchery.experiment.reserved import RESERVED
-from hatchery.experiment.study_file import check_study, own_analyses, with_analyses
-from hatchery.experiment.sweeps import WrittenOut, refuse_sweeps, text_of, write_out
-from hatchery.experiment.written_blocks import INLINE, VARIANTS, WrittenBlocks, with_corpus_of
-from hatchery.settings.fields import DATA
+from hatchery.experiment.study_file import StudyFile, own_analyses, with_analyses
+from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
+from hatchery.experiment.written_blocks import INLINE, WrittenBlocks
+from hatchery.modeling.configuration import EncoderSizes
+from hatchery.raw.settings import SourceKeys
+from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, offered
 from hatchery.settings.walk import Named, references
-from hatchery.typed import validated
+from hatchery.typed import build, validated
+
+File = TypeVar("File")
 
 
-def corpus_kind(corpus: Mapping[str, Any]) -> str:
-    """How a corpus is made: `sources` (converted), `sample` (of another corpus) or `sequences` (of selections)."""
-    return next(kind for kind in ("sources", "sample", "sequences") if kind in corpus)
+def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
+    """A method: the file of this kind that has a name, as an object of its class, and of each family for models."""
+
+    def read(project: "Project", name: str) -> File:
+        found: File = project.block(kind, name)
+        return found
+
+    return read
 
 
 class Project:
     """All configuration below a folder (`config/`).
 
-    `overrides` are merged into config.yaml, as `snakemake --config key=value` hands them over.
+    `overrides` are merged into config.yaml, as `snakemake --config key=value` hands them over. What is asked for by a
+    name raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
     """
 
     def __init__(self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None) -> None:
         self.folder = Path(folder)
         self.overrides = dict(overrides or {})
         self.written = WrittenBlocks(self.folder)
-        # Of experiments, and of corpora: what can be asked for by a name, too.
-        self._inline: dict[tuple[str, str], dict[str, Any]] = {}
-        self._raw_inputs: dict[str, dict[str, Any]] = {}
-        self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
-        self._experiments: dict[str, dict[str, Any]] = {}
-        self._grids: dict[str, WithoutGrid] = {}
-        self._written: dict[str, WrittenOut] = {}
+        self.checked: dict[tuple[str, str], None] = {}
+        """Kinds and names of the blocks that were compared with others, in that order."""
+        self._blocks: dict[tuple[str, str], Any] = {}
+        self._raw_inputs: dict[str, SourceKeys] = {}
+        self._expansions: dict[str, Expansion] = {}
+        self._architectures: dict[tuple[str, str], EncoderSizes] = {}
         self._runs: dict[str, dict[str, SeededRun]] = {}
 
+    # Files -----------------------------------------------------------------------------------------------------------
+
     @cached_property
-    def config(self) -> dict[str, Any]:
-        """The main configuration, validated, with defaults."""
+    def config(self) -> MainFile:
+        """The main configuration."""
         path = self.folder / "config.yaml"
-        config = validated(FILES["config"], merged(read_yaml(path), self.overrides), str(path))
-        for data in config["data"].values():
-            data["path"] = expanded(data["path"])
-        for named in references(FILES["config"], config):
+        config = validated(MainFile, merged(read_yaml(path), self.overrides), str(path))
+        data = {name: _expanded(entry) for name, entry in config.data.items()}
+        for named in references(config):
             self.require(named.kind, named.name, f"{path}: {named.key}")
-        return config
+        return replace(config, data=data)
 
-    def names(self, kind: str) -> list[str]:
-        """Sorted names of the blocks of a kind that have files, and of the variants in them."""
-        return self.written.names(kind)
+    experiment = _named("experiment", Experiment)
+    study = _named("study", StudyFile)
+    corpus = _named("corpus", CorpusFile)
+    tokenizer = _named("tokenizer", TokenizerFile)
+    model = _named("model", EncoderSizes)
+    suite = _named("suite", SuiteFile)
+    task = _named("task", TaskFile)
+    vocabulary = _named("vocabulary", VocabularyFile)
+    selection = _named("selection", SelectionFile)
+    tokenizer_sweep = _named("tokenizer_sweep", TokenizerSweepFile)
+    protocol = _named("protocol", ProtocolFile)
+    baseline = _named("baseline", BaselineFile)
 
-    def has(self, kind: str, name: str) -> bool:
-        """Whether there is a block of this kind and name."""
-        return (kind, name) in self._inline or self.written.has(kind, name)
-
-    def place(self, kind: str, name: str) -> str:
-        """Where a block is written, for messages: a file, with the key in it where it is another block's."""
-        if kind == "model" and (kind, name) in self._inline:
-            experiment, run = name.split(".")
-            return f"{self.written.place('experiment', experiment)}: runs.{run}.model"
-        return self.written.place(kind, name)
-
-    def references_of(self, kind: str, name: str) -> Iterator[Named]:
-        """What a block names, as it is written: it may not be valid, and what it names need not exist."""
-        if self.written.has(kind, name):
-            yield from references(FILES[kind], self.written.read(kind, name))
-
-    def block(self, kind: str, name: str) -> dict[str, Any]:
-        """The block of this kind and name, validated, with defaults.
-
-        Raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
-        """
+    def block(self, kind: str, name: str) -> Any:
+        """The block of this kind and name, of its class; whether it fits other files, `check` says."""
         if (kind, name) not in self._blocks:
-            block = self.validated(kind, name)
-            try:
-                self._check(kind, name, block, self.place(kind, name))
-            except ConfigError as error:
-                if kind != "experiment":
-                    raise
-                raise ConfigError(self._grids[name].as_in_the_file(str(error))) from None
-            self._blocks[kind, name] = block
+            self._blocks[kind, name] = self._read(kind, name)
         return self._blocks[kind, name]
 
-    def validated(self, kind: str, name: str) -> dict[str, Any]:
-        """The block with defaults, after its class alone: it may not fit other files, or name none that is there."""
+    def _read(self, kind: str, name: str) -> Any:
         if kind == "experiment":
-            return self.written_experiment(name)
-        if (kind, name) not in self._inline and self.written.is_inline(kind, name):
-            self.written_experiment(name)
-        if (kind, name) in self._inline:
-            return self._inline[kind, name]
-        raw, place = self.written.read(kind, name), self.place(kind, name)
+            return self._experiment(name)
+        raw = self._written_model(name) if kind == "model" else self.written.read(kind, name)
+        place = self.place(kind, name)
         refuse_sweeps(raw, place)
         if kind == "study":
             return with_analyses(raw, place)
         if kind == "task" and (task := self.written.file_of_variant(name)):
             # What is wrong with the file is told once, where it stands.
-            self.validated(kind, task)
-        made = validated(FILES[kind], raw, place)
-        if kind == "corpus":
-            self._take_raw_input(name, made, place)
-        return {key: value for key, value in made.items() if key != VARIANTS}
+            self.task(task)
+        # A place in another block's file ends in a key.
+        made = (build if ": " in place else validated)(FILES[kind], raw, place)
+        return self._take_raw_input(name, made, place) if kind == "corpus" else made
 
-    def written_experiment(self, name: str) -> dict[str, Any]:
-        """The experiment called `name` with grid and sweeps written out, validated, but not compared with other files.
+    def _experiment(self, name: str) -> Experiment:
+        expansion, place = self.expansion(name), self.place("experiment", name)
+        try:
+            made = validated(Experiment, expansion.document, place)
+            return with_rows_by_name(made, place, self.folder)
+        except ConfigError as error:
+            raise ConfigError(expansion.as_in_the_file(str(error))) from None
 
-        For what leads from one experiment to another, which could lead back. Blocks that stand in it are named like
-        others, and can be asked for. Raises ConfigError like `block`.
-        """
-        if name not in self._experiments:
-            raw, place = self.written.read("experiment", name), self.place("experiment", name)
-            self._grids[name] = grid = write_out_grid(raw, place)
-            written = write_out(grid.document, place)
-            try:
-                made = validated(FILES["experiment"], with_corpus_of(name, written.document), place)
-                made = with_rows_by_name(made, place, self.folder)
-            except ConfigError as error:
-                raise ConfigError(grid.as_in_the_file(written.as_in_the_file(str(error)))) from None
-            self._take_inline(name, made, place)
-            self._experiments[name] = made
-            self._written[name] = written
-        return self._experiments[name]
+    def expansion(self, experiment: str) -> Expansion:
+        """How the runs of an experiment were written out of its file."""
+        if experiment not in self._expansions:
+            raw, place = self.written.read("experiment", experiment), self.place("experiment", experiment)
+            self._expansions[experiment] = write_out(experiment, raw, place)
+        return self._expansions[experiment]
 
-    def _take_inline(self, experiment: str, block: dict[str, Any], where: str) -> None:
-        """Keep the blocks that stand in an experiment, and put names in their places."""
-        for kind in INLINE:
-            if isinstance(block[kind], dict):
-                self.written.require(kind, experiment, where)
-                if kind == "corpus":
-                    self._take_raw_input(experiment, block[kind], f"{where}: {kind}")
-                self._inline[kind, experiment], block[kind] = block[kind], experiment
-        for run, entry in block["runs"].items():
-            if isinstance(entry["model"], dict):
-                # No file can be called so.
-                called = f"{experiment}.{run}"
-                self._inline["model", called], entry["model"] = entry["model"], called
-
-    def _take_raw_input(self, corpus: str, block: dict[str, Any], where: str) -> None:
+    def _take_raw_input(self, corpus: str, block: CorpusFile, where: str) -> CorpusFile:
         """Keep the raw input that stands in a corpus, and put its name in its place: that of the corpus."""
-        own = [source for source in block.get("sources", []) if isinstance(source.get("data"), dict)]
+        sources = () if block.sources is ABSENT else block.sources
+        own = [source for source in sources if isinstance(source.data, SourceKeys)]
+        if not own:
+            return block
         if len(own) > 1:
             raise ConfigError(
                 f"{where}: sources: got {len(own)} sources whose `data` has keys, expected one at most: it is called "
                 f"{corpus!r} like the corpus; enter the others under `data` in {self.folder / 'config.yaml'}"
             )
-        for source in own:
-            if corpus in self.config["data"]:
-                raise ConfigError(
-                    f"{where}: sources: `data` has keys, and {self.folder / 'config.yaml'} has a raw input called "
-                    f"{corpus!r}, too; write `data: {corpus}` and the keys there, or give this file another name"
-                )
-            self._raw_inputs[corpus] = {**source["data"], "path": expanded(source["data"]["path"])}
-            source["data"] = corpus
+        if corpus in self.config.data:
+            raise ConfigError(
+                f"{where}: sources: `data` has keys, and {self.folder / 'config.yaml'} has a raw input called "
+                f"{corpus!r}, too; write `data: {corpus}` and the keys there, or give this file another name"
+            )
+        self._raw_inputs[corpus] = _expanded(own[0].data)
+        return replace(block, sources=tuple(replace(one, data=corpus) if one in own else one for one in sources))
 
-    def raw_input(self, name: str) -> dict[str, Any] | None:
+    # Names -----------------------------------------------------------------------------------------------------------
+
+    def names(self, kind: str) -> list[str]:
+        """Sorted names of the blocks of a kind that have files, and of the variants in them."""
+        return self.written.names(kind)
+
+    def has_inline_model(self, name: str) -> bool:
+        """Whether a model stands in a run of an experiment: `<experiment>.<run>`."""
+        experiment, dot, run = name.partition(".")
+        return bool(dot) and self.written.has("experiment", experiment) and run in self.expansion(experiment).models
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a block of this kind and name."""
+        return self.written.has(kind, name) or (kind == "model" and self.has_inline_model(name))
+
+    def place(self, kind: str, name: str) -> str:
+        """Where a block is written, for messages: a file, with the key in it where it is another block's."""
+        if kind == "model" and self.has_inline_model(name):
+            experiment, run = name.split(".")
+            made = self.expansion(experiment).runs[run].place
+            return f"{self.written.place('experiment', experiment)}: {made}.model"
+        return self.written.place(kind, name)
+
+    def require(self, kind: str, name: str, where: str) -> None:
+        """Raise ConfigError with the nearest match unless a block of this kind and name exists."""
+        if not (kind == "model" and self.has_inline_model(name)):
+            self.written.require(kind, name, where)
+
+    def raw_input(self, name: str) -> SourceKeys | None:
         """The raw input of config.yaml called `name`, or that of the corpus of this name; None where there is none."""
-        known: dict[str, Any] = self.config["data"]
+        known = self.config.data
         if name in known:
             return known[name]
         if name not in self._raw_inputs and self.written.has_raw_input(name):
-            self.validated("corpus", name)
+            self.corpus(name)
         return self._raw_inputs.get(name)
 
-    def labels(self, experiment: str) -> dict[str, str]:
-        """The names for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
-        self.written_experiment(experiment)
-        written, grid = self._written[experiment], self._grids[experiment].labels
-        bases = {run: grid.get(base, base) for run, base in written.bases.items()}
-        return grid | {run: bases[run] + told for run, told in written.labels.items()}
-
-    def swept(self, experiment: str) -> dict[str, str]:
-        """The runs that sweeps made, each with the name of the run in the file that it comes from."""
-        self.written_experiment(experiment)
-        return self._written[experiment].bases
-
-    def swept_values(self, experiment: str) -> dict[str, dict[str, Any]]:
-        """The runs that sweeps or a grid made: `line`, what they have in common, and the swept `values` by key.
-
-        What a grid makes has its size for a value, which its name does not tell.
-        """
-        self.written_experiment(experiment)
-        written, grid = self._written[experiment], self._grids[experiment]
-        found: dict[str, dict[str, Any]] = {}
-        for run in self._experiments[experiment]["runs"]:
-            base = written.bases.get(run, run)
-            line = " ".join(filter(None, [grid.sets[base], grid.variants[base]])) if base in grid.sets else base
-            values = {
-                key: value if isinstance(value, int | float) and not isinstance(value, bool) else text_of(value)
-                for key, value in written.values.get(run, {}).items()
-            }
-            if base in grid.sets or values:
-                found[run] = {"line": line, "sized": base in grid.sets, "values": values}
-        return found
-
-    def sets(self, experiment: str) -> dict[str, str]:
-        """The set of each run that a grid made: `set_1`. Runs that were made without a grid are in none."""
-        self.written_experiment(experiment)
-        grid, bases = self._grids[experiment], self._written[experiment].bases
-        names = {run: bases.get(run, run) for run in self._experiments[experiment]["runs"]}
-        return {run: grid.sets[base] for run, base in names.items() if base in grid.sets}
+    # Experiments and studies -----------------------------------------------------------------------------------------
 
     def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
         """The sets of the runs of several experiments, as a study calls these."""
-        return {f"{part}/{run}": name for part in experiments for run, name in self.sets(part).items()}
+        return {f"{part}/{run}": name for part in experiments for run, name in self.expansion(part).sets().items()}
 
-    def protocol_of(self, experiment: str, task: str) -> dict[str, Any]:
-        """How an experiment fine-tunes on a task, with defaults; see `resolve_protocol`."""
-        return {key: value for key, value in self._protocol(experiment, task).items() if key != "reported_metric"}
-
-    def reported_metric(self, experiment: str, task: str) -> str:
-        """The metric that stands for a task in the tables of an experiment."""
-        return str(self._protocol(experiment, task)["reported_metric"])
-
-    def _protocol(self, experiment: str, task: str) -> dict[str, Any]:
+    def protocol_of(self, experiment: str, task: str) -> ProtocolChoice:
+        """How an experiment fine-tunes on a task; see `resolve_protocol`."""
         where = self.place("experiment", experiment)
-        return resolve_protocol(self.experiment(experiment)["finetuning"], task, self, where)
-
-    def experiment(self, name: str) -> dict[str, Any]:
-        """The experiment called `name`."""
-        return self.block("experiment", name)
+        return resolve_protocol(self.experiment(experiment).finetuning, task, self, where)
 
     @cached_property
     def _studies(self) -> frozenset[str]:
@@ -246,20 +203,17 @@ class Project:
         """Whether a folder of `results/` is that of a study."""
         return name in self._studies
 
-    def results_of(self, name: str) -> dict[str, Any]:
+    def results_of(self, name: str) -> Experiment | StudyFile:
         """The experiment or the study whose results lie in `results/<name>/`; both have a description and figures."""
-        return self.block("study" if self.is_study(name) else "experiment", name)
+        return self.study(name) if self.is_study(name) else self.experiment(name)
 
     def parts(self, name: str) -> list[str]:
         """The experiments that a name of results stands for: those of a study, or the experiment itself."""
-        return list(self.block("study", name)["experiments"]) if self.is_study(name) else [name]
+        return list(self.study(name).experiments) if self.is_study(name) else [name]
 
-    def analyses(self, name: str) -> dict[str, dict[str, Any]]:
-        """The entries of a study's analyses, or those that an experiment has by itself."""
-        if not self.is_study(name):
-            return own_analyses(self.experiment(name))
-        entries: dict[str, dict[str, Any]] = self.block("study", name)["analyses"]
-        return entries
+    def analyses(self, name: str) -> dict[str, Any]:
+        """The settings of a study's analyses by entry, or of those that an experiment has by itself."""
+        return self.study(name).analyses if self.is_study(name) else own_analyses(self.experiment(name))
 
     def shown_runs(self, name: str) -> list[SeededRun]:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""
@@ -267,27 +221,32 @@ class Project:
             return self.seeded_runs(name)
         return [within(part, run) for part in self.parts(name) for run in self.seeded_runs(part)]
 
-    def model_of(self, experiment: str, run: str) -> dict[str, Any]:
-        """The architecture of a run: its model's block with the run's `model_changes`."""
-        return self.model_of_run(self.experiment(experiment)["runs"][run], f"experiment {experiment}: runs.{run}")
-
-    def model_of_run(self, run: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """The architecture of a run's entry in an experiment; `where` names the entry.
+    def model_of(self, experiment: str, run: str) -> EncoderSizes:
+        """The architecture of a run: its model with the run's `model_changes`.
 
         Raises ConfigError when a change does not fit the model.
         """
-        model = self.block("model", run["model"])
-        if not run["model_changes"]:
-            return model
-        where = f"{where}.model_changes"
-        changed = merged(model, run["model_changes"])
-        if changed["family"] != model["family"]:
-            raise ConfigError(f"{where}: family: a run cannot change it; name a model of that family instead")
-        return validated(FILES["model"], changed, where)
+        if (experiment, run) not in self._architectures:
+            self._architectures[experiment, run] = self._changed_model(experiment, run)
+        return self._architectures[experiment, run]
 
-    def loaded(self, kind: str) -> list[str]:
-        """Names of the blocks of a kind that somebody asked for, in that order."""
-        return [name for loaded_kind, name in self._blocks if loaded_kind == kind]
+    def _changed_model(self, experiment: str, run: str) -> EncoderSizes:
+        entry = self.experiment(experiment).runs[run]
+        model = self.model(entry.model)
+        if not entry.model_changes:
+            return model
+        where = f"{self.place('experiment', experiment)}: runs.{run}.model_changes"
+        changes = entry.model_changes
+        if changes.get("family", model.family) != model.family:
+            raise ConfigError(f"{where}: family: a run cannot change it; name a model of that family instead")
+        changed: EncoderSizes = validated(FILES["model"], merged(self._written_model(entry.model), changes), where)
+        return changed
+
+    def _written_model(self, name: str) -> dict[str, Any]:
+        if self.has_inline_model(name):
+            experiment, run = name.split(".")
+            return self.expansion(experiment).models[run]
+        return self.written.read("model", name)
 
     def seeded_runs(self, experiment: str) -> list[SeededRun]:
         """The models of an experiment in the order of its file, one for each run and pretraining seed."""
@@ -295,8 +254,8 @@ class Project:
 
     def _seeded_runs(self, experiment: str) -> dict[str, SeededRun]:
         if experiment not in self._runs:
-            runs, labels = self.experiment(experiment)["runs"], self.labels(experiment)
-            pairs = [(name, seed) for name, run in runs.items() for seed in run["seeds"]]
+            runs, labels = self.experiment(experiment).runs, self.expansion(experiment).labels()
+            pairs = [(name, seed) for name, run in runs.items() for seed in run.seeds]
             found = [SeededRun.of(name, seed, labels.get(name, "")) for name, seed in pairs]
             self._runs[experiment] = {run.name: run for run in found}
         return self._runs[experiment]
@@ -308,24 +267,34 @@ class Project:
             raise ConfigError(f"experiment {experiment!r} has no model {name!r}{offered(name, known)}")
         return known[name]
 
-    def require(self, kind: str, name: str, where: str) -> None:
-        """Raise ConfigError with the nearest match unless a block of this kind and name exists."""
-        if (kind, name) not in self._inline:
-            self.written.require(kind, name, where)
+    # Whether files fit each other ------------------------------------------------------------------------------------
 
-    def _check(self, kind: str, name: str, block: dict[str, Any], where: str) -> None:
+    def check(self, kind: str, name: str) -> None:
+        """Compare a block with those that it names, and with what lies here. Raises ConfigError with every problem."""
+        if (kind, name) in self.checked:
+            return
+        try:
+            self._check(kind, name)
+        except ConfigError as error:
+            if kind != "experiment":
+                raise
+            raise ConfigError(self.expansion(name).as_in_the_file(str(error))) from None
+        self.checked[kind, name] = None
+
+    def _check(self, kind: str, name: str) -> None:
+        block, where, problems = self.block(kind, name), self.place(kind, name), Problems()
         if kind in ("experiment", "study"):
             self._check_name(kind, name, where)
-        problems = Problems()
-        for named in references(FILES[kind], block):
+        for named in references(block):
             with problems.collecting():
                 self._require_named(named, f"{where}: {named.key}")
+        for inline in INLINE if kind == "experiment" else ():
+            if self.written.is_inline(inline, name):
+                with problems.collecting():
+                    self.check(inline, name)
         # What follows looks into the blocks that are named.
         problems.raise_any()
         check_block(kind, name, block, where, self)
-        if kind == "study":
-            runs = [within(part, run) for part in block["experiments"] for run in self.seeded_runs(part)]
-            check_study(block, Study(name, tuple(runs), self.sets_of(block["experiments"])), where, self)
 
     def _check_name(self, kind: str, name: str, where: str) -> None:
         """Results of experiments and studies lie beside each other."""
@@ -346,5 +315,9 @@ class Project:
         if self.raw_input(named.name) is None:
             raise ConfigError(
                 f"{where}: got {named.name!r}, not under `data` in {self.folder / 'config.yaml'}"
-                f"{offered(named.name, sorted(self.config['data']))}"
+                f"{offered(named.name, sorted(self.config.data))}"
             )
+
+
+def _expanded(entry: SourceKeys) -> SourceKeys:
+    return replace(entry, path=expanded(entry.path))

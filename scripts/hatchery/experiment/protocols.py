@@ -4,77 +4,78 @@ Later ones win, key by key. A task that names a base of its own takes that one a
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
-from hatchery.experiment.blocks import Blocks
+from hatchery.evaluation.tasks.settings import HeadSettings
+from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.overrides import merged
 from hatchery.typed import validated
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
 
 SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
 """Heads with one vector per sequence, of which `finetuning.head_options` of an experiment speaks."""
 
 
-def resolve_protocol(finetuning: Mapping[str, Any], task: str, blocks: Blocks, where: str) -> dict[str, Any]:
-    """All settings of the protocol of `task`, with defaults; `where` names the experiment's file.
+def resolve_protocol(finetuning: Finetuning, task: str, project: "Project", where: str) -> ProtocolChoice:
+    """All settings of the protocol of `task`; `where` names the experiment's file.
 
     Raises ConfigError for an unknown base and for values that do not fit each other.
     """
-    own, of_task = finetuning["protocol"], finetuning["tasks"][task]
+    own, of_task = finetuning.protocol, finetuning.tasks[task]
     place = f"{where}: finetuning.tasks.{task}"
     if of_task.get("base") is not None:
-        layers = [*_named(of_task["base"], task, blocks, place), of_task]
+        layers = [*_named(of_task["base"], task, project, place), of_task]
     else:
-        layers = [*_named(own.get("base"), task, blocks, f"{where}: finetuning.protocol"), own, of_task]
+        layers = [*_named(own.get("base"), task, project, f"{where}: finetuning.protocol"), own, of_task]
     settings: dict[str, Any] = {}
     for layer in layers:
         settings = merged(settings, layer)
-    settings.pop("base", None)
     resolved = validated(ProtocolChoice, settings, place)
-    del resolved["base"]
-    if resolved["selection"] != "held_out":
+    if resolved.selection != "held_out":
         # Nothing is held out, whatever the layers below said about the share.
-        resolved["development_fraction"] = 0.0
-    elif resolved["development_fraction"] == 0:
+        resolved = replace(resolved, development_fraction=0.0)
+    elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
-    metrics = blocks.block("task", task)["metrics"]
-    for key, otherwise in (("reported_metric", metrics[0]), ("selection_metric", None)):
-        if resolved[key] is None:
-            resolved[key] = otherwise or resolved["reported_metric"]
-        elif resolved[key] not in metrics:
-            raise ConfigError(
-                f"{place}: {key}: got {resolved[key]!r}, the metrics of this task are: {', '.join(metrics)}"
-            )
-    return resolved
+    metrics = project.task(task).metrics
+    for key in ("reported_metric", "selection_metric"):
+        given = getattr(resolved, key)
+        if given is not None and given not in metrics:
+            raise ConfigError(f"{place}: {key}: got {given!r}, the metrics of this task are: {', '.join(metrics)}")
+    reported = resolved.reported_metric or metrics[0]
+    return replace(resolved, reported_metric=reported, selection_metric=resolved.selection_metric or reported)
 
 
-def head_of_task(finetuning: Mapping[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
-    """`head` (kind and options) of a task, with the options that the experiment lays over those of such heads."""
-    if head["kind"] not in SEQUENCE_HEADS:
-        return dict(head)
-    return {**head, "options": {**head["options"], **finetuning["head_options"]}}
+def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
+    """The head of a task, with the options that the experiment lays over those of such heads."""
+    if head.kind not in SEQUENCE_HEADS:
+        return head
+    return replace(head, options={**head.options, **finetuning.head_options})
 
 
-def reads_first_token(finetuning: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
+def reads_first_token(finetuning: Finetuning, head: HeadSettings) -> bool:
     """Whether the head of a task reads the first token alone, which has seen nothing in a causal model."""
-    if head["kind"] not in SEQUENCE_HEADS:
+    if head.kind not in SEQUENCE_HEADS:
         return False
-    options = head_of_task(finetuning, head)["options"]
+    options = head_of_task(finetuning, head).options
     # A loader chooses the pooling itself when it meets the model, and chooses the first token for some.
     return options.get("pooling", "first_token") == "first_token" or options.get("loader", "none") != "none"
 
 
-def _named(base: str | None, task: str, blocks: Blocks, where: str) -> list[Mapping[str, Any]]:
+def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
     """The layers of a named protocol, those of its own base first."""
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
     while base is not None:
-        blocks.require("protocol", base, f"{where}.base")
+        project.require("protocol", base, f"{where}.base")
         if base in taken:
             raise ConfigError(f"{where}.base: the protocols {', '.join(taken)} are bases of each other")
         taken.append(base)
-        block = blocks.block("protocol", base)
-        layers[:0] = [block["settings"], block["tasks"].get(task, {})]
-        base = block["settings"].get("base")
+        block = project.protocol(base)
+        layers[:0] = [block.settings, block.tasks.get(task, {})]
+        base = block.settings.get("base")
     return layers

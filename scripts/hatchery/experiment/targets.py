@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FOLDERS
-from hatchery.experiment.names import is_name, misnamed_file
 from hatchery.experiment.project import Project
+from hatchery.experiment.written_blocks import is_name, misnamed_file
 from hatchery.settings.problems import Problems, nearest
 from hatchery.views.figures.registry import declared_figures
 

@@ -1,6 +1,5 @@
 """What stands in the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -27,6 +26,7 @@ from hatchery.settings.fields import (
 )
 from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys
 from hatchery.tokenization.trainer_settings import TokenizerKind, TokenizerSettings
+from hatchery.typed import keys_of
 from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
 
 Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a-z, such as en")]
@@ -92,6 +92,11 @@ class CorpusFile(ConversionKeys):
     """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
     card_tokenizer: TokenizerName | None = None
     """A tokenizer whose subwords the corpus's card counts too; null counts words only."""
+
+    @property
+    def made_from(self) -> Literal["sources", "sample", "sequences"]:
+        """How it is made: converted from sources, a sample of another corpus, or sequences of selections."""
+        return "sources" if self.sources is not ABSENT else "sample" if self.sample is not ABSENT else "sequences"
 
     def __post_init__(self) -> None:
         if self.sources is ABSENT:
@@ -194,6 +199,19 @@ class TokenizerFile(TokenizerSettings):
         if self.path is ABSENT:
             super().__post_init__()
 
+    @property
+    def trained_on(self) -> tuple[str, ...]:
+        """The corpora that it is trained on: one, several together, or none where it is taken from a file."""
+        if self.path is not ABSENT:
+            return ()
+        return self.corpora if self.corpora is not ABSENT else (self.corpus,)
+
+    def training(self) -> dict[str, Any]:
+        """What its training is told (`TokenizerSettings`), or that it is taken from a file."""
+        if self.path is not ABSENT:
+            return {"imported": True, "vocabulary_size": self.vocabulary_size}
+        return keys_of(self, of=TokenizerSettings)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SweepType(CandidateKeys):
@@ -222,8 +240,6 @@ class TokenizerSweepFile(SweepKeys):
     """Table of published values in config/published/ (without .csv); null shows none."""
 
 
-def corpora_of(tokenizer: Mapping[str, Any]) -> list[str]:
-    """The corpora that a tokenizer is trained on: one, several together, or none where it is taken from a file."""
-    if "path" in tokenizer:
-        return []
-    return list(tokenizer["corpora"]) if "corpora" in tokenizer else [tokenizer["corpus"]]
+def source_of(block: Any) -> str:
+    """The name of the raw input that a block reads, one of config.yaml or a generated one."""
+    return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")

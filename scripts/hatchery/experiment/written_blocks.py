@@ -1,10 +1,13 @@
 """The blocks of a configuration as people wrote them: where each stands, and what it takes from its base.
 
 Most blocks are a file each. A task can also be a variant in the file of another task, and an experiment's own file can
-hold its corpus and its tokenizer, which are then called like the experiment.
+hold its corpus and its tokenizer, which are then called like the experiment. A block's name is a folder of `results/`
+and a part of patterns, so a file with another name is never found, and whoever asks for it is told how to rename it.
 """
 
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +16,8 @@ from typing import Any
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FOLDERS
-from hatchery.experiment.names import is_name, misnamed_file
 from hatchery.experiment.overrides import merged
+from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
 from hatchery.settings.problems import Problems, offered
 
 INLINE = ("corpus", "tokenizer")
@@ -95,8 +98,6 @@ class WrittenBlocks:
             raise ConfigError(f"{self.place(kind, name)}: base: got {base!r}, whose own base leads back to {name!r}")
         inherited = self.read(kind, base, (*below, name))
         inherited.pop(VARIANTS, None)
-        if kind == "experiment":
-            inherited |= {key: base for key in INLINE if isinstance(inherited.get(key), Mapping)}
         for choice in _CHOICES.get(kind, []):
             if raw.keys() & choice:
                 inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
@@ -120,8 +121,14 @@ class WrittenBlocks:
             # What is no mapping is told with the file.
             return {"base": stem, **(variant if isinstance(variant, Mapping) else {})}
         if self.is_inline(kind, name):
-            return dict(self._document("experiment", name)[kind])
+            block = dict(self._document("experiment", name)[kind])
+            if kind == "tokenizer" and not block.keys() & {"corpus", "corpora", "path"}:
+                # It is trained on the corpus of the experiment.
+                block["corpus"] = self.read("experiment", name).get("corpus")
+            return block
         document = dict(self._document(kind, name))
+        if kind == "experiment":
+            document |= {key: name for key in INLINE if _is_block(document.get(key))}
         if kind == "task" and isinstance(variants := document.get(VARIANTS), Mapping):
             document[VARIANTS] = {key: _without_nulls(keys) for key, keys in variants.items()}
         return document
@@ -130,7 +137,7 @@ class WrittenBlocks:
         """Whether a block stands in the experiment of its name. Raises ConfigError where it has a file as well."""
         if kind not in INLINE or name not in self._files("experiment"):
             return False
-        if not isinstance(self._document("experiment", name).get(kind), Mapping):
+        if not _is_block(self._document("experiment", name).get(kind)):
             return False
         if name in self._files(kind):
             raise ConfigError(
@@ -170,15 +177,38 @@ class WrittenBlocks:
         return self._read[path]
 
 
+def _is_block(value: Any) -> bool:
+    """Whether keys stand in the place of a name; a sweep is told where sweeps are."""
+    return isinstance(value, Mapping) and "sweep" not in value
+
+
 def _without_nulls(keys: Any) -> Any:
     """What a block says itself: a key that is null only says that it is not taken from the base."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 
-def with_corpus_of(experiment: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment in which a tokenizer that says no text to be trained on is trained on the experiment's corpus."""
-    tokenizer, corpus = document.get("tokenizer"), document.get("corpus")
-    if not isinstance(tokenizer, Mapping) or tokenizer.keys() & {"corpus", "corpora", "path"}:
-        return dict(document)
-    own = experiment if isinstance(corpus, Mapping) else corpus
-    return {**document, "tokenizer": {**tokenizer, "corpus": own}}
+def is_name(name: str) -> bool:
+    """Whether a block or a raw input may be called so."""
+    return re.fullmatch(NAME, name) is not None and len(name) <= LONGEST_NAME
+
+
+def allowed_name(name: str) -> str:
+    """The name nearest to `name` that is allowed: `größe v2` becomes `grosse_v2`."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")[:LONGEST_NAME] or "my_name"
+
+
+def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str | None:
+    """What to do about a file that was meant for the block `name` and that has a wrong name or ending.
+
+    `taken` are the names of the blocks that there are. None where `folder` has no such file.
+    """
+    for path in sorted(folder.glob("*.y*ml")):
+        is_right = path.suffix == ".yaml" and is_name(path.stem)
+        if is_right or name not in (path.stem, allowed_name(path.stem)):
+            continue
+        wanted = path.stem if is_name(path.stem) else allowed_name(path.stem)
+        what = "the ending .yaml" if is_name(path.stem) else f"a name of {NAME_IN_WORDS}"
+        there = f" ({wanted}.yaml is taken)" if wanted in taken else f" to {wanted}.yaml"
+        return f"{path}: expected {what}; rename the file{there}"
+    return None

@@ -108,21 +108,33 @@ def along(hint: Any, value: Any, location: Sequence[Any]) -> Iterator[tuple[Path
         yield path, hint, value
 
 
-def references(hint: Any, value: Any, path: Path = ()) -> Iterator[Named]:
-    """Every name of another file or raw input in a value of this type, in the order of the keys; nulls are left out.
+def references(value: Any, hint: Any = None, path: Path = ()) -> Iterator[Named]:
+    """Every name of another file or raw input in settings, in the order of the keys.
 
-    The value need not be valid, or have its defaults. Names in a list, and names that are keys, stand at its key.
+    Names in a list, and names that are keys, stand at its key.
     """
-    for meta in said_about(hint, Reference):
-        if isinstance(value, str):
+    if isinstance(value, str):
+        for meta in said_about(hint, Reference):
             yield Named(meta.kind, value, ".".join(path), meta.inherited)
-    for member, _about in members_at(hint, value):
-        if get_origin(member) is dict:
-            for key in value:
-                yield from references(get_args(member)[0], key, path)
-    for key, inner, item in below(hint, value):
-        named = said_about(inner, Reference) and isinstance(value, list | tuple)
-        yield from references(inner, item, path if named else (*path, key))
+    elif is_dataclass(value):
+        for key, inner in hints_of(type(value)).items():  # type: ignore[arg-type]
+            yield from references(getattr(value, key), inner, (*path, key))
+    elif isinstance(value, Mapping):
+        parts = [hints_of(meta.settings) for meta in said_about(hint, PartOf)]
+        named, inner = _arguments(hint, dict)
+        for key in value:
+            yield from references(key, named, path)
+        for key, item in value.items():
+            yield from references(item, parts[0][key] if parts else inner, (*path, key))
+    elif isinstance(value, tuple):
+        inner = _arguments(hint, tuple)[0]
+        for index, item in enumerate(value):
+            yield from references(item, inner, path if said_about(inner, Reference) else (*path, str(index)))
+
+
+def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
+    """What the member of a type that is a dictionary or a tuple says of what it holds."""
+    return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))
 
 
 def missing_choices(hint: Any, value: Any, path: Path = ()) -> Iterator[tuple[str, str]]:

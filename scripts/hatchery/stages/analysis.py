@@ -1,40 +1,40 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from hatchery.analysis.settings import SeededRun
+from hatchery.analysis.settings import SeededRun, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
-from hatchery.experiment.overrides import pretraining_of
+from hatchery.experiment.experiment_file import Published
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.stages.record import Stage
+from hatchery.typed import keys_of
 
 MOST_BY_NAME = 12
 """Models that a figure or a table can tell apart by their names alone."""
 
 
-def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
+def runs_of(project: Project, experiment: str) -> list[dict[str, object]]:
     """The pretrained models of an experiment or a study: model, seed, and what tables call them."""
-    return [_names_of(run) for run in project.shown_runs(experiment)]
+    return [names_of(run) for run in project.shown_runs(experiment)]
 
 
-def published_of(project: Project, experiment: str) -> dict[str, Any] | list[dict[str, Any]] | None:
+def published_of(project: Project, experiment: str) -> Published | list[Published] | None:
     """The published rows that an experiment repeats, or those of each experiment of a study."""
     if not project.is_study(experiment):
-        own: dict[str, Any] | None = project.experiment(experiment)["published"]
-        return own
-    return under_names_of_study({part: project.experiment(part)["published"] for part in project.parts(experiment)})
+        return project.experiment(experiment).published
+    return under_names_of_study({part: project.experiment(part).published for part in project.parts(experiment)})
 
 
-def under_names_of_study(chosen: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
+def under_names_of_study(chosen: Mapping[str, Published | None]) -> list[Published]:
     """What experiments repeat, if anything, with their models as a study of them calls these."""
     return [
-        {**block, "rows": {f"{part}/{model}": row for model, row in block["rows"].items()}}
+        replace(block, rows={f"{part}/{model}": row for model, row in block.rows.items()})
         for part, block in chosen.items()
         if block is not None
     ]
@@ -45,7 +45,7 @@ def sets_of_many(project: Project, experiment: str, models: Sequence[str]) -> di
     if len(models) <= MOST_BY_NAME:
         return {}
     study = project.is_study(experiment)
-    sets = project.sets_of(project.parts(experiment)) if study else project.sets(experiment)
+    sets = project.sets_of(project.parts(experiment)) if study else project.expansion(experiment).sets()
     parts: dict[str, set[str]] = {}
     for model, name in sets.items():
         parts.setdefault(name, set()).add(model.partition("/")[0] if study else "")
@@ -55,39 +55,40 @@ def sets_of_many(project: Project, experiment: str, models: Sequence[str]) -> di
     return {model: named[model] for model in models} if set(models) <= set(named) else {}
 
 
-def _names_of(run: SeededRun) -> dict[str, Any]:
+def names_of(run: SeededRun) -> dict[str, object]:
+    """A pretrained model: model, seed, and what tables call it."""
     # A label only where there is one, so that the tables of experiments without sweeps stay as they are.
     return {"name": run.name, "model": run.model, "seed": run.seed, **({"label": run.label} if run.label else {})}
 
 
-def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
+def collect_settings(project: Project, experiment: str) -> dict[str, object]:
     """The tidy tables of an experiment."""
     block = project.experiment(experiment)
-    alc_steps, translated = block["translation"]["alc_steps"], translated_runs(block)
-    untranslated = [run for run in block["runs"] if run not in translated]
+    chosen, translated = block.translation, translated_runs(block.translation, block.runs)
+    untranslated = [run for run in block.runs if run not in translated]
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
-        "suites": block["minimal_pairs"],
-        "tasks": list(block["finetuning"]["tasks"]),
-        "perplexity": bool(block["perplexity"]["splits"]),
-        "baselines": block["baselines"],
+        "suites": block.minimal_pairs,
+        "tasks": list(block.finetuning.tasks),
+        "perplexity": bool(block.perplexity.splits),
+        "baselines": block.baselines,
         # Only where there are such, so that other experiments stay as they are.
-        **({"translation": True} if block["translation"]["tests"] else {}),
-        **({"untranslated": untranslated} if block["translation"]["tests"] and untranslated else {}),
-        **({"alc_steps": alc_steps} if alc_steps != ALC_STEPS else {}),
+        **({"translation": True} if chosen.tests else {}),
+        **({"untranslated": untranslated} if chosen.tests and untranslated else {}),
+        **({"alc_steps": chosen.alc_steps} if chosen.alc_steps != ALC_STEPS else {}),
     }
 
 
-def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
+def summary_settings(project: Project, experiment: str) -> dict[str, object]:
     """The table of an experiment or a study."""
     blocks = {part: project.experiment(part) for part in project.parts(experiment)}
-    baselines = {part: block["baselines"] for part, block in blocks.items()}
+    baselines = {part: block.baselines for part, block in blocks.items()}
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
-        "suites": _each_once(block["minimal_pairs"] for block in blocks.values()),
-        "tasks": _each_once(block["finetuning"]["tasks"] for block in blocks.values()),
+        "suites": _each_once(block.minimal_pairs for block in blocks.values()),
+        "tasks": _each_once(block.finetuning.tasks for block in blocks.values()),
         "baselines": [f"{part}/{name}" for part, names in baselines.items() for name in names]
         if project.is_study(experiment)
         else baselines[experiment],
@@ -98,11 +99,10 @@ def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
 
 def _other_objectives(project: Project, experiment: str) -> dict[str, str]:
     """The task of every model that was not trained on masked text."""
-    found = {}
+    found = dict[str, str]()
     for part in project.parts(experiment):
-        block = project.experiment(part)
-        for run in block["runs"]:
-            task = pretraining_of(block, run)["objective"]["task"]
+        for run, entry in project.experiment(part).runs.items():
+            task = entry.pretraining.objective.task
             if task != DEFAULT_TASK:
                 found[f"{part}/{run}" if project.is_study(experiment) else run] = task
     return found
@@ -112,7 +112,7 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(name for names in lists for name in names))
 
 
-def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
+def tables_settings(project: Project, experiment: str) -> dict[str, object]:
     """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
     block = project.experiment(experiment)
     chosen = paper_tables(project, experiment)
@@ -124,56 +124,55 @@ def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
-        "tasks": list(block["finetuning"]["tasks"]),
-        "baselines": block["baselines"],
+        "tasks": list(block.finetuning.tasks),
+        "baselines": block.baselines,
         **chosen,
     }
 
 
-def page_settings(project: Project, experiment: str) -> dict[str, Any]:
+def page_settings(project: Project, experiment: str) -> dict[str, object]:
     """The page of an experiment or a study."""
     parts = {part: project.experiment(part) for part in project.parts(experiment)}
-    runs = runs_of(project, experiment)
-    sets = sets_of_many(project, experiment, list(dict.fromkeys(run["model"] for run in runs)))
-    told = {part: {"description": block["description"], "corpus": block["corpus"]} for part, block in parts.items()}
+    sets = sets_of_many(project, experiment, models_in_order(project.shown_runs(experiment)))
+    told = {part: {"description": block.description, "corpus": block.corpus} for part, block in parts.items()}
     return {
         "experiment": experiment,
-        "description": project.results_of(experiment)["description"],
-        "runs": runs,
-        "style": project.results_of(experiment)["figures"],
+        "description": project.results_of(experiment).description,
+        "runs": runs_of(project, experiment),
+        "style": project.results_of(experiment).figures,
         **({"parts": told} if project.is_study(experiment) else {}),
         **({"sets": sets} if sets else {}),
     }
 
 
-def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
+def provenance_settings(project: Project, experiment: str) -> dict[str, object]:
     """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
     project.results_of(experiment)
     return {"experiment": experiment}
 
 
-def export_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
+def export_settings(project: Project, experiment: str, run: str) -> dict[str, object]:
     """A model as a folder for the `transformers` library."""
     block = project.experiment(experiment)
     chosen = project.seeded_run(experiment, run)
-    settings = block["runs"][chosen.model]
-    corpus = project.block("corpus", block["corpus"])
-    sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
+    settings = block.runs[chosen.model]
+    corpus = project.corpus(block.corpus)
+    sources = {source["name"]: source for source in raw_inputs(project, block.corpus)}
     return {
         "experiment": experiment,
-        "description": block["description"],
-        "run": _names_of(chosen),
-        "seeds": settings["seeds"],
-        "model": settings["model"],
-        "model_description": project.block("model", settings["model"])["description"],
-        "corpus": block["corpus"],
-        "corpus_description": corpus["description"],
-        "languages": corpus["languages"],
+        "description": block.description,
+        "run": names_of(chosen),
+        "seeds": settings.seeds,
+        "model": settings.model,
+        "model_description": keys_of(project.model(settings.model))["description"],
+        "corpus": block.corpus,
+        "corpus_description": corpus.description,
+        "languages": corpus.languages,
         "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
     }
 
 
-def filled_sentences_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
+def filled_sentences_settings(project: Project, experiment: str, run: str) -> dict[str, object]:
     """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
     project.seeded_run(experiment, run)
     return {}
@@ -182,13 +181,13 @@ def filled_sentences_settings(project: Project, experiment: str, run: str) -> di
 def _hub_dataset(project: Project, source: str) -> str | None:
     """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
     data = project.raw_input(source)
-    return None if data is None or data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
+    return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
 
 
-def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
+def exports_settings(project: Project, experiment: str) -> dict[str, object]:
     """The list of exported models."""
     names = [run.name for run in project.seeded_runs(experiment)]
-    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "runs": names}
+    return {"experiment": experiment, "description": project.experiment(experiment).description, "runs": names}
 
 
 # Views are light: minutes on the machine that submits.

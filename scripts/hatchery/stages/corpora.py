@@ -1,57 +1,57 @@
 """Stages that make corpora, the vocabularies and selections that they are filtered by, and their cards."""
 
 from functools import partial
-from typing import Any
 
-from hatchery.experiment.block_bodies import without
+from hatchery.corpora.sequence_settings import SequenceKeys
+from hatchery.corpora.settings import ConvertSettings, SampleSettings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.stages.record import Stage
+from hatchery.typed import keys_of
+from hatchery.vocabulary.settings import SelectionSettings, VocabularySettings
 
 
-def vocabulary_settings(project: Project, vocabulary: str) -> dict[str, Any]:
+def vocabulary_settings(project: Project, vocabulary: str) -> dict[str, object]:
     """How a vocabulary is read."""
-    block = project.block("vocabulary", vocabulary)
-    return without(block, "description", "data", "embedded", "dictionary", "released")
+    return keys_of(project.vocabulary(vocabulary), of=VocabularySettings)
 
 
-def selection_settings(project: Project, selection: str) -> dict[str, Any]:
+def selection_settings(project: Project, selection: str) -> dict[str, object]:
     """What text a selection takes."""
-    block = project.block("selection", selection)
-    return {"name": selection, **without(block, "description", "data", "embedded", "corpus", "vocabulary")}
+    return {"name": selection, **keys_of(project.selection(selection), of=SelectionSettings)}
 
 
-def corpus_settings(project: Project, corpus: str) -> dict[str, Any]:
+def corpus_settings(project: Project, corpus: str) -> dict[str, object]:
     """How raw sources become the documents of a corpus."""
-    block = project.block("corpus", corpus)
-    sources = [without(source, "data", "embedded") for source in block["sources"]]
+    block = project.corpus(corpus)
     # What languages there are decides only how text of one's own is cut, where no option says it.
-    own = [source["options"] for source in sources if source["reader"] == "plain_text"]
-    cut = any(options["sentences"] is None and not options["tagged"] for options in own)
-    languages = {"languages": block["languages"]} if cut else {}
-    return {**without(block, "description", "languages", "card_tokenizer"), "sources": sources, **languages}
+    own = [source.options for source in block.sources if source.reader == "plain_text"]
+    cut = any(options.sentences is None and not options.tagged for options in own)
+    languages = {"languages": block.languages} if cut else {}
+    sources = [keys_of(source, "data", "embedded") for source in block.sources]
+    return {**keys_of(block, "languages", of=ConvertSettings), "sources": sources, **languages}
 
 
-def sample_settings(project: Project, corpus: str) -> dict[str, Any]:
+def sample_settings(project: Project, corpus: str) -> dict[str, object]:
     """How a sample is drawn."""
-    block = project.block("corpus", corpus)
-    return {**without(block["sample"], "corpus", "size_of"), "documents_per_shard": block["documents_per_shard"]}
+    block = project.corpus(corpus)
+    return {**keys_of(block.sample, of=SampleSettings), "documents_per_shard": block.documents_per_shard}
 
 
-def sequences_settings(project: Project, corpus: str) -> dict[str, Any]:
+def sequences_settings(project: Project, corpus: str) -> dict[str, object]:
     """How selections are grouped into sequences."""
-    block = project.block("corpus", corpus)
-    return {**without(block["sequences"], "held_out_from"), "documents_per_shard": block["documents_per_shard"]}
+    block = project.corpus(corpus)
+    return {**keys_of(block.sequences, of=SequenceKeys), "documents_per_shard": block.documents_per_shard}
 
 
-def card_settings(project: Project, corpus: str) -> dict[str, Any]:
+def card_settings(project: Project, corpus: str) -> dict[str, object]:
     """What a corpus's card says of where the corpus comes from."""
-    block = project.block("corpus", corpus)
+    block = project.corpus(corpus)
     sources = {source["name"]: source for source in raw_inputs(project, corpus)}
     return {
         "corpus": corpus,
-        "description": block["description"],
-        "languages": block["languages"],
+        "description": block.description,
+        "languages": block.languages,
         "sources": [sources[name] for name in sorted(sources)],
     }
 

@@ -1,57 +1,62 @@
 """Stages that measure models: minimal pairs, perplexity, translation, fine-tuning; and the links to their results."""
 
 import json
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
+from hatchery.evaluation.finetuning.settings import ProtocolSettings
+from hatchery.evaluation.minimal_pairs.settings import ExternalModel
 from hatchery.evaluation.perplexity.settings import OPTIONAL
-from hatchery.experiment.block_bodies import suite_body, task_body, without
+from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.experiment.finetuning_jobs import task_batch
 from hatchery.experiment.project import Project
 from hatchery.experiment.protocols import head_of_task
 from hatchery.stages.record import Kept, Stage
+from hatchery.typed import keys_of
 
 
-def minimal_pairs_settings(project: Project, suite: str) -> dict[str, Any]:
+def minimal_pairs_settings(project: Project, suite: str) -> dict[str, object]:
     """What is scored of a suite, and how."""
-    return suite_body(suite, project.block("suite", suite))
+    return project.suite(suite).scored(suite)
 
 
-def baseline_settings(project: Project, baseline: str, suite: str) -> dict[str, Any]:
+def baseline_settings(project: Project, baseline: str, suite: str) -> dict[str, object]:
     """The same for a model that others pretrained."""
-    external = without(project.block("baseline", baseline), "description", "data")
+    external = keys_of(project.baseline(baseline), of=ExternalModel)
     return {**minimal_pairs_settings(project, suite), "model_kind": "transformers", "external": external}
 
 
-def perplexity_settings(project: Project, experiment: str) -> dict[str, Any]:
+def perplexity_settings(project: Project, experiment: str) -> dict[str, object]:
     """On which splits perplexity is measured, and with which masks."""
     block = project.experiment(experiment)
-    chosen = {key: value for key, value in block["perplexity"].items() if value is not None or key != OPTIONAL}
-    return {**chosen, "sequence_length": chosen["sequence_length"] or block["pretraining"]["sequence_length"]}
+    chosen = {key: value for key, value in keys_of(block.perplexity).items() if value is not None or key != OPTIONAL}
+    return {**chosen, "sequence_length": block.perplexity.sequence_length or block.pretraining.sequence_length}
 
 
-def translation_settings(project: Project, experiment: str) -> dict[str, Any]:
+def translation_settings(project: Project, experiment: str) -> dict[str, object]:
     """Which test sets are translated."""
-    return {"tests": project.experiment(experiment)["translation"]["tests"]}
+    return {"tests": project.experiment(experiment).translation.tests}
 
 
-def finetuning_settings(project: Project, experiment: str, task: str) -> dict[str, Any]:
+def finetuning_settings(project: Project, experiment: str, task: str) -> dict[str, object]:
     """A task with its protocol, and the tasks that its models are also scored on."""
-    transfer = [task_settings(project, name) for name in project.block("task", task)["transfer_tasks"]]
-    own = task_settings(project, task)
-    own["head"] = head_of_task(project.experiment(experiment)["finetuning"], own["head"])
+    own, protocol = task_settings(project, task), project.protocol_of(experiment, task)
     # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
-    reported = project.reported_metric(experiment, task)
-    own["metrics"] = [reported, *(metric for metric in own["metrics"] if metric != reported)]
-    return {"task": own, "protocol": project.protocol_of(experiment, task), "transfer": transfer}
+    metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
+    head = head_of_task(project.experiment(experiment).finetuning, own.head)
+    return {
+        "task": replace(own, head=head, metrics=tuple(metrics)),
+        "protocol": keys_of(protocol, of=ProtocolSettings),
+        "transfer": [task_settings(project, name) for name in project.task(task).transfer_tasks],
+    }
 
 
-def task_settings(project: Project, task: str) -> dict[str, Any]:
+def task_settings(project: Project, task: str) -> TaskSettings:
     """A task as fine-tuning is told of it."""
-    return task_body(task, project.block("task", task))
+    return project.task(task).settings(task)
 
 
-def several_tasks_settings(project: Project, experiment: str, batch: str) -> dict[str, Any]:
+def several_tasks_settings(project: Project, experiment: str, batch: str) -> dict[str, object]:
     """What a job of each task alone would be given, so that the results are the same."""
     tasks = task_batch(project, experiment, batch)
     return {
@@ -61,7 +66,7 @@ def several_tasks_settings(project: Project, experiment: str, batch: str) -> dic
     }
 
 
-def link_settings(project: Project, experiment: str, kind: str, place: str) -> dict[str, Any]:
+def link_settings(project: Project, experiment: str, kind: str, place: str) -> dict[str, object]:
     """Nothing: a link has no settings."""
     return {}
 

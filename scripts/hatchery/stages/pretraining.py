@@ -1,57 +1,48 @@
 """Stages of pretraining: the model, and what an experiment will cost."""
 
-from typing import Any
-
 from hatchery.experiment import continuation
-from hatchery.experiment.block_bodies import without
 from hatchery.experiment.cluster import planned_device
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.project import Project
-from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.settings.fields import ABSENT
 from hatchery.stages.record import Kept, Stage
-from hatchery.training.settings import PretrainingSettings
-from hatchery.typed import validated
+from hatchery.typed import keys_of
 
 
-def pretraining_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
+def pretraining_settings(project: Project, experiment: str, run: str) -> dict[str, object]:
     """The model, its objective and its training."""
-    block = project.experiment(experiment)
     chosen = project.seeded_run(experiment, run)
-    model = without(project.model_of(experiment, chosen.model), "description")
-    pretraining = validated(
-        PretrainingSettings, pretraining_of(block, chosen.model), f"runs.{chosen.model}.pretraining"
-    )
+    model = keys_of(project.model_of(experiment, chosen.model), "description")
+    pretraining = project.experiment(experiment).runs[chosen.model].pretraining
     return {**continuation.settings_of(pretraining), "model": model, "seed": chosen.seed}
 
 
-def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
+def cost_settings(project: Project, experiment: str) -> dict[str, object]:
     """All work of an experiment and the device that it is planned for."""
-    block, compute, cluster = project.experiment(experiment), project.config["compute"], project.config["cluster"]
-    embedded = EmbeddedSettings(**project.config["embedded"])
+    block, config = project.experiment(experiment), project.config
     names = [run.name for run in project.seeded_runs(experiment)]
     suites = []
-    for name in block["minimal_pairs"]:
-        suite = project.block("suite", name)
-        limit = embedded.pairs_per_paradigm if "embedded" in suite else None
-        suites.append({"name": name, "pairs_per_paradigm": suite["pairs_per_paradigm"] or limit})
+    for name in block.minimal_pairs:
+        suite = project.suite(name)
+        limit = None if suite.embedded is ABSENT else config.embedded.pairs_per_paradigm
+        suites.append({"name": name, "pairs_per_paradigm": suite.pairs_per_paradigm or limit})
     tasks = []
-    for name in block["finetuning"]["tasks"]:
-        task, protocol = project.block("task", name), project.protocol_of(experiment, name)
-        limit = embedded.training_rows(str(task["files"].get("train"))) if "embedded" in task else None
-        runs = len(protocol["seeds"]) * len(protocol["learning_rates"])
-        chosen = {key: protocol[key] for key in ("epochs", "max_length", "development_fraction")}
-        tasks.append({"name": name, "examples": task["train_limit"] or limit, "seeds": runs, **chosen})
+    for name in block.finetuning.tasks:
+        task, protocol = project.task(name), project.protocol_of(experiment, name)
+        limit = None if task.embedded is ABSENT else config.embedded.training_rows(str(task.files.get("train")))
+        runs = len(protocol.seeds) * len(protocol.learning_rates)
+        chosen = {key: getattr(protocol, key) for key in ("epochs", "max_length", "development_fraction")}
+        tasks.append({"name": name, "examples": task.train_limit or limit, "seeds": runs, **chosen})
     return {
         "experiment": experiment,
-        "vocabulary_size": project.block("tokenizer", block["tokenizer"])["vocabulary_size"],
+        "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
         "plan": {
-            "device": planned_device(project.config),
+            "device": planned_device(config.cluster, config.compute.device),
             # Without GPUs in the configuration the plan is for one device.
-            "devices": cluster["nodes"] * max(1, cluster["gpus_per_node"]),
-            "threads": compute["pretraining_threads"],
-            "mfu": cluster["planned_mfu"],
-            "keep_checkpoints": compute["keep_checkpoints"],
-            "milestones": compute["milestones"],
+            "devices": config.cluster.processes,
+            "threads": config.compute.pretraining_threads,
+            "mfu": config.cluster.planned_mfu,
+            "keep_checkpoints": config.compute.keep_checkpoints,
+            "milestones": config.compute.milestones,
         },
         "runs": [_cost_of_run(project, experiment, name) for name in names],
         "suites": suites,
@@ -59,12 +50,12 @@ def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
-def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, Any]:
+def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, object]:
     chosen = project.seeded_run(experiment, run)
     done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
     # Only where there are such, so that other estimates stay as they are.
-    more = {"first_step": done, "set": project.sets(experiment).get(chosen.model, "")}
+    more = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
     return entry | {key: value for key, value in more.items() if value}
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Argument
+from hatchery.typed import plain
 
 Sort = Literal["local", "cpu", "model", "pretraining"]
 """Where a job runs. "local": on the submitting machine; "cpu": without a model; "model": on one GPU, if there are any;
@@ -41,7 +42,7 @@ class Stage:
     # Raised when the meaning of the code changes, so that results of the old code are made anew.
     version: int
     # The part of the resolved configuration that results depend on, of the project and the wildcards by their names.
-    settings: Callable[..., dict[str, Any]]
+    settings: Callable[..., Mapping[str, object]]
     # `envs/<environment>.yaml`.
     environment: str
     sort: Sort
@@ -81,7 +82,7 @@ class Stage:
         Raises ConfigError for a broken or unknown block.
         """
         body = self.settings(project, **wanted(self.settings, wildcards))
-        return canonical_json({"stage": self.called, "stage_version": self.version, **body})
+        return canonical_json(plain({"stage": self.called, "stage_version": self.version, **body}))
 
 
 @cache

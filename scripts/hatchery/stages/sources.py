@@ -1,27 +1,25 @@
 """Stages of the raw inputs: generating the embedded ones, and registering files with their checksums."""
 
-from typing import Any
-
 from hatchery.errors import ConfigError
-from hatchery.experiment.block_bodies import without
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import KEYS
 from hatchery.stages.record import Stage
+from hatchery.typed import keys_of
 
 
-def embedded_settings(project: Project) -> dict[str, Any]:
+def embedded_settings(project: Project) -> dict[str, object]:
     """How large the generated inputs are, and their seed."""
-    return dict(project.config["embedded"])
+    return keys_of(project.config.embedded)
 
 
-def source_settings(project: Project, source: str) -> dict[str, Any]:
+def source_settings(project: Project, source: str) -> dict[str, object]:
     """Where a raw input comes from, without what is only said about it. Raises ConfigError for an unknown one."""
     if source.startswith("embedded_"):
         return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
     data = project.raw_input(source)
     if data is None:
         raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
-    return {"name": source, **without(data, *KEYS)}
+    return {"name": source, **keys_of(data, *KEYS)}
 
 
 STAGES = (

@@ -1,9 +1,8 @@
 """Joining the tables of the experiments of a study, and analyses of these and of single experiments."""
 
-from typing import Any
-
 from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.experiment.experiment_file import Published
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.study_file import analysis_entry
@@ -11,20 +10,20 @@ from hatchery.stages.analysis import runs_of, under_names_of_study
 from hatchery.stages.record import Stage
 
 
-def join_settings(project: Project, experiment: str) -> dict[str, Any]:
+def join_settings(project: Project, experiment: str) -> dict[str, object]:
     """Which experiments are joined."""
-    return {"experiment": experiment, "experiments": list(project.block("study", experiment)["experiments"])}
+    return {"experiment": experiment, "experiments": project.study(experiment).experiments}
 
 
-def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[str, Any]:
+def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[str, object]:
     """One entry of the analyses of a study or an experiment. Raises ConfigError for one that it does not have."""
     entry = analysis_entry(project, experiment, analysis)
-    declared = analysis_called(entry["analysis"])
+    declared = analysis_called(entry.analysis)
     return {
         "experiment": experiment,
-        "analysis": entry["analysis"],
+        "analysis": entry.analysis,
         "version": declared.version,
-        "title": entry["title"] or declared.title,
+        "title": entry.title or declared.title,
         "settings": entry,
         "runs": runs_of(project, experiment),
         # What an experiment has by itself asks for neither.
@@ -33,10 +32,10 @@ def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[s
     }
 
 
-def _repeated(project: Project, study: str) -> list[dict[str, Any]]:
+def _repeated(project: Project, study: str) -> list[Published]:
     """The published rows that models repeat; those of a miniature stand in the place of its original's."""
-    chosen = {part: paper_tables(project, part) for part in project.parts(study)}
-    return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
+    chosen = {part: paper_tables(project, part) or {} for part in project.parts(study)}
+    return under_names_of_study({part: tables.get("published") for part, tables in chosen.items()})
 
 
 STAGES = (

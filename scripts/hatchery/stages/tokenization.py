@@ -1,40 +1,37 @@
 """Stages that train, choose and apply tokenizers."""
 
 from functools import partial
-from typing import Any
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.block_bodies import tokenizer_body, without
 from hatchery.experiment.project import Project
-from hatchery.experiment.text_files import TokenizerFile
 from hatchery.stages.record import Stage
-from hatchery.typed import validated
+from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.typed import keys_of, validated
 
 
-def tokenizer_settings(project: Project, tokenizer: str) -> dict[str, Any]:
+def tokenizer_settings(project: Project, tokenizer: str) -> dict[str, object]:
     """How a tokenizer is trained, or that it is taken from a file."""
-    return tokenizer_body(project.block("tokenizer", tokenizer))
+    return project.tokenizer(tokenizer).training()
 
 
-def tokens_settings(project: Project, corpus: str, tokenizer: str) -> dict[str, Any]:
+def tokens_settings(project: Project, corpus: str, tokenizer: str) -> dict[str, object]:
     """Nothing: token shards follow from their corpus and tokenizer."""
     return {}
 
 
-def sweep_settings(project: Project, sweep: str) -> dict[str, Any]:
+def sweep_settings(project: Project, sweep: str) -> dict[str, object]:
     """The tokenizers that a sweep compares. Raises ConfigError for a key that the sweep itself says."""
-    block = project.block("tokenizer_sweep", sweep)
+    block = project.tokenizer_sweep(sweep)
     types = []
-    for name, entry in block["types"].items():
+    for name, entry in block.types.items():
         where = f"{project.place('tokenizer_sweep', sweep)}: types.{name}.definition"
-        taken = {"corpus": block["corpus"], "vocabulary_size": entry["sizes"][0]}
-        if twice := sorted(taken.keys() & entry["definition"].keys()):
-            raise ConfigError(f"{where}: {twice[0]}: the sweep itself says it")
-        definition = tokenizer_body(validated(TokenizerFile, {**entry["definition"], **taken}, where))
-        rest = without(entry, "definition", "reference")
-        types.append({"name": name, "definition": without(definition, "vocabulary_size"), **rest})
-    body = without(block, "description", "corpus", "types", "morphemes_data", "published")
-    return {"name": sweep, **body, "types": types}
+        if "vocabulary_size" in entry.definition:
+            raise ConfigError(f"{where}: vocabulary_size: the sweep itself says it")
+        trained = validated(TokenizerSettings, {**entry.definition, "vocabulary_size": entry.sizes[0]}, where)
+        rest = keys_of(entry, of=CandidateKeys)
+        types.append({"name": name, "definition": keys_of(trained, "vocabulary_size"), **rest})
+    return {"name": sweep, **keys_of(block, of=SweepKeys), "types": types}
 
 
 _of_tokens = partial(Stage, environment="tokenization", sort="cpu", threads="tokenization", memory_mb=8000)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.artifacts.gpu_claims import visible_gpus
-from hatchery.experiment.cluster import ClusterSettings, cluster_settings
+from hatchery.experiment.cluster import ClusterSettings
 from hatchery.experiment.project import Project
 from hatchery.stages.record import Stage, Threads, wanted
 from hatchery.stages.registry import stage_of
@@ -29,17 +29,19 @@ class Compute(KeptResults):
         super().__init__(project)
         self.is_main_process = is_main_process
 
-    @cached_property
+    @property
     def cluster_settings(self) -> ClusterSettings:
         """The `cluster` block."""
-        return cluster_settings(self.project.config["cluster"])
+        return self.project.config.cluster
 
     def threads(self, kind: Threads | None) -> int:
         """Processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job; one of any other."""
         if kind is None:
             return 1
         return (
-            TOKENIZATION_THREADS if kind == "tokenization" else int(self.project.config["compute"][f"{kind}_threads"])
+            TOKENIZATION_THREADS
+            if kind == "tokenization"
+            else int(getattr(self.project.config.compute, f"{kind}_threads"))
         )
 
     def resources(self, name: str) -> dict[str, Any]:
@@ -60,7 +62,7 @@ class Compute(KeptResults):
         A function of the job's resources, so that no rerun follows from it; empty where jobs compute on processors.
         """
         slots = resources.get("gpu_slots")
-        if not slots or self.project.config["compute"]["device"] == "cpu":
+        if not slots or self.project.config.compute.device == "cpu":
             return ""
         return f"python scripts/claim_gpus.py --gpus {slots} -- "
 
@@ -75,9 +77,9 @@ class Compute(KeptResults):
 
     def runtime(self, name: str) -> str:
         """Canonical JSON of how the job of a stage computes."""
-        record, compute = stage_of(name), self.project.config["compute"]
+        record, compute = stage_of(name), self.project.config.compute
         return canonical_json(
-            {**{key: compute[key] for key in record.runtime}, "threads": self.threads(record.threads)}
+            {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
         )
 
     def _growing(self, record: Stage, key: str) -> Callable[..., Resource]:

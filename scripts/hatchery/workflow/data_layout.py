@@ -6,13 +6,15 @@ from typing import Any
 
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
-from hatchery.experiment.project import Project, corpus_kind
+from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import about, readings
-from hatchery.experiment.text_files import corpora_of
+from hatchery.experiment.text_files import source_of
 from hatchery.raw.listings import Listing, identity, listing_of, read_listing, same_content
 from hatchery.raw.raw_source import location_of
+from hatchery.settings.fields import ABSENT
 from hatchery.stages.record import wanted
 from hatchery.stages.registry import stage_of
+from hatchery.typed import plain
 
 
 class DataLayout:
@@ -48,7 +50,7 @@ class DataLayout:
         path = self._path_of(source)
         if path is None:
             return self.settings("register_source", source=source)
-        listing = self._listing(path) or read_listing(source_manifest({"data": source}))
+        listing = self._listing(path) or read_listing(source_manifest(source))
         return identity(listing) or self.settings("register_source", source=source)
 
     def edited_files(self, source: str) -> list[str]:
@@ -56,20 +58,20 @@ class DataLayout:
         path = self._path_of(source)
         if path is None:
             return []
-        before, now = read_listing(source_manifest({"data": source})), self._listing(path)
+        before, now = read_listing(source_manifest(source)), self._listing(path)
         names = [
             name for name in sorted({*before, *now}) if name not in now or not now[name].looks_like(before.get(name))
         ]
         return [str(path / name) if path.is_dir() else str(path) for name in names]
 
-    def source(self, entry: dict[str, Any]) -> str:
-        """Source manifest of a block with a `data` or `embedded` key, as an input.
+    def source(self, name: str) -> str:
+        """Source manifest of a raw input or of generated files, as an input.
 
         Files that were moved or touched are registered anew; where they are the same, nothing after that is to run.
         """
-        manifest = source_manifest(entry)
+        manifest = source_manifest(name)
         if manifest not in self._sources:
-            path = self._path_of(entry["data"]) if "data" in entry and self.is_planning else None
+            path = self._path_of(name) if self.is_planning else None
             self._sources[manifest] = manifest
             if path is not None and self._was_only_moved_or_touched(path, manifest):
                 from snakemake.io import ancient
@@ -79,7 +81,7 @@ class DataLayout:
 
     def data_sources(self, name: str | None) -> list[str]:
         """Source manifest of a raw input of config.yaml, if one is named."""
-        return [] if name is None else [self.source({"data": name})]
+        return [] if name is None else [self.source(name)]
 
     def _was_only_moved_or_touched(self, path: Path, manifest: str) -> bool:
         root, found = _registered_root(manifest), self._listing(path)
@@ -90,7 +92,7 @@ class DataLayout:
 
     def _path_of(self, source: str) -> Path | None:
         given = self.project.raw_input(source)
-        return None if given is None or given["path"] is None else Path(given["path"])
+        return None if given is None or given.path is None else Path(given.path)
 
     def _listing(self, path: Path) -> Listing:
         if path not in self._listings:
@@ -103,106 +105,97 @@ class DataLayout:
 
     def readings(self, source: str) -> str:
         """Canonical JSON of what suites and tasks will read from a source."""
-        return canonical_json(readings(self.project, source))
+        return canonical_json(plain(readings(self.project, source)))
 
     def corpus_manifest(self, corpus: str) -> str:
         """Manifest of a corpus, in the folder of its kind."""
         folders = {"sources": "corpora", "sample": "samples", "sequences": "sequences"}
-        return f"results/{folders[corpus_kind(self.project.block('corpus', corpus))]}/{corpus}/manifest.json"
+        return f"results/{folders[self.project.corpus(corpus).made_from]}/{corpus}/manifest.json"
 
     def corpus_sources(self, corpus: str) -> dict[str, str]:
         """Source manifests of a converted corpus by the names that its documents carry."""
-        return {source["name"]: self.source(source) for source in self._part(corpus, "sources")}
+        return {source.name: self.source(source_of(source)) for source in self._part(corpus, "sources")}
 
     def sentence_model(self, corpus: str) -> list[str]:
         """Source manifest of the sentence splitter's parameters, if a corpus does not take ours."""
-        return self.data_sources(self.project.block("corpus", corpus)["sentence_model"])
+        return self.data_sources(self.project.corpus(corpus).sentence_model)
 
     def sampled_corpora(self, corpus: str) -> dict[str, str]:
         """Manifests of the corpus that a sample is drawn from and, if its size is another's, of that one."""
         sample = self._part(corpus, "sample")
-        return {key: self.corpus_manifest(sample[key]) for key in ("corpus", "size_of") if key in sample}
+        named = {"corpus": sample.corpus, "size_of": sample.size_of}
+        return {key: self.corpus_manifest(name) for key, name in named.items() if name is not ABSENT}
 
     def grouped_selections(self, corpus: str) -> dict[str, str]:
         """Manifests of the selections that are grouped into sequences, by their names."""
-        groups = self._part(corpus, "sequences")["groups"]
-        return {name: selection_manifest(name) for group in groups for name in group["selections"]}
+        return {name: selection_manifest(name) for name in self._part(corpus, "sequences").selections}
 
     def held_out(self, corpus: str) -> list[str]:
         """Manifest of the corpus whose development and test sequences these are held against, if there is one."""
-        other = self._part(corpus, "sequences")["held_out_from"]
+        other = self._part(corpus, "sequences").held_out_from
         return [] if other is None else [self.corpus_manifest(other)]
 
     def card_tokens(self, corpus: str) -> list[str]:
         """Manifest of the token shards whose counts a corpus's card shows, if the corpus names a tokenizer."""
-        tokenizer = self.project.block("corpus", corpus)["card_tokenizer"]
+        tokenizer = self.project.corpus(corpus).card_tokenizer
         return [] if tokenizer is None else [f"results/tokens/{corpus}/{tokenizer}/manifest.json"]
 
     def cards(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
         blocks = [self.project.experiment(part) for part in self.project.parts(experiment)]
-        corpora = [*(block["corpus"] for block in blocks), *(corpus for block in blocks for corpus in block["cards"])]
+        corpora = [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
         return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in corpora}
 
     def _part(self, corpus: str, kind: str) -> Any:
-        block = self.project.block("corpus", corpus)
-        if kind not in block:
+        block = self.project.corpus(corpus)
+        if block.made_from != kind:
             raise ConfigError(
-                f"the corpus {corpus!r} is made from `{corpus_kind(block)}`; ask for {self.corpus_manifest(corpus)}"
+                f"the corpus {corpus!r} is made from `{block.made_from}`; ask for {self.corpus_manifest(corpus)}"
             )
-        return block[kind]
+        return getattr(block, kind)
 
     def vocabulary_inputs(self, vocabulary: str) -> dict[str, str]:
         """Source manifests that a vocabulary is made from: source, dictionary, released."""
-        block = self.project.block("vocabulary", vocabulary)
-        found = {"source": self.source(block)}
-        for key in ("dictionary", "released"):
-            if block.get(key) is not None:
-                found[key] = self.source({"data": block[key]})
-        return found
+        block = self.project.vocabulary(vocabulary)
+        named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
+        return {key: self.source(name) for key, name in named.items() if name is not None}
 
     def selection_inputs(self, selection: str) -> dict[str, str]:
         """Manifests that a selection is made from: source or corpus, vocabulary and perhaps a sentence model."""
-        block = self.project.block("selection", selection)
-        vocabulary = f"results/vocabularies/{block['vocabulary']}/manifest.json"
-        model = (
-            {}
-            if block["sentence_model"] is None
-            else {"sentence_model": self.source({"data": block["sentence_model"]})}
-        )
-        source = self.corpus_manifest(block["corpus"]) if "corpus" in block else self.source(block)
+        block = self.project.selection(selection)
+        vocabulary = f"results/vocabularies/{block.vocabulary}/manifest.json"
+        model = {} if block.sentence_model is None else {"sentence_model": self.source(block.sentence_model)}
+        source = self.source(source_of(block)) if block.corpus is ABSENT else self.corpus_manifest(block.corpus)
         return {"source": source, "vocabulary": vocabulary, **model}
 
     def tokenizer_corpora(self, tokenizer: str) -> list[str]:
         """What a tokenizer is made of: manifests of the corpora that it is trained on, or the file that it is."""
-        block = self.project.block("tokenizer", tokenizer)
-        if "path" in block:
-            return [str(Path(block["path"]).expanduser())]
-        return [self.corpus_manifest(corpus) for corpus in corpora_of(block)]
+        block = self.project.tokenizer(tokenizer)
+        if block.path is not ABSENT:
+            return [str(Path(block.path).expanduser())]
+        return [self.corpus_manifest(corpus) for corpus in block.trained_on]
 
     def sweep_corpus(self, sweep: str) -> str:
         """Manifest of the corpus that a sweep of tokenizers is trained and measured on."""
-        return self.corpus_manifest(self.project.block("tokenizer_sweep", sweep)["corpus"])
+        return self.corpus_manifest(self.project.tokenizer_sweep(sweep).corpus)
 
     def sweep_morphemes(self, sweep: str) -> list[str]:
         """Source manifest of the user's list of morphemes, if a sweep names one."""
-        return self.data_sources(self.project.block("tokenizer_sweep", sweep)["morphemes_data"])
+        return self.data_sources(self.project.tokenizer_sweep(sweep).morphemes_data)
 
     def sweep_references(self, sweep: str) -> dict[str, str]:
         """Source manifests of the reference tokenizers of a sweep by type."""
-        types = self.project.block("tokenizer_sweep", sweep)["types"]
-        named = {name: entry["reference"] for name, entry in types.items() if entry["reference"] is not None}
-        return {name: self.source({"data": data}) for name, data in named.items()}
+        named = {name: entry.reference for name, entry in self.project.tokenizer_sweep(sweep).types.items()}
+        return {name: self.source(data) for name, data in named.items() if data is not None}
 
     def sweep_published(self, sweep: str) -> list[str]:
         """The table of published values of a sweep, if it names one."""
-        name = self.project.block("tokenizer_sweep", sweep)["published"]
+        name = self.project.tokenizer_sweep(sweep).published
         return [] if name is None else [f"config/published/tokenizers/{name}.csv"]
 
 
-def source_manifest(entry: dict[str, Any]) -> str:
-    """Source manifest that a block with a `data` or `embedded` key refers to."""
-    name = entry["data"] if "data" in entry else f"embedded_{entry['embedded']}"
+def source_manifest(name: str) -> str:
+    """Manifest of a raw input."""
     return f"resources/sources/{name}.json"
 
 

@@ -21,9 +21,9 @@ from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.finetuning_jobs import task_batch
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.paper_tables import paper_of_tables
-from hatchery.experiment.study_file import analysis_entry, published_tables, sweeps_read
+from hatchery.experiment.study_file import analysis_entry
+from hatchery.experiment.text_files import source_of
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
 from hatchery.stages.figures import drawable
@@ -37,15 +37,15 @@ class Layout(DataLayout):
     def experiment_tokens(self, experiment: str) -> str:
         """Manifest of the token shards that an experiment pretrains on."""
         block = self.project.experiment(experiment)
-        return f"results/tokens/{block['corpus']}/{block['tokenizer']}/manifest.json"
+        return f"results/tokens/{block.corpus}/{block.tokenizer}/manifest.json"
 
     def experiment_tokenizer(self, experiment: str) -> str:
         """Manifest of an experiment's tokenizer."""
-        return f"results/tokenizers/{self.project.experiment(experiment)['tokenizer']}/manifest.json"
+        return f"results/tokenizers/{self.project.experiment(experiment).tokenizer}/manifest.json"
 
     def evaluation_source(self, kind: str, name: str) -> str:
         """Source manifest of a suite or task."""
-        return self.source(self.project.block(kind, name))
+        return self.source(source_of(self.project.block(kind, name)))
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's pretrained models by run and seed."""
@@ -57,7 +57,7 @@ class Layout(DataLayout):
     def initial_model(self, experiment: str, run: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
         chosen = self.project.seeded_run(experiment, run)
-        given = path_of(self.project, pretraining_of(self.project.experiment(experiment), chosen.model))
+        given = path_of(self.project, self.project.experiment(experiment).runs[chosen.model].pretraining)
         if given is not None:
             return [given]
         origin = origin_of(self.project, experiment, chosen.model, chosen.seed)
@@ -68,7 +68,7 @@ class Layout(DataLayout):
         return {
             f"{run.name}:{suite}": f"results/{experiment}/minimal_pairs/{run.name}/{suite}/manifest.json"
             for run in self.project.seeded_runs(experiment)
-            for suite in self.project.experiment(experiment)["minimal_pairs"]
+            for suite in self.project.experiment(experiment).minimal_pairs
         }
 
     def finetuned(self, experiment: str) -> dict[str, str]:
@@ -76,7 +76,7 @@ class Layout(DataLayout):
         return {
             f"{run.name}:{task}": f"results/{experiment}/finetuning/{run.name}/{task}/manifest.json"
             for run in self.project.seeded_runs(experiment)
-            for task in self.project.experiment(experiment)["finetuning"]["tasks"]
+            for task in self.project.experiment(experiment).finetuning.tasks
         }
 
     def batch_tasks(self, experiment: str, batch: str) -> list[str]:
@@ -95,18 +95,18 @@ class Layout(DataLayout):
 
     def task_sources(self, task: str) -> dict[str, str]:
         """Source manifests of a task and of the tasks that its models are also scored on, by task."""
-        block = self.project.block("task", task)
-        return {name: self.evaluation_source("task", name) for name in (task, *block["transfer_tasks"])}
+        names = (task, *self.project.task(task).transfer_tasks)
+        return {name: self.evaluation_source("task", name) for name in names}
 
     def task_vocabulary(self, task: str) -> list[str]:
         """Manifest of the vocabulary that the rows of a task are filtered by, if they are."""
-        tasks = (task, *self.project.block("task", task)["transfer_tasks"])
-        filters = [self.project.block("task", name)["vocabulary"] for name in tasks]
-        return sorted({f"results/vocabularies/{entry['name']}/manifest.json" for entry in filters if entry is not None})
+        tasks = (task, *self.project.task(task).transfer_tasks)
+        filters = [self.project.task(name).vocabulary for name in tasks]
+        return sorted({f"results/vocabularies/{entry.name}/manifest.json" for entry in filters if entry is not None})
 
     def perplexities(self, experiment: str) -> dict[str, str]:
         """Manifests of perplexities by run and seed; none where no split is asked for."""
-        if not self.project.experiment(experiment)["perplexity"]["splits"]:
+        if not self.project.experiment(experiment).perplexity.splits:
             return {}
         return {
             run.name: f"results/{experiment}/perplexity/{run.name}/manifest.json"
@@ -115,7 +115,8 @@ class Layout(DataLayout):
 
     def translated(self, experiment: str) -> dict[str, str]:
         """Manifests of translated test sets by run and seed; none where no test set is asked for."""
-        translated = translated_runs(self.project.experiment(experiment))
+        block = self.project.experiment(experiment)
+        translated = translated_runs(block.translation, block.runs)
         return {
             run.name: f"results/{experiment}/translation/{run.name}/manifest.json"
             for run in self.project.seeded_runs(experiment)
@@ -124,20 +125,20 @@ class Layout(DataLayout):
 
     def translation_corpora(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
-        tests = self.project.experiment(experiment)["translation"]["tests"]
-        return {name: self.corpus_manifest(test["corpus"]) for name, test in tests.items()}
+        tests = self.project.experiment(experiment).translation.tests
+        return {name: self.corpus_manifest(test.corpus) for name, test in tests.items()}
 
     def baseline_model(self, baseline: str) -> str:
         """Source manifest of a model that others pretrained."""
-        return self.source(self.project.block("baseline", baseline))
+        return self.source(self.project.baseline(baseline).data)
 
     def baselines(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores of models that others pretrained, by `BASELINE:SUITE`."""
         block = self.project.experiment(experiment)
         return {
             f"{baseline}:{suite}": f"results/baselines/{baseline}/{suite}/manifest.json"
-            for baseline in block["baselines"]
-            for suite in block["minimal_pairs"]
+            for baseline in block.baselines
+            for suite in block.minimal_pairs
         }
 
     def table_layout(self, experiment: str) -> list[str]:
@@ -164,7 +165,7 @@ class Layout(DataLayout):
 
     def experiment_corpus(self, experiment: str) -> str:
         """Manifest of the documents that an experiment pretrains on."""
-        return self.corpus_manifest(self.project.experiment(experiment)["corpus"])
+        return self.corpus_manifest(self.project.experiment(experiment).corpus)
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
@@ -178,8 +179,8 @@ class Layout(DataLayout):
 
     def published(self, experiment: str) -> list[str]:
         """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
-        chosen = [self.project.experiment(part)["published"] for part in self.project.parts(experiment)]
-        papers = dict.fromkeys(block["paper"] for block in chosen if block is not None)
+        chosen = [self.project.experiment(part).published for part in self.project.parts(experiment)]
+        papers = dict.fromkeys(block.paper for block in chosen if block is not None)
         return [f"config/published/values/{paper}.csv" for paper in papers]
 
     # Studies ---------------------------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ class Layout(DataLayout):
 
     def joined(self, study: str, table: str) -> dict[str, str]:
         """The tidy tables of this name of the experiments of a study, by experiment."""
-        return {part: f"results/{part}/{table}.parquet" for part in self.project.block("study", study)["experiments"]}
+        return {part: f"results/{part}/{table}.parquet" for part in self.project.study(study).experiments}
 
     def analyses(self, study: str) -> dict[str, str]:
         """Manifests of what the analyses of a study or an experiment found, by entry."""
@@ -213,7 +214,8 @@ class Layout(DataLayout):
         Raises ConfigError for one that it does not have.
         """
         entry = analysis_entry(self.project, study, analysis)
-        needs = analysis_called(entry["analysis"]).needs
+        declared = analysis_called(entry.analysis)
+        needs = declared.needs
         tables = {name: f"results/{study}/{name}.parquet" for name in needs if name in TIDY_TABLES}
         if SUMMARY in needs:
             tables[SUMMARY] = f"results/{study}/{SUMMARY}.parquet"
@@ -226,11 +228,12 @@ class Layout(DataLayout):
         if MINIMAL_PAIRS in needs:
             judged = self.of_parts(study, lambda part: self.minimal_pairs(part) | self.baselines(part))
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
-        return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in sweeps_read(entry)}
+        return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 
     def analysis_files(self, study: str, analysis: str) -> dict[str, str]:
         """The published tables that an analysis of a study reads, by their path below `config/published/`."""
-        names = published_tables(analysis_entry(self.project, study, analysis))
+        entry = analysis_entry(self.project, study, analysis)
+        names = analysis_called(entry.analysis).published(entry)
         return {name: f"config/published/{name}.csv" for name in names}
 
     def pages_of_parts(self, experiment: str) -> dict[str, str]:
@@ -258,9 +261,9 @@ class Layout(DataLayout):
         declared = self.figure(experiment, figure)
         tables = {name: f"results/{experiment}/{name}.parquet" for name in tables_of(declared)}
         if self.project.is_study(experiment):
-            entries = self.project.block("study", experiment)["analyses"]
+            entries = self.project.analyses(experiment)
             made = self.analyses(experiment)
-            needed = {name: entry["analysis"] for name, entry in entries.items() if entry["analysis"] in declared.needs}
+            needed = {name: entry.analysis for name, entry in entries.items() if entry.analysis in declared.needs}
             tables |= {f"{kind}/{name}": made[name] for name, kind in needed.items()}
         published = self.published(experiment) if declared.published else []
         more = {f"{PUBLISHED}/{Path(path).stem}": path for path in published[1:]}
@@ -269,5 +272,5 @@ class Layout(DataLayout):
     def _drawable(self, experiment: str) -> list[str]:
         has = [need for part in self.project.parts(experiment) for need in drawable(self.project, part)]
         if self.project.is_study(experiment):
-            has += [entry["analysis"] for entry in self.project.block("study", experiment)["analyses"].values()]
+            has += [entry.analysis for entry in self.project.analyses(experiment).values()]
         return has

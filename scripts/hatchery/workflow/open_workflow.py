@@ -53,7 +53,7 @@ class Workflow(Compute):
 
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""
-        return [f"results/{experiment}/index.html" for experiment in self.project.config["experiments"]]
+        return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
 
     def start(self, asked: Any) -> None:
         """What the main process does before the first job, and not in a dry run; `asked` is its DAGSettings.
@@ -108,9 +108,10 @@ class Workflow(Compute):
 
     def show_summaries(self) -> None:
         """Print the tables of the experiments and studies that this invocation looked at; a study's stand for all."""
-        studies = self.project.loaded("study")
+        studies = [name for kind, name in self.project.checked if kind == "study"]
         read = {part for study in studies for part in self.project.parts(study)}
-        named = [name for name in self.project.loaded("experiment") if name not in read] + studies
+        experiments = [name for kind, name in self.project.checked if kind == "experiment"]
+        named = [name for name in experiments if name not in read] + studies
         paths = [Path(f"results/{name}/summary.txt") for name in named]
         show_summaries([path for path in paths if path.is_file()], sys.stderr)
 
@@ -132,7 +133,7 @@ def open_workflow(
     """
     project = Project(folder, overrides)
     try:
-        told = (link_roots if is_real_run else check_roots)(project.config["storage_root"])
+        told = (link_roots if is_real_run else check_roots)(project.config.storage_root)
         print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
     except HatcheryError as error:
         raise SystemExit(error_lines(error)) from None

@@ -83,13 +83,14 @@ def _evaluation_seconds(cost: RunCost, settings: CostSettings) -> float:
 
 def planned_cost_text(costs: Sequence[RemainingCost], layout: KeptResults) -> str:
     """The costs as a table whose columns line up, with the sums and what they rest on."""
-    cluster = layout.project.config["cluster"]
+    config = layout.project.config
+    cluster = config.cluster
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
     body = [_row(f"{cost.experiment}/{cost.run}", [cost]) for cost in costs]
-    devices = f"{cluster['nodes'] * max(1, cluster['gpus_per_node'])} x {planned_device(layout.project.config)}"
+    devices = f"{cluster.processes} x {planned_device(cluster, config.compute.device)}"
     return (
         f"{table(header, [*body, _row('all, one after another', costs)]).markdown(aligned=True)}\n"
-        f"Estimated for {devices} at an MFU of {percent(cluster['planned_mfu'])} (`cluster` in config/config.yaml); "
+        f"Estimated for {devices} at an MFU of {percent(cluster.planned_mfu)} (`cluster` in config/config.yaml); "
         "evaluation is rough. Perplexity, corpora, tables and figures are not counted.\n"
     )
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
 from hatchery.experiment.finetuning_jobs import batches_by_task
-from hatchery.experiment.overrides import pretraining_of
 from hatchery.experiment.project import Project
 from hatchery.experiment.reserved import RESERVED
 from hatchery.job_spec import FOLDER, Argument, Call, read_call
+from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.stages.record import wanted
 from hatchery.stages.registry import KEPT, stage_of
@@ -96,9 +96,9 @@ class KeptResults(Layout):
         for initial in self.all_kept(self.initial_model(experiment, run)):
             found["initial_model"] = initial
         block = self.project.experiment(experiment)
-        pretraining = pretraining_of(block, self.project.seeded_run(experiment, run).model)
-        if larger := pretraining["output_bias"].get("larger_corpus"):
-            found["counts"] = f"results/tokens/{larger}/{block['tokenizer']}/manifest.json"
+        larger = block.runs[self.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
+        if larger is not ABSENT:
+            found["counts"] = f"results/tokens/{larger}/{block.tokenizer}/manifest.json"
         return found
 
     def batch_folders(self, experiment: str, batch: str) -> dict[str, str]:
@@ -204,7 +204,7 @@ class KeptResults(Layout):
 
     def _kept_folder(self, experiment: str, kind: str, run: str, names: dict[str, str]) -> str:
         model = self._address(experiment, "pretraining", {"run": run})
-        tasks = self.project.experiment(experiment)["finetuning"]["tasks"]
+        tasks = self.project.experiment(experiment).finetuning.tasks
         if "task" in names and names["task"] not in tasks:
             raise ConfigError(
                 f"experiment {experiment!r} has no fine-tuning task {names['task']!r}{offered(names['task'], tasks)}"
@@ -220,7 +220,7 @@ class KeptResults(Layout):
         key = (kind, experiment, *names.values())
         if key not in self._addresses:
             call = self.job(KEPT[kind][0].name, experiment=experiment, **names)
-            corpus = str(self.project.experiment(experiment)["corpus"])
+            corpus = self.project.experiment(experiment).corpus
             self._addresses[key] = (
                 f"{corpus if kind == 'pretraining' else next(iter(names.values()), corpus)}-{call.digest}"
             )

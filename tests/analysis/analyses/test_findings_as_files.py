@@ -13,11 +13,11 @@ from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.findings import read_findings, tables_as_files
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.analyses.stage import analyse
-from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.rendering.table import table
 from hatchery.runner import run_stage
+from hatchery.typed import keys_of
 
 PAPER = {"paper": "reduced_vocabulary"}
 Analysed = Callable[..., Findings]
@@ -66,15 +66,14 @@ def test_a_sign_that_latex_does_not_know_is_told() -> None:
 @pytest.fixture(scope="module")
 def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
     """What the analyses of the reduced-vocabulary study find that read no file of a corpus or a sweep."""
-    entries = read_yaml(repository / "config/studies/reduced_vocabulary.yaml")["analyses"]
-    made = Project(repository / "config").validated("study", "reduced_vocabulary")["analyses"]
+    made = Project(repository / "config").analyses("reduced_vocabulary")
     few = {"experiments": (), "sets": (), "draws": 2}
     found = {}
-    for name in entries:
-        entry = {key: few.get(key, value) for key, value in made[name].items()}
-        analysis = analysis_called(entry["analysis"])
-        if "corpora" not in analysis.needs and not list(analysis.sweeps(settings_of(entry["analysis"], entry))):
-            found[name] = analysed(entry.pop("analysis"), **entry)
+    for name, entry in made.items():
+        analysis = analysis_called(entry.analysis)
+        if "corpora" not in analysis.needs and not list(analysis.sweeps(entry)):
+            asked = {key: few.get(key, value) for key, value in keys_of(entry, "analysis").items()}
+            found[name] = analysed(entry.analysis, **asked)
     return found
 
 

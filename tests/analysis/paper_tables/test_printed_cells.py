@@ -173,8 +173,9 @@ def test_the_printed_cells_give_the_printed_averages_and_bold_face(
 ) -> None:
     numbers = numbers_of(repository, track)
     # The models of the experiment, and the baselines of the organisers, which bold face is judged against.
-    own: dict[str, str] = Project(repository / "config").experiment(track)["published"]["rows"]
-    rows = {model: row for model, row in own.items() if cells_of(numbers, row)}
+    own = Project(repository / "config").experiment(track).published
+    assert own is not None
+    rows = {model: row for model, row in own.rows.items() if cells_of(numbers, row)}
     rows |= {row: row for row in ("opt_125m", "roberta_base", "t5_base")}
     for model, row in rows.items():
         fill(experiment, model, cells_of(numbers, row))

@@ -12,7 +12,7 @@ from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.table import read_published_selection
-from hatchery.typed import build, stage_body, validated
+from hatchery.typed import build, plain, stage_body, validated
 
 CONFIG = Path(__file__).parents[3] / "config"
 SWEEPS = sorted(path.stem for path in (CONFIG / "tokenizer_sweeps").glob("*.yaml"))
@@ -27,10 +27,10 @@ def test_the_stage_accepts_every_sweep(sweep: str) -> None:
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_published_names_are_in_the_published_table(sweep: str) -> None:
     block = validated(FILES["tokenizer_sweep"], read_yaml(CONFIG / "tokenizer_sweeps" / f"{sweep}.yaml"), sweep)
-    named = {entry["published_as"] for entry in block["types"].values()} - {None}
-    assert (block["published"] is None) == (not named)
+    named = {entry.published_as for entry in block.types.values()} - {None}
+    assert (block.published is None) == (not named)
     if named:
-        table = read_published_selection(CONFIG / "published" / "tokenizers" / f"{block['published']}.csv")
+        table = read_published_selection(CONFIG / "published" / "tokenizers" / f"{block.published}.csv")
         assert named <= {name for name, _ in table}
 
 
@@ -45,18 +45,18 @@ def test_every_printed_tokenizer_is_tried_by_a_sweep() -> None:
 def test_the_tokenizer_of_any_words_is_the_one_that_its_sweep_would_choose_with_the_printed_ratio() -> None:
     """Reduced vocabulary, Appendix C.2: 29,000 entries, ratio 1.53, ESMS 0.2339."""
     project, name = Project(CONFIG), "reduced_vocabulary_unconstrained"
-    sweep, tokenizer = project.block("tokenizer_sweep", name), project.block("tokenizer", name)
-    (entry,) = sweep["types"].values()
-    assert (entry["reference_ratio"], tokenizer["vocabulary_size"]) == (1.53, 29_000)
-    printed = read_published_selection(CONFIG / "published" / "tokenizers" / f"{sweep['published']}.csv")
-    row = printed[entry["published_as"], "29000"]
+    sweep, tokenizer = project.tokenizer_sweep(name), project.tokenizer(name)
+    (entry,) = sweep.types.values()
+    assert (entry.reference_ratio, tokenizer.vocabulary_size) == (1.53, 29_000)
+    printed = read_published_selection(CONFIG / "published" / "tokenizers" / f"{sweep.published}.csv")
+    row = printed[str(entry.published_as), "29000"]
     assert (row["word_split_ratio"], row["esms"], row["final_choice"]) == ("1.53", "0.2339", "1")
     own = read_yaml(CONFIG / "tokenizers" / f"{name}.yaml")
-    assert {**entry["definition"], "vocabulary_size": 29_000, "corpus": sweep["corpus"]}.items() >= {
+    assert {**plain(entry.definition), "vocabulary_size": 29_000, "corpus": sweep.corpus}.items() >= {
         key: value for key, value in own.items() if key != "description"
     }.items()
-    study = project.block("study", "reduced_vocabulary")["analyses"]["tokenizers_unconstrained"]
-    assert study["sweep"] == name
+    study = project.analyses("reduced_vocabulary")["tokenizers_unconstrained"]
+    assert study.sweep == name
 
 
 def test_an_unknown_key_is_named_with_the_nearest() -> None:

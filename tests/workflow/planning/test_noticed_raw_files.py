@@ -58,7 +58,7 @@ def test_a_changed_file_is_noticed_and_all_that_reads_it_runs_again(change: str,
     CHANGES[change](data)
     after = layout(repository, data)
     assert after.source_listing("my_text") != before
-    assert not is_flagged(after.source({"data": "my_text"}), "ancient")
+    assert not is_flagged(after.source("my_text"), "ancient")
 
 
 def test_a_touched_file_reruns_nothing_after_registering(data: Path, repository: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_touched_file_reruns_nothing_after_registering(data: Path, repository:
     os.utime(data / "a.txt", (2_000_000, 2_000_000))
     after = layout(repository, data)
     assert after.source_listing("my_text") != before
-    assert is_flagged(after.source({"data": "my_text"}), "ancient")
+    assert is_flagged(after.source("my_text"), "ancient")
 
 
 @pytest.mark.parametrize("copy", [shutil.copytree, lambda old, new: old.rename(new)], ids=["copied", "moved"])
@@ -74,7 +74,7 @@ def test_the_same_files_in_another_place_rerun_nothing_after_registering(
     copy: Callable[[Path, Path], object], data: Path, repository: Path, tmp_path: Path
 ) -> None:
     copy(data, tmp_path / "elsewhere")
-    assert is_flagged(layout(repository, tmp_path / "elsewhere").source({"data": "my_text"}), "ancient")
+    assert is_flagged(layout(repository, tmp_path / "elsewhere").source("my_text"), "ancient")
 
 
 def test_other_files_of_the_same_size_in_another_place_are_other_files(
@@ -82,7 +82,7 @@ def test_other_files_of_the_same_size_in_another_place_are_other_files(
 ) -> None:
     shutil.copytree(data, tmp_path / "elsewhere")
     edited_in_place(tmp_path / "elsewhere")
-    assert not is_flagged(layout(repository, tmp_path / "elsewhere").source({"data": "my_text"}), "ancient")
+    assert not is_flagged(layout(repository, tmp_path / "elsewhere").source("my_text"), "ancient")
 
 
 def test_what_was_registered_stays_registered_while_its_files_are_not_there(data: Path, repository: Path) -> None:
@@ -95,7 +95,7 @@ def test_planning_writes_nothing_and_registered_files_that_look_alike_are_not_re
     data: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = sorted(tmp_path.rglob("*"))
-    layout(repository, data).source({"data": "my_text"})
+    layout(repository, data).source("my_text")
     assert sorted(tmp_path.rglob("*")) == tree
     (data / "a.txt").write_text("edited", encoding="utf-8")
     read: list[str] = []

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.cluster import ClusterSettings, cluster_settings
-from hatchery.experiment.kinds import FILES
+from hatchery.experiment.cluster import ClusterSettings
+from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import STAGES, stage_of
 from hatchery.typed import validated
@@ -22,7 +22,7 @@ def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt:
 
 
 def cluster(**values: Any) -> ClusterSettings:
-    return cluster_settings(validated(FILES["config"], {"cluster": values}, "config.yaml")["cluster"])
+    return validated(MainFile, {"cluster": values}, "config.yaml").cluster
 
 
 def layout(repository: Path, **values: Any) -> Workflow:
@@ -226,7 +226,7 @@ def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
     workflow = layout(repository)
     assert workflow.gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
     assert workflow.gpu_claim({}) == ""
-    workflow.project.config["compute"]["device"] = "cpu"
+    workflow = Workflow(Project(repository / "config", {"compute": {"device": "cpu"}}))
     assert workflow.gpu_claim({"gpu_slots": 2}) == ""
 
 

@@ -135,7 +135,7 @@ def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(f
     for name in ("models", "finetuning", "minimal_pairs", "perplexity", "finetuning_runs"):
         edited(folder, name=name)
         with pytest.raises(ConfigError, match="cannot be an experiment's name"):
-            Workflow(Project("config")).project.experiment(name)
+            Workflow(Project("config")).project.check("experiment", name)
 
 
 def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:

@@ -108,7 +108,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     stub(commands, "sbatch", note)
 
     layout = Workflow(Project(project / "config"))
-    tokenizer = layout.project.experiment("strict")["tokenizer"]
+    tokenizer = layout.project.experiment("strict").tokenizer
     targets = [target.format(tokenizer=tokenizer) for target in TARGETS.values()]
     read = [
         layout.experiment_tokenizer("strict"),

@@ -9,8 +9,7 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from hatchery.experiment.cluster import cluster_settings
-from hatchery.experiment.kinds import FILES
+from hatchery.experiment.main_file import MainFile
 from hatchery.stages.registry import STAGES
 from hatchery.typed import validated
 from hatchery.workflow.resources import JobFacts, job_resources
@@ -32,7 +31,7 @@ class Job:
 
 def line(rule: str, threads: int = 1, minutes: float | None = None, **values: Any) -> str:
     """What the executor writes behind the job's name and log, without the command."""
-    cluster = cluster_settings(validated(FILES["config"], {"cluster": values}, "config.yaml")["cluster"])
+    cluster = validated(MainFile, {"cluster": values}, "config.yaml").cluster
     resources = job_resources(STAGES[rule], cluster, JobFacts(threads, minutes))
     job = Job(resources, threads)
     validate_slurm_extra(job)

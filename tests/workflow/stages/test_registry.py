@@ -88,7 +88,7 @@ def test_a_rule_gives_what_the_function_of_its_stage_takes(name: str, rules: dic
 
 @pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.runtime])
 def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Workflow) -> None:
-    assert STAGES[name].runtime and set(STAGES[name].runtime) <= set(workflow.project.config["compute"])
+    assert STAGES[name].runtime and set(STAGES[name].runtime) <= set(vars(workflow.project.config.compute))
 
 
 def test_results_that_belong_to_a_model_are_kept_by_one_stage_each() -> None:

@@ -100,8 +100,7 @@ def test_an_edited_file_of_the_user_is_named(repository: Path, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "b.txt", "c.txt"):
         write_text(tmp_path / "letters" / name, name)
-    project = Project(repository / "config")
-    project.config["data"]["my_text"]["path"] = str(tmp_path / "letters")
+    project = Project(repository / "config", {"data": {"my_text": {"path": str(tmp_path / "letters")}}})
     listing = {name: [*found] for name, found in listing_of(tmp_path / "letters").items()}
     write_json(kept_listing("resources/sources/my_text.json"), listing)
     write_text(tmp_path / "letters" / "b.txt", "edited")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.corpora.reader import Reader
 from hatchery.errors import ConfigError
 from hatchery.folders import names_beside
 from hatchery.settings.fields import ChosenBy
@@ -13,7 +13,7 @@ from hatchery.typed import build
 READERS: dict[str, Reader] = {name: import_module(f"{__name__}.{name}").READER for name in names_beside(__file__)}
 
 if TYPE_CHECKING:
-    CorpusSource = SourceKeys
+    CorpusSource = Any
 else:
     CorpusSource = ChosenBy("reader").among(reader.source for reader in READERS.values())
     """A source in the file of a corpus."""

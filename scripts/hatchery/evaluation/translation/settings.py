@@ -1,9 +1,9 @@
 """Which test sets a model translates; how it searches is said by the objective that it was trained with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import MinLen
 
@@ -41,11 +41,10 @@ class TranslationChoice(Settings):
     models that did not train so long have none."""
 
 
-def translated_runs(experiment: Mapping[str, Any]) -> list[str]:
-    """The runs of an experiment that translate its test sets, in the order of the configuration."""
-    chosen = experiment["translation"]
-    runs = list(experiment["runs"]) if chosen["tests"] else []
-    return [run for run in runs if not any(fnmatchcase(run, pattern) for pattern in chosen["leave_out"])]
+def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
+    """Those of the runs of an experiment that translate its test sets, in their order."""
+    translating = runs if chosen.tests else ()
+    return [run for run in translating if not any(fnmatchcase(run, pattern) for pattern in chosen.leave_out)]
 
 
 @dataclass(frozen=True, kw_only=True)

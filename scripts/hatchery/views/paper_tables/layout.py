@@ -16,7 +16,7 @@ from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.settings.base import Settings, require
 from hatchery.settings.fields import ChosenBy
-from hatchery.typed import build, validated
+from hatchery.typed import validated
 from hatchery.views.paper_tables.grid import BoldRule
 
 
@@ -226,7 +226,7 @@ def read_layout(path: str | Path) -> PaperLayout:
     Raises ConfigError naming the file and the key for an unknown paper, kind or key, a missing key, a row or a column
     that stands twice, and a column of scores without suite or metric.
     """
-    layout = build(PaperLayout, validated(PaperLayout, read_yaml(path), str(path)))
+    layout = validated(PaperLayout, read_yaml(path), str(path))
     for number, table in layout.tables.items():
         _check_table(table, f"{path}: tables.{number}")
     return layout

@@ -1,29 +1,29 @@
-"""Sweeps: `learning_rate: {sweep: [0.005, 0.01]}` in a run, or in an experiment's `pretraining`, makes a run per value.
+"""An experiment's file with every run written out: the rows of its grid, the values of sweeps, what all runs share.
 
-This is the one place that knows sweeps. An experiment is written out here before it is validated, so its runs are
-judged by the same rules as if somebody had typed them, and nobody else ever sees a sweep. Several sweeps of a run
-make all combinations, in the order in which they stand in the file.
+`learning_rate: {sweep: [0.005, 0.01]}` in a run, or in an experiment's `pretraining`, makes a run per value; several
+sweeps make all combinations, in the order in which they stand in the file. Everything is written out before the
+experiment is validated, so runs are judged by the same rules as if somebody had typed them, and nobody else ever sees a
+grid, a sweep, or a run that is not whole.
 """
 
 import copy
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
+from hatchery.experiment.grids import MODEL_CHANGES, MadeRun, rows_of_grid, slug, text_of
+from hatchery.experiment.overrides import merged
 from hatchery.settings.walk import key_paths
 from hatchery.training.settings import PretrainingSettings
 
 SWEEP = "sweep"
-PRETRAINING, MODEL_CHANGES = "pretraining", "model_changes"
+PRETRAINING = "pretraining"
 HOW = f"write {SWEEP}: [first, second]"
-# A longer value is cut in names, and a digest tells it from others.
-VALUE_LENGTH = 40
 
 Path = tuple[str, ...]
 
@@ -39,38 +39,79 @@ class Sweep:
 
 
 @dataclass
-class WrittenOut:
-    """An experiment without sweeps. `labels` are the ends of the names for people of the runs that a sweep made."""
+class Expansion:
+    """An experiment with its runs written out, and of each run where the file has it and what made it."""
 
     document: dict[str, Any]
-    labels: dict[str, str] = field(default_factory=dict)
-    # The run in the file that each such run comes from, and the keys that the experiment's own sweeps stand at.
-    bases: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, MadeRun] = field(default_factory=dict)
+    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The models that stand in the file, by the runs that they stand in."""
+    own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What each run says itself of its pretraining."""
     shared: set[str] = field(default_factory=set)
-    # The values of each such run by what its label calls their keys.
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The keys that the experiment's own sweeps stand at."""
 
     def as_in_the_file(self, message: str) -> str:
-        """The lines of an error with the places where the file has them, each once."""
-        lines = []
-        for line in message.splitlines():
-            for run in sorted(self.bases, key=len, reverse=True):
-                line = line.replace(f"runs.{run}.", f"runs.{self.bases[run]}.")
-            lines.append(re.sub(r"runs\.\w+\.(pretraining\.[\w.]+)", self._shared_place, line))
-        return "\n".join(dict.fromkeys(lines))
+        """The lines of an error with the places where the file has them; what runs only take over is told once."""
+        lines = message.splitlines()
+        found: dict[str, None] = {}
+        for line in lines:
+            taken = re.sub(rf": runs\.\w+\.{PRETRAINING}", f": {PRETRAINING}", line)
+            place = re.search(rf": ({PRETRAINING}\.[\w.]+)", taken)
+            if taken in lines or (place is not None and place[1] in self.shared):
+                line = taken
+            found[re.sub(r"\bruns\.(\w+)", self._place, line)] = None
+        return "\n".join(found)
 
-    def _shared_place(self, match: re.Match[str]) -> str:
-        return match[1] if match[1] in self.shared else match[0]
+    def _place(self, match: re.Match[str]) -> str:
+        made = self.runs.get(match[1])
+        return match[0] if made is None else made.place
+
+    def labels(self) -> dict[str, str]:
+        """The names for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
+        return {run: made.label for run, made in self.runs.items() if made.label}
+
+    def swept(self) -> dict[str, str]:
+        """The runs that sweeps made, each with the name of the run that they come from."""
+        return {run: made.base for run, made in self.runs.items() if made.values}
+
+    def sets(self) -> dict[str, str]:
+        """The set of each run that a grid made: `set_1`. Runs that were made without a grid are in none."""
+        return {run: made.set for run, made in self.runs.items() if made.set}
+
+    def swept_values(self) -> dict[str, dict[str, object]]:
+        """The runs that sweeps or a grid made: `line`, what they have in common, and the swept `values` by key.
+
+        What a grid makes has its size for a value, which its name does not tell.
+        """
+        return {
+            run: {
+                "line": " ".join(filter(None, [made.set, made.variant])) or made.base,
+                "sized": bool(made.set),
+                "values": {
+                    key: value if isinstance(value, int | float) and not isinstance(value, bool) else text_of(value)
+                    for key, value in made.values.items()
+                },
+            }
+            for run, made in self.runs.items()
+            if made.set or made.values
+        }
 
 
-def write_out(experiment: Mapping[str, Any], where: str) -> WrittenOut:
-    """The experiment of the file `where`, as it was read, with a run for every combination of its runs' sweeps.
+def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion:
+    """The experiment `name` of the file `where`, as it was read, with all its runs, which say everything themselves.
 
     Rows under `published` that name a run with sweeps stand beside all its runs. Raises ConfigError, with what to do,
-    for a sweep in another place, without values, with equal values, or whose runs' names are taken.
+    for a grid that is wrong in itself, and for a sweep in another place, without values, with equal values, or whose
+    runs' names are taken.
     """
-    result = WrittenOut(copy.deepcopy(dict(experiment)))
-    document, runs = result.document, experiment.get("runs")
+    result = Expansion(copy.deepcopy(dict(experiment)))
+    document, runs, made = result.document, experiment.get("runs"), dict[str, MadeRun]()
+    if isinstance(experiment.get("grid"), Mapping) and "runs" not in experiment:
+        runs = {}
+        for run, entry, row in rows_of_grid(document.pop("grid"), where):
+            runs[run], made[run] = entry, row
+        experiment = {**document, "runs": runs}
     _refuse_elsewhere(experiment, where)
     if not isinstance(runs, Mapping):
         return result
@@ -80,18 +121,33 @@ def write_out(experiment: Mapping[str, Any], where: str) -> WrittenOut:
         # What the experiment says for all; every run says its own.
         _set_or_remove(document[PRETRAINING], sweep.path, sweep.values[0])
     document["runs"] = {}
-    for name, run in runs.items():
+    for base, run in runs.items():
         scopes = [scope for scope in run if scope in (PRETRAINING, MODEL_CHANGES)] if isinstance(run, Mapping) else []
-        place = _place(f"{where}: runs", name)
+        place = _place(f"{where}: runs", base)
         own = [sweep for scope in scopes for sweep in _sweeps(run[scope], scope, place, of_experiment=False)]
         inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not _says(run, sweep)]
         first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
         sweeps = [*own, *inherited] if first_runs else [*inherited, *own]
         for chosen in itertools.product(*(sweep.values for sweep in sweeps)):
-            _add_run(result, name, run, sweeps, chosen, where)
-    _check_names(result, runs, where)
-    _spread_rows(document, result.bases)
+            _add_run(result, made.get(base) or MadeRun(f"runs.{base}", base), run, sweeps, chosen, runs, where)
+    _spread_rows(document, result.swept())
+    for run, entry in document["runs"].items():
+        if isinstance(entry, Mapping):
+            document["runs"][run] = _whole(result, name, run, entry)
     return result
+
+
+def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A run with what all runs share; a model that stands in it is called after both, as no file can be."""
+    whole, shared, own = dict(entry), result.document.get(PRETRAINING), entry.get(PRETRAINING, {})
+    if isinstance(own, Mapping):
+        result.own[run] = own
+        whole[PRETRAINING] = merged(shared, own) if isinstance(shared, Mapping) else shared
+        if PRETRAINING not in result.document:
+            del whole[PRETRAINING]
+    if isinstance(entry.get("model"), Mapping):
+        result.models[run], whole["model"] = entry["model"], f"{experiment}.{run}"
+    return whole
 
 
 def refuse_sweeps(document: Mapping[str, Any], where: str) -> None:
@@ -196,34 +252,38 @@ def _says(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _add_run(
-    result: WrittenOut, base: str, run: Any, sweeps: Sequence[Sweep], chosen: Sequence[Any], where: str
+    result: Expansion,
+    made: MadeRun,
+    run: Any,
+    sweeps: Sequence[Sweep],
+    chosen: Sequence[Any],
+    taken: Collection[str],
+    where: str,
 ) -> None:
     changed = copy.deepcopy(run)
-    name, label, values = base, "", dict[str, Any]()
+    name, label, values = made.base, made.label or made.base, dict[str, Any]()
     for sweep, value in zip(sweeps, chosen, strict=True):
         # `pretraining:` without anything is null.
         if changed.get(sweep.scope) is None:
             changed[sweep.scope] = {}
         _set(changed[sweep.scope], sweep.path, value)
-        key = _shortest(sweep, sweeps)
-        name = f"{name}_{slug('_'.join(key))}_{slug(text_of(value))}"
-        label = f"{label}, {'.'.join(key)} {text_of(value)}"
-        values[".".join(key)] = value
+        key = ".".join(_shortest(sweep, sweeps))
+        name = f"{name}_{slug(key.replace('.', '_'))}_{slug(text_of(value))}"
+        label = f"{label}, {key} {text_of(value)}"
+        values[key] = value
     if sweeps:
-        if name in result.document["runs"]:
+        if name in taken:
             raise ConfigError(
-                f"{where}: runs.{base}: two runs of the sweeps would be called {name!r}; {_rename(base, sweeps)}"
+                f"{where}: runs.{name}: the sweeps of runs.{made.base} make a run of this name too; rename one of the "
+                "two"
             )
-        result.labels[name], result.bases[name], result.values[name] = label, base, values
-    result.document["runs"][name] = changed
-
-
-def _check_names(result: WrittenOut, runs: Mapping[str, Any], where: str) -> None:
-    for name, base in result.bases.items():
-        if name in runs:
+        if name in result.runs:
             raise ConfigError(
-                f"{where}: runs.{name}: the sweeps of runs.{base} make a run of this name too; rename one of the two"
+                f"{where}: runs.{made.base}: two runs of the sweeps would be called {name!r}; "
+                f"{_rename(made.base, sweeps)}"
             )
+        made = replace(made, label=label, values=values)
+    result.document["runs"][name], result.runs[name] = changed, made
 
 
 def _rename(base: str, sweeps: Sequence[Sweep]) -> str:
@@ -280,21 +340,6 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 def _known_paths() -> frozenset[Path]:
     """The paths of all keys of `pretraining`, so that a name does not depend on which of them a file has."""
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
-
-
-def text_of(value: Any) -> str:
-    """A value as the file could have it, on one line."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {text_of(part)}" for key, part in value.items()) + "}"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def slug(text: str) -> str:
-    """Letters, digits and underscores that stand for a value: 0.005 is 0p005, -1 is m1, 1e-06 is 1em06."""
-    number = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
-    number = re.sub(r"(?:(?<=^)|(?<=\de))-(?=\d)", "m", number)
-    name = re.sub(r"[^A-Za-z0-9]+", "_", number).strip("_") or "empty"
-    return name if len(name) <= VALUE_LENGTH else f"{name[: VALUE_LENGTH - 9]}_{digest(text)[:8]}"
 
 
 def _place(*path: str) -> str:
