@@ -20,13 +20,19 @@ if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
 from hatchery.experiment.invocation import frozen_configuration
+from hatchery.stages.registry import KEPT
 from hatchery.workflow.rules import plainly
-from hatchery.workflow.open_workflow import open_workflow
+from hatchery.workflow.open_workflow import (
+    check_request,
+    open_workflow,
+    require_raw_data,
+    show_results,
+)
 from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
-prepare_call(workflow, lambda wildcards: LAYOUT.words(wildcards))
+prepare_call(workflow, lambda wildcards: JOBS.words(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
-LAYOUT = open_workflow(
+RULES = open_workflow(
     plainly(frozen_configuration)(
         "config", workflow.is_main_process, is_real_run(workflow)
     ),
@@ -54,8 +60,14 @@ wildcard_constraints:
     address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
 
-# Every rule takes what is the same in all of them (log, benchmark, environment, threads, resources, settings and the
-# file with its call) from the record of its stage in scripts/hatchery/stages/.
+# A rule says what it reads and writes, and its command. Its log, benchmark, conda environment, threads, resources and
+# parameters follow from the record of its stage in scripts/hatchery/stages/.
+RULES.complete_rules(workflow)
+# Where files lie that are named by wildcards: of the stages that make data, and of experiments and studies. `paths`
+# makes an input of such a function; `job_paths` gives what the job of a result at an address reads.
+JOBS, DATA, RESULTS = RULES.jobs, RULES.jobs.data, RULES.jobs.results
+paths, job_paths = RULES.paths, RULES.job_paths
+recorded, unrecorded = RULES.recorded, RULES.unrecorded
 
 
 include: "workflow/rules/sources.smk"
@@ -69,26 +81,23 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/pages.smk"
 
 
-# Light ones, and those that need the network, run on the machine where this command runs.
-workflow.localrules("all", *LAYOUT.local_rules())
-
-
 rule all:
     default_target: True
     input:
-        LAYOUT.default_pages(),
+        RULES.default_pages(),
+    localrule: True
 
 
 # Mistakes are reported before anything is planned, missing data before the first job.
-LAYOUT.check_request(workflow)
+check_request(RULES, workflow)
 
 
 # Not in a dry run, which creates nothing.
 onstart:
-    LAYOUT.require_raw_data(workflow.dag)
-    LAYOUT.start(workflow.dag_settings)
+    require_raw_data(RULES.project, workflow.dag)
+    RULES.start(workflow.dag_settings)
     begin_jobs(workflow.dag)
 
 
 onsuccess:
-    LAYOUT.show_summaries()
+    show_results(RULES.project)

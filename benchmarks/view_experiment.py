@@ -33,7 +33,7 @@ from hatchery.experiment.project import Project  # noqa: E402
 from hatchery.job_spec import Call  # noqa: E402
 from hatchery.stages.record import wanted  # noqa: E402
 from hatchery.stages.registry import stage_of  # noqa: E402
-from hatchery.workflow.open_workflow import Workflow  # noqa: E402
+from hatchery.workflow.jobs import Jobs  # noqa: E402
 
 NAME = "many"
 LIMIT_SECONDS, LIMIT_GIB = 120.0, 2.0
@@ -63,7 +63,7 @@ def write(
     return found
 
 
-def make_project(folder: Path, models: int, tasks: int) -> Workflow:
+def make_project(folder: Path, models: int, tasks: int) -> Jobs:
     """A project with the experiment `many`; the working directory is its folder from here on."""
     for path in ("scripts", "workflow", "Snakefile"):
         (folder / path).symlink_to(REPOSITORY / path)
@@ -78,21 +78,21 @@ def make_project(folder: Path, models: int, tasks: int) -> Workflow:
     path = folder / f"config/experiments/{NAME}.yaml"
     path.write_text(yaml.safe_dump(block, sort_keys=False), encoding="utf-8")
     os.chdir(folder)
-    return Workflow(Project("config"))
+    return Jobs(Project("config"))
 
 
-def fill(layout: Workflow) -> None:
+def fill(layout: Jobs) -> None:
     """Write what all runs would have left behind, at its readable places."""
     random.seed(1)
     project = layout.project
     split = {"words": 10_000_000, "tokens": 13_000_000}
-    write(Path(layout.experiment_tokens(NAME)).parent, {}, {}, {}, {"splits": {"train": split}})
-    for manifest in layout.cards(NAME).values():
+    write(Path(layout.results.tokens(NAME)).parent, {}, {}, {}, {"splits": {"train": split}})
+    for manifest in layout.results.cards(NAME).values():
         card = {"statistics.csv": "source,split,documents,subwords\n(all),train,40,\n", "card.html": "card"}
         sizes = {"documents": 40, "sentences": 700_000, "words": 10_000_000, "characters": 53_000_000}
         write(Path(manifest).parent, card, {}, {}, {"train": sizes})
     digests: dict[str, str] = {}
-    for name, path in layout.pretrained(NAME).items():
+    for name, path in layout.results.pretrained(NAME).items():
         settings = json.loads(stage_of("pretrain").canonical_settings(project, experiment=NAME, run=name))
         config = {**settings["model"], "vocab_size": 6144, "sentence_pair_head": False, "vocabulary_bias": True}
         layers = int(config["num_hidden_layers"])
@@ -113,19 +113,19 @@ def fill(layout: Workflow) -> None:
         digests[name] = write(Path(path).parent, files, settings, {"tokens": name}, measures)
     answers = [{"text": "sleep", "percent": 40.0}, {"text": "eat", "percent": 1.5}]
     example = {"given": "The dogs ____ near the house.", "original": "sleep", "answers": answers}
-    for name, path in layout.filled_sentences(NAME).items():
+    for name, path in layout.results.filled_sentences(NAME).items():
         filled = {"sentences.json": json.dumps({"task": "fill", "examples": [example]})}
         write(Path(path).parent, filled, {}, {"model": digests[name]}, {"split": "dev"})
-    for name, path in layout.perplexities(NAME).items():
+    for name, path in layout.results.perplexities(NAME).items():
         header = "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\n"
         text = f"{header}dev,9,900,2.1,8.2,{random.random()},\n"
         write(Path(path).parent, {"perplexity.csv": text}, {}, {"model": digests[name]}, {})
-    for name, path in layout.minimal_pairs(NAME).items():
+    for name, path in layout.results.minimal_pairs(NAME).items():
         run, suite = name.split(":")
         text = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n" + "".join(accuracies(suite))
         judged = {"accuracy.csv": text, "scores.parquet": scores(text)}
         write(Path(path).parent, judged, {}, {"model": digests[run]}, {})
-    for name, path in layout.finetuned(NAME).items():
+    for name, path in layout.results.finetuned(NAME).items():
         run, task = name.split(":")
         block = project.task(task)
         settings = {"task": {"name": task, "suite": block.suite, "metrics": block.metrics[:2]}, "transfer": []}
@@ -166,7 +166,7 @@ def scores(accuracies: str) -> bytes:
     return file.getvalue()
 
 
-def call(layout: Workflow, stage: str, *words: str, **wildcards: str) -> tuple[float, float]:
+def call(layout: Jobs, stage: str, *words: str, **wildcards: str) -> tuple[float, float]:
     """Run a command of the workflow as its rule does; seconds and the most GiB of memory."""
     record = stage_of(stage)
     arguments = record.arguments(layout, **wanted(record.arguments, wildcards))
@@ -180,7 +180,7 @@ def call(layout: Workflow, stage: str, *words: str, **wildcards: str) -> tuple[f
     return time.perf_counter() - started, used.ru_maxrss / 2**20
 
 
-def views(layout: Workflow) -> Iterator[tuple[str, float, float]]:
+def views(layout: Jobs) -> Iterator[tuple[str, float, float]]:
     """Make all views; the name, seconds and GiB of each."""
     root = f"results/{NAME}"
     tidy = {name: f"{root}/{name}.parquet" for name in ("measurements", "runs", "curves", "layers")}
@@ -190,22 +190,22 @@ def views(layout: Workflow) -> Iterator[tuple[str, float, float]]:
     one = {"experiment": NAME}
     yield "collect_measurements", *call(layout, "collect_measurements", "--output", tidy["measurements"], **one)
     yield "summarise", *call(layout, "summarise", *measured, *forms, **one)
-    published = ("--published", layout.table_numbers(NAME)[0], "--layout", layout.table_layout(NAME)[0])
+    published = ("--published", layout.results.table_numbers(NAME)[0], "--layout", layout.results.table_layout(NAME)[0])
     sizes = ("--sizes", "config/published/corpora/sizes.csv", "--output", f"{root}/paper_tables/manifest.json")
     layers = ("--summary", summary["output"], "--layers", tidy["layers"])
     yield "write_tables", *call(layout, "write_tables", *layers, *measured, *published, *sizes, **one)
     costs = ("--output", f"{root}/cost.csv", "--markdown", f"{root}/cost.md", "--page", f"{root}/cost.html")
     yield "write_cost", *call(layout, "write_cost", *costs, **one)
-    for analysis, path in layout.analyses(NAME).items():
+    for analysis, path in layout.results.analyses(NAME).items():
         yield f"analyse {analysis}", *call(layout, "analyse", "--output", path, analysis=analysis, **one)
-    for figure, path in layout.figures(NAME).items():
+    for figure, path in layout.results.figures(NAME).items():
         yield f"draw_figure {figure}", *call(layout, "draw_figure", "--output", path, figure=figure, **one)
     provenance = f"{root}/provenance.html"
     made_from = ("--summary", summary["output"], "--output", provenance)
     yield "write_provenance", *call(layout, "write_provenance", *made_from, **one)
     texts = ("--summary", summary["output"], "--markdown", summary["markdown"], "--notes", summary["notes"])
     leads_to = ("--provenance", provenance, "--cost", f"{root}/cost.html", "--runs", tidy["runs"])
-    drawings = ("--figures", *layout.figures(NAME).values(), "--output", f"{root}/index.html")
+    drawings = ("--figures", *layout.results.figures(NAME).values(), "--output", f"{root}/index.html")
     yield "write_page", *call(layout, "write_page", *texts, *leads_to, *drawings, **one)
 
 

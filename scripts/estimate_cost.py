@@ -7,7 +7,7 @@ from hatchery.command import load_settings, run_command
 from hatchery.experiment.project import Project
 from hatchery.workflow.cost_estimate import cost_settings, estimate, shards_on_disk
 from hatchery.workflow.cost_table import cost_markdown
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -16,11 +16,11 @@ def main(arguments: argparse.Namespace) -> None:
     overrides = {key: value for key, value in planned.items() if value is not None}
     if arguments.devices is not None:
         overrides["nodes"] = 1
-    layout = Layout(Project(arguments.config, {"cluster": overrides} if overrides else {}))
+    jobs = Jobs(Project(arguments.config, {"cluster": overrides} if overrides else {}))
     pages = []
-    for experiment in layout.project.parts(arguments.experiment):
-        settings = cost_settings(load_settings(layout.settings("write_cost", experiment=experiment)))
-        shards = shards_on_disk(Path(layout.experiment_tokens(experiment)))
+    for experiment in jobs.project.parts(arguments.experiment):
+        settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
+        shards = shards_on_disk(Path(jobs.results.tokens(experiment)))
         pages.append(cost_markdown(settings, estimate(settings), shards))
     print("\n".join(pages), end="")
 

@@ -10,28 +10,28 @@ from pathlib import Path
 from hatchery.command import run_command
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import REGISTER, missing_sources
-from hatchery.workflow.dry_run import dry_run
+from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_cost import planned_cost_text, planned_costs
+from hatchery.workflow.planned_jobs import planned_jobs
 from hatchery.workflow.reasons import by_rule, reasons_text
-from hatchery.workflow.result_store import KeptResults
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the plan of the targets."""
-    jobs = dry_run(arguments.targets, arguments.project)
-    if not jobs:
+    planned = planned_jobs(arguments.targets, arguments.project)
+    if not planned:
         print("nothing would run")
         return
-    layout = KeptResults(Project(arguments.project / "config"))
+    jobs = Jobs(Project(arguments.project / "config"))
     named = [*(target.split("/")[1] for target in arguments.targets if target.startswith("results/"))]
-    named += [job.wildcards["experiment"] for job in jobs if "experiment" in job.wildcards]
-    project = layout.project
+    named += [job.wildcards["experiment"] for job in planned if "experiment" in job.wildcards]
+    project = jobs.project
     known = [name for name in dict.fromkeys(named) if name in project.names("experiment") or project.is_study(name)]
-    layout.look_at(dict.fromkeys(part for name in known for part in project.parts(name)))
-    print(reasons_text(by_rule(jobs, layout, arguments.project), arguments.full))
-    costs = planned_costs(jobs, layout)
-    print(planned_cost_text(costs, layout) if costs else "Nothing would be pretrained or evaluated.\n", end="")
-    if missing := missing_sources(layout.project, [job.wildcards["source"] for job in jobs if job.rule == REGISTER]):
+    jobs.learn_names(dict.fromkeys(part for name in known for part in project.parts(name)))
+    print(reasons_text(by_rule(planned, jobs, arguments.project), arguments.full))
+    costs = planned_costs(planned, jobs)
+    print(planned_cost_text(costs, jobs) if costs else "Nothing would be pretrained or evaluated.\n", end="")
+    if missing := missing_sources(jobs.project, [job.wildcards["source"] for job in planned if job.rule == REGISTER]):
         print("\nMissing raw data; without it, no job would start:")
         print("\n".join(f"- {line}" for line in missing))
 

@@ -106,7 +106,7 @@ def reaches(name: str, imported: set[str], lock: dict[str, LockedPackage], seen:
 
 
 def test_what_stands_before_the_commands_of_others_needs_no_package(repository: Path) -> None:
-    launchers = re.findall(r"scripts/(\w+)\.py", (repository / "scripts/hatchery/workflow/compute.py").read_text())
+    launchers = re.findall(r"scripts/(\w+)\.py", (repository / "scripts/hatchery/workflow/resources.py").read_text())
     assert launchers == ["claim_gpus"]
     assert third_party_imports(repository / "scripts/claim_gpus.py") == {}
 

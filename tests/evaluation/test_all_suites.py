@@ -17,7 +17,7 @@ from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
 from hatchery.stages.registry import stage_settings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 EXPERIMENT = "demo_suites"
 CONFIG = Project(Path(__file__).parents[2] / "config")
@@ -52,7 +52,7 @@ def test_every_task_is_learnt_scored_and_written_down(
 ) -> None:
     settings: dict[str, Any] = json.loads(stage_settings(CONFIG, "finetune", experiment=EXPERIMENT, task=task))
     settings["protocol"] |= {"epochs": 1, "seeds": [1], "max_length": 64}
-    sources = {name: embedded(path) for name, path in Layout(CONFIG).task_sources(task).items()}
+    sources = {name: embedded(path) for name, path in Jobs(CONFIG).results.task_sources(task).items()}
     output = tmp_path / "out" / "manifest.json"
     run_stage(
         finetune,
@@ -85,7 +85,7 @@ def test_every_suite_of_pairs_is_scored(
     suite: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
 ) -> None:
     settings = json.loads(stage_settings(CONFIG, "score_minimal_pairs", suite=suite))
-    source = embedded(Layout(CONFIG).evaluation_source("suite", suite))
+    source = embedded(Jobs(CONFIG).data.suite_source(suite))
     output = tmp_path / "manifest.json"
     run_stage(score_minimal_pairs, settings, output, runtime={"device": "cpu"}, model=model_manifest, source=source)
     with (tmp_path / "accuracy.csv").open(encoding="utf-8", newline="") as handle:

@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # A block of YAML whose first line is the name of its file.
@@ -44,8 +44,8 @@ def test_the_example_of_a_sweep_has_the_runs_that_its_text_says(project: Project
 
 
 def test_the_example_of_a_longer_run_depends_on_the_shorter_one(project: Project) -> None:
-    layout = Layout(project)
-    assert layout.initial_model("longer", "longer-s42") == [layout.pretrained("longer")["short-s42"]]
+    layout = Jobs(project)
+    assert layout.results.initial_model("longer", "longer-s42") == [layout.results.pretrained("longer")["short-s42"]]
 
 
 def test_the_example_of_a_grid_has_the_runs_that_its_text_says(project: Project) -> None:

@@ -12,7 +12,7 @@ from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning_jobs import task_batch, task_batches
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.workflow.result_store import KeptResults
+from hatchery.workflow.jobs import Jobs
 
 
 @pytest.fixture
@@ -38,26 +38,26 @@ def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -
 
 
 def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
-    layout = KeptResults(project)
-    finetuned = layout.finetuned("strict")
-    assert layout.all_kept(finetuned) == [layout.kept(path) for path in finetuned.values()]
+    layout = Jobs(project)
+    finetuned = layout.results.finetuned("strict")
+    assert layout.to_make(finetuned.values()) == [layout.place(path) for path in finetuned.values()]
 
 
 def test_jobs_of_several_tasks_are_asked_for_once(project: Project, configuration: Path) -> None:
-    layout = KeptResults(project)
+    layout = Jobs(project)
     runs = [run.name for run in project.seeded_runs("bnc_mini")]
 
     def jobs(batch: str) -> list[str]:
-        return [layout.kept(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
+        return [layout.place(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
 
-    assert layout.all_kept(layout.finetuned("bnc_mini")) == jobs("batch_1")
+    assert layout.to_make(layout.results.finetuned("bnc_mini").values()) == jobs("batch_1")
     # Who needs the probes needs the jobs in which they are, and no others.
     path = configuration / "experiments/bnc_mini.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"tasks_per_job: \d+", "tasks_per_job: 14", text), encoding="utf-8")
-    layout = KeptResults(Project(configuration))
-    probed = {name: path for name, path in layout.finetuned("bnc_mini").items() if "probe" in name}
-    assert layout.all_kept(probed) == jobs("batch_2")
+    layout = Jobs(Project(configuration))
+    probed = {name: path for name, path in layout.results.finetuned("bnc_mini").items() if "probe" in name}
+    assert layout.to_make(probed.values()) == jobs("batch_2")
 
 
 def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:

@@ -11,7 +11,7 @@ from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
 from hatchery.training.schedules import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 ALL = [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
@@ -157,7 +157,7 @@ def test_wmt14_from_the_hub_has_the_files_and_columns_that_its_corpora_read(corp
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: str) -> None:
-    translated = {name.rpartition("-s")[0] for name in Layout(PROJECT).translated(experiment)}
+    translated = {name.rpartition("-s")[0] for name in Jobs(PROJECT).results.translated(experiment)}
     beginnings = {beginning for beginning, _ in parts_of(experiment)}
     assert translated == set(PROJECT.experiment(experiment).runs) - beginnings
     collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment=experiment))

@@ -18,7 +18,7 @@ from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.settings.problems import Problems
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -38,12 +38,12 @@ def project_with(folder: Path, path: Path | str, **corpus: Any) -> Project:
 def test_the_experiment_needs_no_data_but_the_text_itself() -> None:
     project = Project(REPOSITORY / "config")
     block = project.experiment("my_text")
-    layout = Layout(project)
+    layout = Jobs(project)
     assert {source["name"] for source in raw_inputs(project, block.corpus)} == {"my_text"}
     assert project.tokenizer(block.tokenizer).corpus == "my_text"
     assert block.minimal_pairs == block.baselines == ()
     assert block.finetuning.tasks == {}
-    assert layout.perplexities("my_text")
+    assert layout.results.perplexities("my_text")
     assert project.config.data["my_text"].path is None
 
 
@@ -59,7 +59,7 @@ def test_a_tilde_in_the_path_of_data_is_the_home_folder(tmp_path: Path, monkeypa
     (tmp_path / "letters").mkdir()
     project = project_with(tmp_path / "project", "~/letters")
     assert project.config.data["my_text"].path == str(tmp_path / "letters")
-    assert f'"path":"{tmp_path}/letters"' in Layout(project).settings("register_source", source="my_text")
+    assert f'"path":"{tmp_path}/letters"' in Jobs(project).settings("register_source", source="my_text")
 
 
 @pytest.mark.parametrize("form", ["file", "folder", "zip"])
@@ -184,7 +184,7 @@ def test_markdown_is_text_too(tmp_path: Path) -> None:
 
 def test_languages_change_the_conversion_of_own_text_alone_and_only_where_no_option_speaks(tmp_path: Path) -> None:
     told = {
-        name: Layout(project_with(tmp_path / name, "x", **corpus)).settings("convert_corpus", corpus="my_text")
+        name: Jobs(project_with(tmp_path / name, "x", **corpus)).settings("convert_corpus", corpus="my_text")
         for name, corpus in {
             "unknown": {},
             "german": {"languages": ["de"]},
@@ -193,15 +193,15 @@ def test_languages_change_the_conversion_of_own_text_alone_and_only_where_no_opt
     }
     assert '"languages":[]' in told["unknown"] and '"languages":["de"]' in told["german"]
     assert "languages" not in told["said"]
-    card = Layout(project_with(tmp_path / "card", "x", languages=["de"])).settings("describe_corpus", corpus="my_text")
+    card = Jobs(project_with(tmp_path / "card", "x", languages=["de"])).settings("describe_corpus", corpus="my_text")
     assert '"languages":["de"]' in card
     for corpus in ("bnc", "babylm_10M", "real_small", "child_directed", "c4_en", "demo_parallel_english"):
-        assert "languages" not in Layout(Project(REPOSITORY / "config")).settings("convert_corpus", corpus=corpus)
+        assert "languages" not in Jobs(Project(REPOSITORY / "config")).settings("convert_corpus", corpus=corpus)
 
 
 def test_no_card_says_a_language_that_nobody_named_or_what_we_call_a_text(tmp_path: Path) -> None:
     exported = json.loads(
-        Layout(project_with(tmp_path, "x")).settings("export_model", experiment="my_text", run="ltg_bert-s42")
+        Jobs(project_with(tmp_path, "x")).settings("export_model", experiment="my_text", run="ltg_bert-s42")
     )
     assert exported["languages"] == []
     assert (exported["corpus_description"], exported["sources"][0]["obtain"]) == ("", "")

@@ -14,7 +14,7 @@ from hatchery.stages.registry import stage_settings
 from hatchery.typed import build, plain
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
 from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")
@@ -38,10 +38,10 @@ def change(folder: Path, experiment: str, **keys: Any) -> Project:
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
 def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_caveat(original: str, mini: str) -> None:
-    layout = Layout(PROJECT)
-    assert layout.table_layout(mini) == layout.table_layout(original) != []
-    assert layout.table_numbers(mini) == layout.published(original)
-    assert layout.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
+    layout = Jobs(PROJECT)
+    assert layout.results.table_layout(mini) == layout.results.table_layout(original) != []
+    assert layout.results.table_numbers(mini) == layout.results.published(original)
+    assert layout.results.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
     chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
     assert chosen["published"] == PROJECT.experiment(original).published
@@ -82,7 +82,7 @@ def test_an_experiment_with_published_rows_has_their_tables_without_a_caveat() -
 
 
 def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_asked() -> None:
-    assert Layout(PROJECT).paper_tables("demo") == []
+    assert Jobs(PROJECT).results.paper_tables("demo") == []
     with pytest.raises(ConfigError, match="results/demo/paper_tables: the experiment repeats no paper"):
         stage_settings(PROJECT, "write_tables", experiment="demo")
 

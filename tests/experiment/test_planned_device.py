@@ -7,7 +7,7 @@ import pytest
 
 from hatchery.experiment import cluster as module
 from hatchery.experiment.project import Project
-from hatchery.workflow.compute import Compute
+from hatchery.workflow.jobs import Jobs
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def device(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def of(has_gpu: bool, device: str = "auto", **cluster: Any) -> str:
         monkeypatch.setattr(module, "_has_gpu", lambda: has_gpu)
         project = Project(repository / "config", {"cluster": cluster, "compute": {"device": device}})
-        settings = Compute(project).settings("write_cost", experiment="demo")
+        settings = Jobs(project).settings("write_cost", experiment="demo")
         return next(name for name in ("h100", "a100", "cpu") if f'"device":"{name}"' in settings)
 
     return of

@@ -17,7 +17,7 @@ from hatchery.analysis.tidy_tables import TABLES
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.workflow.result_store import KeptResults
+from hatchery.workflow.jobs import Jobs
 
 SIDE_BY_SIDE = """\
 description: My two runs side by side.
@@ -73,15 +73,15 @@ def test_published_rows_are_those_of_the_experiments_under_the_names_of_the_stud
     published = json.loads(stage_settings(Project(folder), "summarise", experiment="side"))["published"]
     assert [choice["track"] for choice in published] == ["strict", "strict_small"]
     assert all(model.startswith("strict/") for model in published[0]["rows"])
-    assert KeptResults(Project(folder)).published("side") == ["config/published/values/elc_bert.csv"]
+    assert Jobs(Project(folder)).results.published("side") == ["config/published/values/elc_bert.csv"]
 
 
 def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experiments(folder: Path) -> None:
-    call = KeptResults(Project(folder)).job("write_page", experiment="side")
+    call = Jobs(Project(folder)).call("write_page", experiment="side")
     assert call.arguments["part"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
     assert call.arguments["analysis"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
     assert "demo/random-s42" in call.arguments["pretraining"]
-    of_experiment = KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
+    of_experiment = Jobs(Project(folder)).call("write_page", experiment="demo").arguments
     assert of_experiment["part"] == {}
     assert of_experiment["analysis"] == {"minimal_pair_tests": "results/demo/analyses/minimal_pair_tests/manifest.json"}
 
@@ -97,24 +97,24 @@ def test_models_of_an_experiment_are_tested_on_their_minimal_pairs_without_a_wor
     (folder / "studies/side.yaml").write_text(
         "experiments: [own]\nanalyses: {minimal_pair_tests: {against: own/mine}}\n", encoding="utf-8"
     )
-    layout = KeptResults(Project(folder))
+    layout = Jobs(Project(folder))
     scores = {
         f"{run}:demo_pairs": f"results/own/minimal_pairs/{run}/demo_pairs/manifest.json"
         for run in ("random-s42", "ltg_bert-s42", "elc_bert-s42", "mine-s1", "mine-s2")
     } | {"bert_base_cased:demo_pairs": "results/baselines/bert_base_cased/demo_pairs/manifest.json"}
     for name, prefix in (("own", ""), ("side", "own/")):
-        tables = layout.job("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
+        tables = layout.call("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
         assert tables == {f"minimal_pairs/{prefix}{key}": path for key, path in scores.items()}
-    assert layout.analyses("alone") == layout.analyses("no_pairs") == {}
+    assert layout.results.analyses("alone") == layout.results.analyses("no_pairs") == {}
     with pytest.raises(ConfigError, match=r"'own' has no analysis 'minimal_pair_test'; .*mean 'minimal_pair_tests'"):
-        layout.job("analyse", experiment="own", analysis="minimal_pair_test")
+        layout.call("analyse", experiment="own", analysis="minimal_pair_test")
 
 
 def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:
     entries = "  sizes: {analysis: corpus_sizes, published: reduced_vocabulary}\n  tokenizer_sweep: {sweep: demo}\n"
     (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
-    jobs = KeptResults(Project(folder))
-    sizes = jobs.job("analyse", experiment="side", analysis="sizes").arguments
+    jobs = Jobs(Project(folder))
+    sizes = jobs.call("analyse", experiment="side", analysis="sizes").arguments
     assert sizes["tables"] == {
         "corpus/demo": "results/corpora/demo/manifest.json",
         "corpus/demo_suites": "results/corpora/demo/manifest.json",
@@ -122,7 +122,7 @@ def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> Non
         "tokens/demo_suites": "results/tokens/demo/demo/manifest.json",
     }
     assert sizes["files"] == {"corpora/sizes": "config/published/corpora/sizes.csv"}
-    of_sweep = jobs.job("analyse", experiment="side", analysis="tokenizer_sweep").arguments
+    of_sweep = jobs.call("analyse", experiment="side", analysis="tokenizer_sweep").arguments
     assert of_sweep["tables"] == {"tokenizer_sweep/demo": "results/tokenizer_sweeps/demo/manifest.json"}
 
 

@@ -13,7 +13,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 RATES = {"optimizer": {"learning_rate": {"sweep": [0.005, 0.01]}}}
 
@@ -117,7 +117,7 @@ def test_long_values_are_cut_in_names_and_stay_apart() -> None:
 def test_all_stages_and_the_cost_see_the_runs(folder: Path) -> None:
     project = experiment(folder, ("runs.ltg_bert", {"model": "ltg_demo", "seeds": [1, 2], "pretraining": RATES}))
     runs = ["ltg_bert_learning_rate_0p005-s1", "ltg_bert_learning_rate_0p005-s2"]
-    assert [run for run in Layout(project).pretrained("demo") if "0p005" in run] == runs
+    assert [run for run in Jobs(project).results.pretrained("demo") if "0p005" in run] == runs
     stages: dict[str, dict[str, str]] = {"write_cost": {}, "summarise": {}, "write_page": {}}
     for stage, more in (stages | {"draw_figure": {"figure": "learning_curves"}}).items():
         assert '"ltg_bert_learning_rate_0p01-s2"' in stage_settings(project, stage, experiment="demo", **more)

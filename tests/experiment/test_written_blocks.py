@@ -13,7 +13,7 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
-from hatchery.workflow.result_store import KeptResults
+from hatchery.workflow.jobs import Jobs
 
 Write = Callable[[str, dict[str, Any]], Project]
 TRAINING = {"steps": 4, "batch_size": 2, "sequence_length": 16}
@@ -38,12 +38,12 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    layout = KeptResults(write("experiments/letters", LETTERS))
+    layout = Jobs(write("experiments/letters", LETTERS))
     assert layout.project.experiment("letters").corpus == "letters"
     assert layout.project.tokenizer("letters").corpus == "letters"
-    assert layout.experiment_tokens("letters") == "results/tokens/letters/letters/manifest.json"
-    assert layout.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
-    assert layout.kept("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
+    assert layout.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
+    assert layout.data.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
+    assert layout.place("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     [("register_source", "source"), ("convert_corpus", "corpus"), ("train_tokenizer", "tokenizer")],
 )
 def test_a_job_of_a_cluster_finds_such_a_block_by_its_name_alone(write: Write, stage: str, wildcard: str) -> None:
-    assert KeptResults(write("experiments/letters", LETTERS)).settings(stage, **{wildcard: "letters"})
+    assert Jobs(write("experiments/letters", LETTERS)).settings(stage, **{wildcard: "letters"})
 
 
 def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(write: Write) -> None:
@@ -65,8 +65,8 @@ def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(wr
 def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(write: Write, configuration: Path) -> None:
     sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
     runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
-    layout = KeptResults(write("experiments/mine", {**DEMO, "runs": runs}))
-    first, second = (layout.kept(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
+    layout = Jobs(write("experiments/mine", {**DEMO, "runs": runs}))
+    first, second = (layout.place(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
     assert first == second
 
 

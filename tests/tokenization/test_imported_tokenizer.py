@@ -16,7 +16,7 @@ from hatchery.tokenization.imported_tokenizer import import_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     text = f"path: {file}\nvocabulary_size: 400\n"
     block.write_text(text)
     project = Project(tmp_path / "config")
-    assert Layout(project).tokenizer_corpora("theirs") == [str(file)]
+    assert Jobs(project).data.tokenizer_corpora("theirs") == [str(file)]
     chosen = json.loads(stage_settings(project, "train_tokenizer", tokenizer="theirs"))
     assert chosen["imported"] and "theirs" not in str(chosen)
     block.write_text(text + "corpus: demo\nkind: wordpiece\n")

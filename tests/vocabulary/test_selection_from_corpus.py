@@ -20,7 +20,7 @@ from hatchery.typed import build as typed
 from hatchery.typed import plain
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "mr", "is", "big"]
 DOCUMENTS = {
@@ -88,7 +88,7 @@ def test_a_shard_that_has_changed_is_named(select: Select) -> None:
 
 def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both(repository: Path) -> None:
     project = Project(repository / "config")
-    inputs = Layout(project).selection_inputs("real_small_sentences")
+    inputs = Jobs(project).data.selection_inputs("real_small_sentences")
     assert inputs["source"] == "results/corpora/real_small/manifest.json"
     names = {source["name"] for source in raw_inputs(project, "real_scaling")}
     assert {"aochildes", "nltk_brown", "aochildes_released"} <= names

@@ -15,7 +15,7 @@ from projects import make_project, planned_rules, snakemake
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 pytestmark = pytest.mark.slow
 
@@ -64,8 +64,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def layout(folder: Path) -> Layout:
-    return Layout(Project(folder / "config"))
+def layout(folder: Path) -> Jobs:
+    return Jobs(Project(folder / "config"))
 
 
 def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
@@ -74,7 +74,7 @@ def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, layout: Layout) -> None:
+def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, layout: Jobs) -> None:
     block = layout.project.experiment(experiment)
     rows = summary(folder, experiment)
     for run in block.runs:
@@ -89,9 +89,9 @@ def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder:
 
 @pytest.mark.parametrize(("experiment", "paper"), MINIATURES.items())
 def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
-    experiment: str, paper: str, folder: Path, layout: Layout
+    experiment: str, paper: str, folder: Path, layout: Jobs
 ) -> None:
-    manifest = read_manifest(folder / layout.paper_tables(experiment)[0])
+    manifest = read_manifest(folder / layout.results.paper_tables(experiment)[0])
     manifest.verify()
     names = {f"{paper}_table_{number:02}" for number in TABLES[experiment]}
     assert {path.stem for path in manifest.files(".md")} == names | {"tables"}
@@ -107,8 +107,8 @@ def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, layout: Layout) -> None:
-    figures = layout.figures(experiment)
+def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, layout: Jobs) -> None:
+    figures = layout.results.figures(experiment)
     for path in figures.values():
         assert etree.parse(folder / path).getroot().tag.endswith("svg")
     page = (folder / f"results/{experiment}/index.html").read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, la
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path, layout: Layout) -> None:
+def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path, layout: Jobs) -> None:
     problems, seen = link_problems(folder / f"results/{experiment}/index.html")
     assert problems == []
     assert (folder / f"results/{experiment}/provenance.html").resolve() in seen

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.minimal_pairs.settings import ExternalModel
@@ -11,8 +12,12 @@ from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.experiment.finetuning_jobs import task_batch
 from hatchery.experiment.project import Project
 from hatchery.experiment.protocols import head_of_task
+from hatchery.job_spec import Argument
 from hatchery.stages.record import Kept, Stage
 from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.workflow.jobs import Jobs
 
 
 def minimal_pairs_settings(project: Project, suite: str) -> dict[str, object]:
@@ -66,6 +71,16 @@ def several_tasks_settings(project: Project, experiment: str, batch: str) -> dic
     }
 
 
+def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str, Argument]:
+    """The sources and vocabularies of all tasks of a job, and the addresses of their results, by task."""
+    tasks, results = task_batch(jobs.project, experiment, batch), jobs.results
+    return {
+        "source": {name: path for task in tasks for name, path in results.task_sources(task).items()},
+        "vocabulary": {task: path for task in tasks for path in results.task_vocabulary(task)},
+        "folder": {task: jobs.address(experiment, "finetuning", task=task) for task in tasks},
+    }
+
+
 def link_settings(project: Project, experiment: str, kind: str, place: str) -> dict[str, object]:
     """Nothing: a link has no settings."""
     return {}
@@ -82,7 +97,7 @@ FINETUNE = _on_model(
     name="finetune",
     version=3,
     settings=finetuning_settings,
-    arguments=lambda layout, task: {"source": layout.task_sources(task), "vocabulary": layout.task_vocabulary(task)},
+    inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
     kept=Kept("finetuning", ("task",)),
     expected_minutes=lambda work, run, task: work.finetuning_minutes(run, [task]),
     runtime=_FINETUNING,
@@ -91,7 +106,7 @@ MINIMAL_PAIRS = _on_model(
     name="score_minimal_pairs",
     version=4,
     settings=minimal_pairs_settings,
-    arguments=lambda layout, suite: {"source": layout.evaluation_source("suite", suite)},
+    inputs=lambda data, suite: {"source": data.suite_source(suite)},
     kept=Kept("minimal_pairs", ("suite",)),
     expected_minutes=lambda work, run, suite: work.minimal_pairs_minutes(run, suite),
     runtime=_SCORING,
@@ -112,7 +127,7 @@ STAGES = (
         name="measure_perplexity",
         version=1,
         settings=perplexity_settings,
-        arguments=lambda layout, experiment: {"tokens": layout.experiment_tokens(experiment)},
+        inputs=lambda results, experiment: {"tokens": results.tokens(experiment)},
         kept=Kept("perplexity"),
         minutes=240,
         runtime=_SCORING,
@@ -121,7 +136,7 @@ STAGES = (
         name="translate_tests",
         version=2,
         settings=translation_settings,
-        arguments=lambda layout, experiment: {"corpus": layout.translation_corpora(experiment)},
+        inputs=lambda results, experiment: {"corpus": results.translation_corpora(experiment)},
         kept=Kept("translation"),
         minutes=240,
         runtime=_SCORING,
@@ -131,14 +146,10 @@ STAGES = (
         name="finetune_tasks",
         version=2,
         settings=several_tasks_settings,
-        arguments=lambda layout, experiment, batch: {
-            "source": layout.batch_sources(experiment, batch),
-            "vocabulary": layout.batch_vocabularies(experiment, batch),
-            "folder": layout.batch_folders(experiment, batch),
-        },
+        inputs=several_tasks_inputs,
         kept=Kept("finetuning_jobs", ("batch",)),
-        expected_minutes=lambda work, layout, experiment, run, batch: work.finetuning_minutes(
-            run, layout.batch_tasks(experiment, batch)
+        expected_minutes=lambda work, project, experiment, run, batch: work.finetuning_minutes(
+            run, task_batch(project, experiment, batch)
         ),
         runtime=_FINETUNING,
     ),

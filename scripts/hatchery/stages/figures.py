@@ -108,7 +108,7 @@ STAGES = (
         # What all figures share; each has a version of its own, in its file.
         version=1,
         settings=figure_settings,
-        arguments=lambda layout, experiment, figure: {"tables": layout.figure_tables(experiment, figure)},
+        inputs=lambda results, experiment, figure: {"tables": results.figure_tables(experiment, figure)},
         environment="analysis",
         sort="local",
         memory_mb=2000,

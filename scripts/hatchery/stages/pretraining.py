@@ -1,11 +1,17 @@
 """Stages of pretraining: the model, and what an experiment will cost."""
 
+from typing import TYPE_CHECKING
+
 from hatchery.experiment import continuation
 from hatchery.experiment.cluster import planned_device
 from hatchery.experiment.project import Project
+from hatchery.job_spec import Argument
 from hatchery.settings.fields import ABSENT
 from hatchery.stages.record import Kept, Stage
 from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.workflow.jobs import Jobs
 
 
 def pretraining_settings(project: Project, experiment: str, run: str) -> dict[str, object]:
@@ -14,6 +20,21 @@ def pretraining_settings(project: Project, experiment: str, run: str) -> dict[st
     model = keys_of(project.model_of(experiment, chosen.model), "description")
     pretraining = project.experiment(experiment).runs[chosen.model].pretraining
     return {**continuation.settings_of(pretraining), "model": model, "seed": chosen.seed}
+
+
+def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Argument]:
+    """Manifests of tokens and tokenizer and, where a run names such, of the initial model and of larger counts."""
+    found: dict[str, Argument] = {
+        "tokens": jobs.results.tokens(experiment),
+        "tokenizer": jobs.results.tokenizer(experiment),
+    }
+    for initial in jobs.results.initial_model(experiment, run):
+        found["initial_model"] = jobs.place(initial)
+    block = jobs.project.experiment(experiment)
+    larger = block.runs[jobs.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
+    if larger is not ABSENT:
+        found["counts"] = f"results/tokens/{larger}/{block.tokenizer}/manifest.json"
+    return found
 
 
 def cost_settings(project: Project, experiment: str) -> dict[str, object]:
@@ -73,7 +94,7 @@ STAGES = (
         name="pretrain",
         version=1,
         settings=pretraining_settings,
-        arguments=lambda layout, experiment, run: layout.pretraining_inputs(experiment, run),
+        inputs=pretraining_inputs,
         kept=Kept("pretraining"),
         environment="pretraining",
         sort="pretraining",

@@ -54,10 +54,11 @@ class Stage:
     threads: Threads | None = None
     # Keys of the block `compute` that the command is told of; no result depends on them.
     runtime: tuple[str, ...] = ()
-    # Arguments of the command that the call's file holds, of the layout and the wildcards by their names.
-    arguments: Callable[..., Mapping[str, Argument]] = lambda layout: {}
+    # Arguments of the command that the call's file holds, of the wildcards and of what makes paths by their names:
+    # `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
+    inputs: Callable[..., Mapping[str, Argument]] = lambda: {}
     kept: Kept | None = None
-    # Minutes of a job, of the planned work (`work`), the layout and the names of a result.
+    # Minutes of a job, of the planned work (`work`), the project and the names of a result.
     expected_minutes: Callable[..., float | None] | None = None
     # Whose function it is, if the stage is another use of another stage's; empty for none.
     function: str | None = None

@@ -1,6 +1,5 @@
 """Joining the tables of the experiments of a study, and analyses of these and of single experiments."""
 
-from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.experiment.experiment_file import Published
 from hatchery.experiment.paper_tables import paper_tables
@@ -43,7 +42,7 @@ STAGES = (
         name="join_experiments",
         version=1,
         settings=join_settings,
-        arguments=lambda layout, experiment: {table: layout.joined(experiment, table) for table in TIDY_TABLES},
+        inputs=lambda results, experiment: results.joined(experiment),
         environment="analysis",
         sort="local",
         memory_mb=2000,
@@ -54,9 +53,9 @@ STAGES = (
         # What all analyses share; each has a version of its own, in its file.
         version=3,
         settings=analyse_settings,
-        arguments=lambda layout, experiment, analysis: {
-            "tables": layout.analysis_tables(experiment, analysis),
-            "files": layout.analysis_files(experiment, analysis),
+        inputs=lambda results, experiment, analysis: {
+            "tables": results.analysis_tables(experiment, analysis),
+            "files": results.analysis_files(experiment, analysis),
         },
         environment="analysis",
         sort="local",

@@ -43,10 +43,10 @@ STAGES = (
         name="select_tokenizer",
         version=1,
         settings=sweep_settings,
-        arguments=lambda layout, sweep: {
-            "morphemes": layout.sweep_morphemes(sweep),
-            "reference": layout.sweep_references(sweep),
-            "published": layout.sweep_published(sweep),
+        inputs=lambda data, sweep: {
+            "morphemes": data.sweep_morphemes(sweep),
+            "reference": data.sweep_references(sweep),
+            "published": data.sweep_published(sweep),
         },
         threads="corpus",
         memory_mb_per_thread=2000,

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 
 from hatchery.slurm_time import seconds_of
-from hatchery.workflow.planned_jobs import ClusterJob
+from hatchery.workflow.sbatch_lines import ClusterJob
 
 ANSWER_SECONDS = 60.0
 _BLOCK = "the block `cluster` of config/config.yaml"

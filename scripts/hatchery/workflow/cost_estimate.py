@@ -20,7 +20,13 @@ from hatchery.settings.base import Settings
 from hatchery.training.data_order import Phase, phases_from, training_phases
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import build, stage_body
-from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.workflow.evaluation_costs import (
+    FlopsPerSequence,
+    SuiteSettings,
+    TaskSettings,
+    finetuning_flops,
+    minimal_pairs_flops,
+)
 
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
@@ -151,15 +157,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
 
-    labelled = run.objective.labelled_share
-    training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
-    # The development set keeps the short length, so that its curve is comparable over the whole run.
-    development = (
-        evaluations(run, planned.first_step)
-        * run.evaluation_sequences
-        * per_sequence(run.sequence_length, labelled)
-        / (1 + BACKWARD_FACTOR)
-    )
+    training, development = pretraining_flops(run, planned.first_step, per_sequence)
     precision, peak = precision_and_peak(run.precision, plan)
     wall = (training + development) / (peak * plan.mfu)
     family, work = family_of(config), [(round(_sequences(phase)), phase.sequence_length) for phase in phases]
@@ -189,6 +187,16 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
         model_bytes=model_bytes,
         export_bytes=model_bytes,
     )
+
+
+def pretraining_flops(run: PretrainSettings, first_step: int, per_sequence: FlopsPerSequence) -> tuple[float, float]:
+    """Operations of a pretraining from its first own step on: of training, and of scoring development text."""
+    labelled = run.objective.labelled_share
+    phases = phases_from(training_phases(run), first_step)
+    training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
+    # The development set keeps the short length, so that its curve is comparable over the whole run.
+    scored = evaluations(run, first_step) * run.evaluation_sequences
+    return training, scored * per_sequence(run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
 
 
 def _sequences(phase: Phase) -> float:

@@ -9,8 +9,8 @@ from hatchery.rendering.table import table
 from hatchery.units import hours, percent, power, rough_duration
 from hatchery.workflow.cost_estimate import CostSettings, RunCost, cost_settings, estimate
 from hatchery.workflow.cost_table import about
-from hatchery.workflow.dry_run import PlannedJob
-from hatchery.workflow.result_store import KeptResults
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.planned_jobs import PlannedJob
 
 PRETRAIN, FINETUNE, PAIRS = "pretrain", "finetune", "score_minimal_pairs"
 
@@ -29,24 +29,24 @@ class RemainingCost:
     evaluation_seconds: float
 
 
-def planned_costs(jobs: Sequence[PlannedJob], layout: KeptResults) -> list[RemainingCost]:
+def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCost]:
     """The runs of which something would be pretrained or evaluated, in the order of their experiments.
 
     Raises ConfigError and ModelError for an impossible model or run.
     """
-    named = (_named(job, layout) for job in jobs if job.rule in (PRETRAIN, FINETUNE, PAIRS))
+    named = (_named(job, jobs) for job in planned if job.rule in (PRETRAIN, FINETUNE, PAIRS))
     wanted = [job for job in named if job.wildcards]
     costs = []
     for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
-        settings = cost_settings(load_settings(layout.settings("write_cost", experiment=experiment)))
+        settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
         own = [job for job in wanted if job.wildcards["experiment"] == experiment]
         costs += [cost for run in settings.runs if (cost := _planned(run.name, own, settings)) is not None]
     return costs
 
 
-def _named(job: PlannedJob, layout: KeptResults) -> PlannedJob:
+def _named(job: PlannedJob, jobs: Jobs) -> PlannedJob:
     """The job with the names that its addresses stand for; without wildcards where nobody knows them."""
-    return replace(job, wildcards=layout.names(job.wildcards["model"], job.wildcards.get("address", "")))
+    return replace(job, wildcards=jobs.names(job.wildcards["model"], job.wildcards.get("address", "")))
 
 
 def _planned(run: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> RemainingCost | None:
@@ -81,9 +81,9 @@ def _evaluation_seconds(cost: RunCost, settings: CostSettings) -> float:
     return (cost.minimal_pairs_flops + cost.finetuning_flops) / speed
 
 
-def planned_cost_text(costs: Sequence[RemainingCost], layout: KeptResults) -> str:
+def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
     """The costs as a table whose columns line up, with the sums and what they rest on."""
-    config = layout.project.config
+    config = jobs.project.config
     cluster = config.cluster
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
     body = [_row(f"{cost.experiment}/{cost.run}", [cost]) for cost in costs]

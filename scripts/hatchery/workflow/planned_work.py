@@ -8,18 +8,22 @@ spare, not measurements; `results/benchmarks/` holds what jobs really took.
 
 import json
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.experiment.planned_device import PlannedDevice, PlanSettings, precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
-from hatchery.modeling.flops import BACKWARD_FACTOR
-from hatchery.training.data_order import phases_from, training_phases
 from hatchery.training.settings import pretrain_settings
-from hatchery.workflow.cost_estimate import evaluations
-from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.workflow.cost_estimate import pretraining_flops
+from hatchery.workflow.evaluation_costs import (
+    FlopsPerSequence,
+    SuiteSettings,
+    TaskSettings,
+    finetuning_flops,
+    minimal_pairs_flops,
+)
 
 RESERVE = 1.5
 """Time that is asked for, as a share of the estimated time."""
@@ -63,13 +67,10 @@ class PlannedWork:
             ("tasks", run, *tasks), run, lambda per: sum(finetuning_flops(task, per) for task in chosen)
         )
 
-    def _evaluation(
-        self, key: tuple[str, ...], run: str, work: Callable[[Callable[[int, float], float]], float]
-    ) -> float | None:
+    def _evaluation(self, key: tuple[str, ...], run: str, work: Callable[[FlopsPerSequence], float]) -> float | None:
         def seconds() -> float:
             _, peak = precision_and_peak("fp32", self._device(1, self._evaluation_threads))
-            flops = work(lambda length, labelled: self._per_sequence(run, length, labelled))
-            return flops / (peak * self._cluster.planned_mfu * EVALUATION_PACE)
+            return work(partial(self._per_sequence, run)) / (peak * self._cluster.planned_mfu * EVALUATION_PACE)
 
         return self._once(key, seconds)
 
@@ -77,16 +78,8 @@ class PlannedWork:
         settings = pretrain_settings(self._runs[run])
         threads = self._cluster.cpus_per_gpu or int(self._plan["threads"])
         _, peak = precision_and_peak(settings.precision, self._device(self._cluster.processes, threads))
-        labelled = settings.objective.labelled_share
-        training = sum(
-            (phase.last_step - phase.first_step)
-            * phase.sequences_per_step
-            * self._per_sequence(run, phase.sequence_length, labelled)
-            for phase in phases_from(training_phases(settings), self._first_steps[run])
-        )
-        times = evaluations(settings, self._first_steps[run])
-        forward = self._per_sequence(run, settings.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
-        return (training + times * settings.evaluation_sequences * forward) / (peak * self._cluster.planned_mfu)
+        work = pretraining_flops(settings, self._first_steps[run], partial(self._per_sequence, run))
+        return sum(work) / (peak * self._cluster.planned_mfu)
 
     def _per_sequence(self, run: str, length: int, labelled: float) -> float:
         key = (self._model_key[run], length, labelled)

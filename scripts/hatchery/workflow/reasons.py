@@ -4,18 +4,21 @@ Snakemake's reason of a job that follows another one is only that other one, eve
 Therefore the settings in the manifest of every planned job are compared with those of the present configuration.
 """
 
+import ast
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.command import load_settings
 from hatchery.errors import ManifestError
 from hatchery.rendering.setting_texts import Difference, differences, shorten
 from hatchery.stages.registry import STAGES
-from hatchery.workflow.dry_run import PlannedJob
-from hatchery.workflow.result_store import KeptResults
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.planned_jobs import PlannedJob
+from hatchery.workflow.raw_files import RawFiles
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
 # Wildcards of the rules whose results are kept by what they are made from.
@@ -41,15 +44,15 @@ class RuleReasons:
     causes: list[tuple[Cause, int]]
 
 
-def by_rule(jobs: Sequence[PlannedJob], layout: KeptResults, project: str | Path = ".") -> list[RuleReasons]:
+def by_rule(planned: Sequence[PlannedJob], jobs: Jobs, project: str | Path = ".") -> list[RuleReasons]:
     """The plan by rule, in the order in which the rules come first.
 
     Raises ConfigError when the present configuration is broken.
     """
-    makers = {output: job.rule for job in jobs for output in job.outputs}
+    makers = {output: job.rule for job in planned for output in job.outputs}
     grouped: dict[str, list[list[Cause]]] = {}
-    for job in jobs:
-        grouped.setdefault(job.rule, []).append(job_causes(job, layout, makers, Path(project)))
+    for job in planned:
+        grouped.setdefault(job.rule, []).append(job_causes(job, jobs, makers, Path(project)))
     return [RuleReasons(rule, len(causes), _counted(causes)) for rule, causes in grouped.items()]
 
 
@@ -58,65 +61,75 @@ def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
     return sorted(counts.items(), key=lambda entry: _REASON_ORDER.index(entry[0].kind))
 
 
-def job_causes(job: PlannedJob, layout: KeptResults, makers: Mapping[str, str], project: Path) -> list[Cause]:
+def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: Path) -> list[Cause]:
     """The causes of one job; `makers` says which rule of the plan makes a file."""
-    changed = setting_changes(job, layout, project)
+    changed, reason = setting_changes(job, jobs, project), job.reason
     causes = [Cause("settings", str(difference)) for difference in changed]
-    if "params" in job.reasons and not changed:
-        edited = layout.edited_files(job.wildcards["source"]) if job.rule == "register_source" else []
+    if reason.params_changed and not changed:
+        edited = RawFiles(jobs.project).edited_files(job.wildcards["source"]) if job.rule == "register_source" else []
         causes += [Cause("input", f"edited {name}") for name in _some(edited)]
         if not edited:
             causes.append(Cause("settings", "its arguments changed"))
-    if "code" in job.reasons:
+    if reason.code_changed:
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
-    if "environment" in job.reasons:
+    if reason.software_stack_changed:
         causes.append(Cause("settings", "its conda environment changed"))
     # A file that is not there needs no further reason. Where results are kept by what they are made from, it is not
     # there because a setting changed.
-    if "missing" in job.reasons:
+    if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
-    causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(job.files("updated"))]
-    if "input set" in job.reasons:
+    updated = sorted(reason.updated_input - reason.updated_input_run)
+    causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(updated)]
+    if reason.input_changed:
         causes.append(Cause("input", "other input files than before"))
-    if "incomplete" in job.reasons:
+    if reason.incomplete_output:
         causes.append(Cause("missing", "left unfinished by an interrupted run"))
-    before = {makers.get(name, "another job") for name in job.files("upstream")}
+    before = {makers.get(name, "another job") for name in reason.updated_input_run}
     causes += [Cause("after", f"after {rule}") for rule in sorted(before)]
-    causes += [Cause("after", job.reasons[kind] or kind) for kind in ("forced", "other") if kind in job.reasons]
+    if reason.forced:
+        causes.append(Cause("after", "forced"))
     return causes or [Cause("after", "after another job")]
 
 
-def setting_changes(job: PlannedJob, layout: KeptResults, project: Path) -> list[Difference]:
+def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Difference]:
     """What differs between the settings that the job's present output was made with and those of the configuration.
 
     Old settings are those of the manifest; for outputs without one, those that Snakemake remembers. Empty when there
     is no output yet.
     """
-    manifest = next((project / place for place in _manifests(job, layout) if (project / place).is_file()), None)
+    manifest = next((project / place for place in _manifests(job, jobs) if (project / place).is_file()), None)
     if manifest is not None:
         try:
             recorded = read_manifest(manifest)
         except ManifestError as error:
             return [Difference("manifest", str(error), None)]
-        present = present_settings(job.rule, job.wildcards, layout)
+        present = present_settings(job.rule, job.wildcards, jobs)
         return [] if present is None else differences(recorded.settings, load_settings(present))
-    pair = job.changed_settings()
-    return [] if pair is None else differences(*pair)
+    before, now = (
+        _remembered(values) for values in (job.reason.params_changed.only_old, job.reason.params_changed.only_new)
+    )
+    return [] if before is None or now is None else differences(before, now)
 
 
-def _manifests(job: PlannedJob, layout: KeptResults) -> list[str]:
+def _remembered(params: Iterable[str]) -> dict[str, Any] | None:
+    """The settings among recorded parameters, of which Snakemake keeps the `repr`."""
+    found = [text for text in params if '"stage":' in text]
+    return load_settings(ast.literal_eval(found[0])) if len(found) == 1 else None
+
+
+def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
     """Where the job's manifest lies, or the one that the links of experiments lead to until it is made."""
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
-    places = layout.readable(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
-    return [*own, *(f"{place}/{MANIFEST}" for place in places)]
+    places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
+    return [*own, *(f"{place.readable}/{MANIFEST}" for place in places)]
 
 
-def present_settings(rule: str, wildcards: Mapping[str, str], layout: KeptResults) -> str | None:
+def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str | None:
     """Canonical settings of a rule's job in the present configuration; None for a rule that is no stage."""
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])
-        return layout.job_at(address).settings if layout.knows(address) else None
-    return layout.settings(rule, **wildcards) if rule in STAGES else None
+        return jobs.call_at(address).settings if jobs.was_asked_for(address) else None
+    return jobs.settings(rule, **wildcards) if rule in STAGES else None
 
 
 def _general(path: str, job: PlannedJob) -> str:

@@ -1,19 +1,34 @@
 """What the job of every stage asks of the machine: processors, memory, time, GPUs, and where on a cluster it goes.
 
-One pure function of the stage's record, the `cluster` block, what is known of the job's size, and the attempt. Names
-are those that the Slurm executor of Snakemake reads; a key that a job must not have is missing. Shapes of pretraining
-that this executor accepts were found by running it (`tests/workflow/planning/test_sbatch_lines.py` holds them).
+`job_resources` is a pure function of the stage's record, the `cluster` block, what is known of the job's size, and the
+attempt. Names are those that the Slurm executor of Snakemake reads; a key that a job must not have is missing. Shapes
+of pretraining that this executor accepts were found by running it (`tests/workflow/planning/test_sbatch_lines.py` holds
+them). `Resources` asks it for the jobs of a project. None of this belongs to a result, so none of it is tracked.
 """
 
 import math
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from hatchery.artifacts.checksums import canonical_json
+from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
-from hatchery.stages.record import Stage
+from hatchery.stages.record import Stage, Threads, wanted
+from hatchery.stages.registry import stage_of
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.launch import is_slurm_job, launch_command
+
+if TYPE_CHECKING:
+    from hatchery.workflow.planned_work import PlannedWork
 
 Resource = int | str
 LEAST_MINUTES = 5
+TOKENIZATION_THREADS = 2
+"""More do not help: tokenizers are trained and applied by one library call per shard."""
 
 
 @dataclass(frozen=True)
@@ -104,3 +119,92 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
 
 def _bounded(value: int, bound: int | None) -> int:
     return value if bound is None else min(value, bound)
+
+
+class Resources:
+    """How the jobs of a project compute; a cluster is told how long by their planned work."""
+
+    def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
+        self._jobs = jobs
+        self._config = jobs.project.config
+        self._cluster = jobs.project.config.cluster
+        self._is_main_process = is_main_process
+        self._work: dict[str, PlannedWork] = {}
+
+    def threads(self, kind: Threads | None) -> int:
+        """Processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job; one of any other."""
+        if kind is None:
+            return 1
+        return TOKENIZATION_THREADS if kind == "tokenization" else int(getattr(self._config.compute, f"{kind}_threads"))
+
+    def of_rule(self, name: str) -> dict[str, Any]:
+        """The `resources` of a stage's rule: constants, and functions of wildcards and attempt.
+
+        A key that the job must not have is missing. What does not grow with the attempt is a constant, which keeps
+        dry runs of many jobs short.
+        """
+        record = stage_of(name)
+        first = job_resources(record, self._cluster, JobFacts(self.threads(record.threads)))
+        if record.sort == "local":
+            return first
+        return first | {key: self._growing(record, key) for key in ("mem_mb", "runtime")}
+
+    def gpu_claim(self, resources: Any) -> str:
+        """The beginning of a command that computes on GPUs: it takes as many of this machine as the job may have.
+
+        A function of the job's resources, so that no rerun follows from it; empty where jobs compute on processors.
+        """
+        slots = resources.get("gpu_slots")
+        if not slots or self._config.compute.device == "cpu":
+            return ""
+        return f"python scripts/claim_gpus.py --gpus {slots} -- "
+
+    def launch(self, resources: Any) -> str:
+        """The beginning of the command of a pretraining with these resources, which starts its processes.
+
+        In a job of Slurm the GPUs are Slurm's to give; elsewhere they are claimed first.
+        """
+        in_slurm_job = is_slurm_job(self._is_main_process, os.environ)
+        claim = "" if in_slurm_job else self.gpu_claim(resources)
+        return claim + launch_command(resources, resources.cpus_per_task, in_slurm_job, self._gpus_here)
+
+    def runtime(self, name: str) -> str:
+        """Canonical JSON of how the job of a stage computes."""
+        record, compute = stage_of(name), self._config.compute
+        return canonical_json(
+            {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
+        )
+
+    def _growing(self, record: Stage, key: str) -> Callable[..., Resource]:
+        def value(wildcards: Any, attempt: int) -> Resource:
+            minutes = self._minutes(record, wildcards) if key == "runtime" else None
+            facts = JobFacts(self.threads(record.threads), minutes)
+            return job_resources(record, self._cluster, facts, attempt)[key]
+
+        return value
+
+    def _minutes(self, record: Stage, wildcards: Any) -> float | None:
+        if record.expected_minutes is None:
+            return None
+        names = self._jobs.names(wildcards.model, getattr(wildcards, "address", ""))
+        try:
+            known = {"work": self._planned(names["experiment"]), "project": self._jobs.project, **names}
+            return record.expected_minutes(**wanted(record.expected_minutes, known))
+        # A suite or task that the experiment does not name can be asked for all the same; and the job that Slurm has
+        # started does not ask for time any more.
+        except KeyError:
+            return None
+
+    def _planned(self, experiment: str) -> "PlannedWork":
+        # Counting operations needs more modules than starting Snakemake, which jobs do twice.
+        from hatchery.workflow.planned_work import PlannedWork
+
+        if experiment not in self._work:
+            settings = self._jobs.settings("write_cost", experiment=experiment)
+            threads = self.threads("evaluation")
+            self._work[experiment] = PlannedWork(settings, self._cluster, threads)
+        return self._work[experiment]
+
+    @cached_property
+    def _gpus_here(self) -> int:
+        return len(visible_gpus(os.environ))

@@ -1,15 +1,25 @@
-"""What Snakemake's rules take from the records of their stages, in the words of Snakemake's directives."""
+"""What the Snakefile and its rules take of the library: paths by wildcards, and what is the same in every rule.
+
+A rule says what it reads and writes, and its command. Its log, benchmark, environment, threads, resources, settings and
+call follow from the record of its stage.
+"""
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
+from hatchery.artifacts.finished import FORCED
 from hatchery.errors import HatcheryError
+from hatchery.experiment.project import Project
 from hatchery.job_spec import Call
 from hatchery.os_errors import refusal
-from hatchery.stages.record import Stage
-from hatchery.workflow.compute import Compute
+from hatchery.stages.record import Stage, wanted
+from hatchery.stages.registry import STAGES
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.raw_files import RawFiles
+from hatchery.workflow.resources import Resources
 
 Result = TypeVar("Result")
 
@@ -42,62 +52,144 @@ def error_lines(error: HatcheryError) -> str:
     return "\n".join(f"error: {line}" for line in str(error).splitlines())
 
 
-class StageRule:
-    """What is the same in every rule, for one stage: `log`, `benchmark`, `conda`, `threads`, `resources`, `params`.
+class Rules:
+    """The rules of a project. In the process of one job of a cluster, nothing is planned."""
 
-    Of the parameters, Snakemake records `settings` and `call`, from which reruns follow. How a job computes it does not
-    record: those functions ask for resources.
-    """
+    def __init__(self, project: Project, is_main_process: bool = True) -> None:
+        self.project = project
+        self.jobs = Jobs(project)
+        self.raw_files = RawFiles(project, is_main_process)
+        self.resources = Resources(self.jobs, is_main_process)
+        self._is_planning = is_main_process
 
-    def __init__(self, layout: Compute, record: Stage) -> None:
-        self._layout = layout
-        self._record = record
-        self.log = record.place("logs", ".log")
-        self.benchmark = record.place("results/benchmarks", ".tsv")
-        # Relative to workflow/rules, as Snakemake wants it.
-        self.conda = f"../../envs/{record.environment}.yaml"
-        self.threads = layout.threads(record.threads)
-        self.resources = {
-            key: plainly(value) if callable(value) else value for key, value in layout.resources(record.name).items()
-        }
-        self.params = self._params()
+    # Inputs and parameters -------------------------------------------------------------------------------------------
 
-    def given(self, *names: str) -> Callable[[Any], list[str]]:
-        """An input function: the files that the job's call names as these arguments, or as any; see `Stage`."""
+    def paths(self, function: Callable[..., Any], each_once: bool = True) -> Callable[[Any], list[str]]:
+        """An input function: the paths that `function` gives for those wildcards that it takes by their names."""
 
-        def paths(wildcards: Any) -> list[str]:
-            return self._layout.all_kept(self._call(wildcards).paths(*names))
+        def found(wildcards: Any) -> list[str]:
+            paths = _listed(_of_wildcards(function, wildcards))
+            return self._to_read(paths) if each_once else [self.raw_files.as_input(path) for path in paths]
 
-        return plainly(paths)
+        return plainly(found)
 
-    def _call(self, wildcards: Any) -> Call:
-        if self._record.kept is None:
-            return self._layout.job(self._record.name, **wildcards)
-        return self._layout.job_at(wildcards[self._record.wildcards[-1]])
+    def job_paths(self, name: str) -> Callable[[Any], list[str]]:
+        """An input function for results at an address: the paths that their call names as this argument."""
+        return plainly(lambda wildcards: self._to_read(self._call_at(wildcards).paths(name)))
 
-    def _params(self) -> dict[str, Callable[..., str]]:
-        layout, record = self._layout, self._record
+    def recorded(self, function: Callable[..., str]) -> Callable[[Any], str]:
+        """A parameter by wildcards. Snakemake records it, so jobs run again when it changes."""
+        return plainly(lambda wildcards: _of_wildcards(function, wildcards))
 
-        def settings(wildcards: Any) -> str:
-            return self._call(wildcards).settings
+    def unrecorded(self, function: Callable[..., str]) -> Callable[[Any, Any], str]:
+        """A parameter by wildcards that no rerun follows from: Snakemake records none that asks for resources."""
+        return plainly(lambda wildcards, resources: _of_wildcards(function, wildcards))
 
-        def call(wildcards: Any) -> str:
-            return str(self._call(wildcards).path)
+    def source_listing(self, source: str) -> str:
+        """One word for the user's raw files. Where there is nothing to list, these are the settings once more.
 
-        def runtime(wildcards: Any, resources: Any) -> str:
-            return layout.runtime(record.name)
+        Snakemake compares parameters as a set.
+        """
+        return self.raw_files.source_listing(source) or self.jobs.settings("register_source", source=source)
 
-        def claim(wildcards: Any, resources: Any) -> str:
-            return layout.gpu_claim(resources)
+    def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
+        """An input function: the manifest behind a readable place. A link to another one is planned to be put right.
 
-        def launch(wildcards: Any, resources: Any) -> str:
-            return layout.launch(resources)
+        Snakemake sees that something is there, and not what.
+        """
 
-        chosen: dict[str, Callable[..., str]] = {"settings": settings, "call": call}
+        def manifest(wildcards: Any) -> str:
+            shown = f"results/{wildcards.experiment}/{wildcards.kind}/{wildcards.place}/manifest.json"
+            if self._is_planning and self.jobs.leads_elsewhere(shown):
+                workflow.dag.forcefiles.add(shown)
+            return self.jobs.place(shown)
+
+        return plainly(manifest)
+
+    def _to_read(self, paths: Iterable[str]) -> list[str]:
+        return [self.raw_files.as_input(path) for path in self.jobs.to_make(paths)]
+
+    def _call_at(self, wildcards: Any) -> Call:
+        return self.jobs.call_at(wildcards.get("address") or wildcards["model"])
+
+    # Every rule ------------------------------------------------------------------------------------------------------
+
+    def complete_rules(self, workflow: Any) -> None:
+        """Give every rule that `workflow` reads from now on what the record of its stage says.
+
+        Rules are added by `workflow.rule(name, ...)`, a decorator of what the rule's own directives have put together.
+        """
+        add_rule = workflow.rule
+
+        def rule(name: str, **place: Any) -> Callable[[Any], Any]:
+            def add(info: Any) -> Any:
+                if name in STAGES:
+                    self._complete(info, STAGES[name], workflow)
+                return add_rule(name=name, **place)(info)
+
+            return add
+
+        workflow.rule = rule
+
+    def _complete(self, info: Any, record: Stage, workflow: Any) -> None:
+        positional, own = info.params or ((), {})
+        directives = [
+            workflow.log(record.place("logs", ".log")),
+            workflow.benchmark(record.place("results/benchmarks", ".tsv")),
+            # Relative to workflow/rules, as Snakemake wants it.
+            workflow.conda(f"../../envs/{record.environment}.yaml"),
+            workflow.threads(self.resources.threads(record.threads)),
+            workflow.resources(**{name: _plain(value) for name, value in self.resources.of_rule(record.name).items()}),
+            workflow.params(*positional, **self._params(record), **own),
+            workflow.localrule(record.sort == "local"),
+        ]
+        for directive in directives:
+            directive(info)
+
+    def _params(self, record: Stage) -> dict[str, Callable[..., str]]:
+        """Of these, Snakemake records settings and call. How a job computes it does not record."""
+        if not record.called:
+            return {}
+        params: dict[str, Callable[..., str]] = {}
+
+        def call(wildcards: Any) -> Call:
+            return self._call_at(wildcards) if record.kept else self.jobs.call(record.name, **dict(wildcards.items()))
+
+        params["settings"] = lambda wildcards: call(wildcards).settings
+        params["call"] = lambda wildcards: str(call(wildcards).path)
         if record.runtime:
-            chosen["runtime"] = runtime
+            params["runtime"] = lambda wildcards, resources: self.resources.runtime(record.name)
         if record.sort == "model":
-            chosen["claim"] = claim
+            params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources)
         if record.sort == "pretraining":
-            chosen["launch"] = launch
-        return {name: plainly(function) for name, function in chosen.items()}
+            params["launch"] = lambda wildcards, resources: self.resources.launch(resources)
+        return {name: plainly(function) for name, function in params.items()}
+
+    # A call of Snakemake ---------------------------------------------------------------------------------------------
+
+    def default_pages(self) -> list[str]:
+        """Pages of the experiments that config.yaml names."""
+        return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
+
+    def start(self, asked: Any) -> None:
+        """What the main process does before the first job, and not in a dry run; `asked` is its DAGSettings.
+
+        Writes the calls and links of what is planned, and tells the jobs where the user forces them to run.
+        """
+        os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
+        self.jobs.write_calls()
+
+
+def _of_wildcards(function: Callable[..., Any], wildcards: Any) -> Any:
+    return function(**wanted(function, dict(wildcards.items())))
+
+
+def _listed(paths: Any) -> list[str]:
+    """All paths of a path, or of lists and mappings of paths."""
+    if isinstance(paths, str):
+        return [paths]
+    return [path for each in (paths.values() if isinstance(paths, Mapping) else paths) for path in _listed(each)]
+
+
+def _plain(value: Any) -> Any:
+    return plainly(value) if callable(value) else value

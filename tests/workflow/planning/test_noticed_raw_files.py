@@ -10,7 +10,7 @@ from snakemake.io import is_flagged
 
 from hatchery.experiment.project import Project
 from hatchery.raw.registration import register_source
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.raw_files import RawFiles
 
 MANIFEST = Path("resources/sources/my_text.json")
 
@@ -28,10 +28,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def layout(repository: Path, data: Path) -> Layout:
-    made = Layout(Project(repository / "config", {"data": {"my_text": {"path": str(data)}}}))
-    made.is_planning = True
-    return made
+def raw_files(repository: Path, data: Path) -> RawFiles:
+    return RawFiles(Project(repository / "config", {"data": {"my_text": {"path": str(data)}}}))
 
 
 def edited_in_place(data: Path) -> None:
@@ -53,20 +51,20 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_file_is_noticed_and_all_that_reads_it_runs_again(change: str, data: Path, repository: Path) -> None:
-    before = layout(repository, data).source_listing("my_text")
-    assert layout(repository, data).source_listing("my_text") == before
+    before = raw_files(repository, data).source_listing("my_text")
+    assert raw_files(repository, data).source_listing("my_text") == before
     CHANGES[change](data)
-    after = layout(repository, data)
+    after = raw_files(repository, data)
     assert after.source_listing("my_text") != before
-    assert not is_flagged(after.source("my_text"), "ancient")
+    assert not is_flagged(after.as_input(str(MANIFEST)), "ancient")
 
 
 def test_a_touched_file_reruns_nothing_after_registering(data: Path, repository: Path) -> None:
-    before = layout(repository, data).source_listing("my_text")
+    before = raw_files(repository, data).source_listing("my_text")
     os.utime(data / "a.txt", (2_000_000, 2_000_000))
-    after = layout(repository, data)
+    after = raw_files(repository, data)
     assert after.source_listing("my_text") != before
-    assert is_flagged(after.source("my_text"), "ancient")
+    assert is_flagged(after.as_input(str(MANIFEST)), "ancient")
 
 
 @pytest.mark.parametrize("copy", [shutil.copytree, lambda old, new: old.rename(new)], ids=["copied", "moved"])
@@ -74,7 +72,7 @@ def test_the_same_files_in_another_place_rerun_nothing_after_registering(
     copy: Callable[[Path, Path], object], data: Path, repository: Path, tmp_path: Path
 ) -> None:
     copy(data, tmp_path / "elsewhere")
-    assert is_flagged(layout(repository, tmp_path / "elsewhere").source("my_text"), "ancient")
+    assert is_flagged(raw_files(repository, tmp_path / "elsewhere").as_input(str(MANIFEST)), "ancient")
 
 
 def test_other_files_of_the_same_size_in_another_place_are_other_files(
@@ -82,20 +80,20 @@ def test_other_files_of_the_same_size_in_another_place_are_other_files(
 ) -> None:
     shutil.copytree(data, tmp_path / "elsewhere")
     edited_in_place(tmp_path / "elsewhere")
-    assert not is_flagged(layout(repository, tmp_path / "elsewhere").source("my_text"), "ancient")
+    assert not is_flagged(raw_files(repository, tmp_path / "elsewhere").as_input(str(MANIFEST)), "ancient")
 
 
 def test_what_was_registered_stays_registered_while_its_files_are_not_there(data: Path, repository: Path) -> None:
-    before = layout(repository, data).source_listing("my_text")
+    before = raw_files(repository, data).source_listing("my_text")
     data.rename(data.with_name("unplugged"))
-    assert layout(repository, data).source_listing("my_text") == before
+    assert raw_files(repository, data).source_listing("my_text") == before
 
 
 def test_planning_writes_nothing_and_registered_files_that_look_alike_are_not_read_again(
     data: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = sorted(tmp_path.rglob("*"))
-    layout(repository, data).source("my_text")
+    raw_files(repository, data).as_input(str(MANIFEST))
     assert sorted(tmp_path.rglob("*")) == tree
     (data / "a.txt").write_text("edited", encoding="utf-8")
     read: list[str] = []

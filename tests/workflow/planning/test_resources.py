@@ -12,8 +12,8 @@ from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import STAGES, stage_of
 from hatchery.typed import validated
-from hatchery.workflow.open_workflow import Workflow
-from hatchery.workflow.resources import JobFacts, Resource
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.resources import JobFacts, Resource, Resources
 from hatchery.workflow.resources import job_resources as resources_of
 
 
@@ -25,8 +25,8 @@ def cluster(**values: Any) -> ClusterSettings:
     return validated(MainFile, {"cluster": values}, "config.yaml").cluster
 
 
-def layout(repository: Path, **values: Any) -> Workflow:
-    return Workflow(Project(repository / "config", {"cluster": values}))
+def layout(repository: Path, **values: Any) -> Jobs:
+    return Jobs(Project(repository / "config", {"cluster": values}))
 
 
 SHAPES = {
@@ -178,17 +178,17 @@ def test_what_downloads_runs_where_the_network_is():
 
 def addresses(workflow: Any, place: str) -> SimpleNamespace:
     """The wildcards of the job that makes a result of an experiment."""
-    _, _, model, *address = workflow.kept(f"results/{place}/manifest.json").split("/")[:-1]
+    _, _, model, *address = workflow.place(f"results/{place}/manifest.json").split("/")[:-1]
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
 
 def test_sized_jobs_ask_for_time_by_their_work(repository):
     workflow = layout(repository, nodes=4, gpus_per_node=8)
-    run = next(iter(workflow.pretrained("strict")))
+    run = next(iter(workflow.results.pretrained("strict")))
 
     def minutes(rule: str, task: str = "", suite: str = "") -> int:
         place = f"strict/finetuning/{run}/{task}" if task else f"strict/minimal_pairs/{run}/{suite}"
-        return workflow.resources(rule)["runtime"](addresses(workflow, place), 1)
+        return Resources(workflow).of_rule(rule)["runtime"](addresses(workflow, place), 1)
 
     assert minutes("finetune", task="babylm_wsc") < minutes("finetune", task="babylm_cola")
     assert minutes("finetune", task="babylm_cola") < minutes("finetune", task="babylm_mnli")
@@ -200,8 +200,8 @@ def test_sized_jobs_ask_for_time_by_their_work(repository):
 def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):
     def resource(key: str, attempt: int = 1, **values: Any) -> Any:
         workflow = layout(repository, **values)
-        run = next(iter(workflow.pretrained("strict")))
-        value = workflow.resources("pretrain").get(key)
+        run = next(iter(workflow.results.pretrained("strict")))
+        value = Resources(workflow).of_rule("pretrain").get(key)
         return value(addresses(workflow, f"strict/pretraining/{run}"), attempt) if callable(value) else value
 
     def minutes(**values: Any) -> Any:
@@ -217,23 +217,23 @@ def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repos
 def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(repository, monkeypatch):
     workflow = layout(repository, gpus_per_node=1, planned_device="v100")
     text = workflow.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
-    wildcards = addresses(workflow, f"demo/pretraining/{list(workflow.pretrained('demo'))[-1]}")
+    wildcards = addresses(workflow, f"demo/pretraining/{list(workflow.results.pretrained('demo'))[-1]}")
     monkeypatch.setattr(workflow, "settings", lambda stage, **wildcards: text)
-    assert workflow.resources("pretrain")["runtime"](wildcards, 1) == 1440
+    assert Resources(workflow).of_rule("pretrain")["runtime"](wildcards, 1) == 1440
 
 
 def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
     workflow = layout(repository)
-    assert workflow.gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
-    assert workflow.gpu_claim({}) == ""
-    workflow = Workflow(Project(repository / "config", {"compute": {"device": "cpu"}}))
-    assert workflow.gpu_claim({"gpu_slots": 2}) == ""
+    assert Resources(workflow).gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
+    assert Resources(workflow).gpu_claim({}) == ""
+    workflow = Jobs(Project(repository / "config", {"compute": {"device": "cpu"}}))
+    assert Resources(workflow).gpu_claim({"gpu_slots": 2}) == ""
 
 
 def test_no_stage_but_the_estimate_of_the_cost_depends_on_the_cluster(repository):
     plain = layout(repository)
     other = layout(repository, nodes=4, gpus_per_node=8, partition="p", planned_device="a100", pretraining_minutes=5)
-    run = next(iter(plain.pretrained("demo")))
+    run = next(iter(plain.results.pretrained("demo")))
     stages: list[tuple[str, dict[str, str]]] = [
         ("convert_corpus", {"corpus": "demo"}),
         ("train_tokenizer", {"tokenizer": "demo"}),

@@ -8,8 +8,7 @@ import pytest
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import read_call
-from hatchery.workflow.open_workflow import Workflow
-from hatchery.workflow.result_store import KeptResults
+from hatchery.workflow.jobs import Jobs
 
 RUN = "ltg_bert-s42"
 KINDS = ("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability")
@@ -24,8 +23,8 @@ def folder(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def layout() -> KeptResults:
-    return KeptResults(Project("config"))
+def layout() -> Jobs:
+    return Jobs(Project("config"))
 
 
 def edited(folder: Path, *changes: tuple[str, str], name: str = "tiny") -> None:
@@ -37,7 +36,7 @@ def edited(folder: Path, *changes: tuple[str, str], name: str = "tiny") -> None:
 
 
 def kept(experiment: str, place: str) -> str:
-    return layout().kept(f"results/{experiment}/{place}/manifest.json")
+    return layout().place(f"results/{experiment}/{place}/manifest.json")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -71,7 +70,7 @@ def test_an_address_changes_with_the_settings_and_inputs_of_its_result_and_of_it
 
 def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs(folder: Path) -> None:
     planned = layout()
-    places = {place: planned.kept(f"results/tiny/{place}/manifest.json") for place in PLACES}
+    places = {place: planned.place(f"results/tiny/{place}/manifest.json") for place in PLACES}
     assert not (folder / "results").exists()
     planned.write_calls()
     for place, target in places.items():
@@ -81,12 +80,12 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     model, address = places[PLACES[3]].split("/")[2:4]
     # The process of a job knows the addresses of its rule and no experiment.
     job = layout()
-    assert job.job_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
-    assert job.job_at(model).paths("tokens") == [planned.experiment_tokens("tiny")]
-    assert job.job_at(address).paths("source") == list(
-        dict.fromkeys(planned.task_sources("demo_acceptability").values())
+    assert job.call_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
+    assert job.call_at(model).paths("tokens") == [planned.results.tokens("tiny")]
+    assert job.call_at(address).paths("source") == list(
+        dict.fromkeys(planned.results.task_sources("demo_acceptability").values())
     )
-    assert read_call(job.job_at(address).path).settings == planned.settings(
+    assert read_call(job.call_at(address).path).settings == planned.settings(
         "finetune", experiment="tiny", task="demo_acceptability"
     )
     assert job.title(model) == RUN
@@ -95,24 +94,24 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
 def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
     running = layout()
     running.write_calls()
-    path = running.job("write_cost", experiment="tiny").path
+    path = running.call("write_cost", experiment="tiny").path
     assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
 
 
 def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folder: Path) -> None:
     first = layout()
-    path = first.job("write_cost", experiment="tiny").path
+    path = first.call("write_cost", experiment="tiny").path
     first.write_calls()
     path.write_text(path.read_text().replace("12", "13", 1))
     again = layout()
-    again.job("write_cost", experiment="tiny")
+    again.call("write_cost", experiment="tiny")
     again.write_calls()
     read_call(path)
 
 
 def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
-        layout().job_at("tiny-0123456789abcdef")
+        layout().call_at("tiny-0123456789abcdef")
 
 
 def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path) -> None:
@@ -128,21 +127,21 @@ def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path)
     "path", ["results/tiny/summary.csv", "results/models/a/manifest.json", "summarise", "results/tiny"]
 )
 def test_everything_else_is_kept_where_it_is_called(folder: Path, path: str) -> None:
-    assert layout().kept(path) == path
+    assert layout().place(path) == path
 
 
 def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(folder: Path) -> None:
     for name in ("models", "finetuning", "minimal_pairs", "perplexity", "finetuning_runs"):
         edited(folder, name=name)
         with pytest.raises(ConfigError, match="cannot be an experiment's name"):
-            Workflow(Project("config")).project.check("experiment", name)
+            Jobs(Project("config")).project.check("experiment", name)
 
 
 def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
-    planned = KeptResults(Project("config"))
-    ambiguous = {name: path for name, path in planned.finetuned("strict_mini").items() if "msgs" in name}
+    planned = Jobs(Project("config"))
+    ambiguous = {name: path for name, path in planned.results.finetuned("strict_mini").items() if "msgs" in name}
     assert ambiguous
-    planned.all_kept(ambiguous)
+    planned.to_make(ambiguous.values())
     planned.write_calls()
     for place in ambiguous.values():
         assert Path(place).parent.is_symlink()

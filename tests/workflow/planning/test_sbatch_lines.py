@@ -16,7 +16,7 @@ import pytest
 
 from hatchery.experiment.project import Project
 from hatchery.raw.raw_source import location_of
-from hatchery.workflow.open_workflow import Workflow
+from hatchery.workflow.jobs import Jobs
 
 CLUSTER = """cluster:
   account: hatch
@@ -107,17 +107,17 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     )
     stub(commands, "sbatch", note)
 
-    layout = Workflow(Project(project / "config"))
+    layout = Jobs(Project(project / "config"))
     tokenizer = layout.project.experiment("strict").tokenizer
     targets = [target.format(tokenizer=tokenizer) for target in TARGETS.values()]
     read = [
-        layout.experiment_tokenizer("strict"),
-        *layout.corpus_sources("babylm_10M").values(),
-        layout.corpus_manifest("babylm_dev"),
-        layout.experiment_tokens("strict"),
-        layout.evaluation_source("suite", SUITE),
-        *layout.task_sources(TASK).values(),
-        layout.kept(f"results/strict/pretraining/{TRAINED}/manifest.json"),
+        layout.results.tokenizer("strict"),
+        *layout.data.corpus_sources("babylm_10M").values(),
+        layout.data.corpus_manifest("babylm_dev"),
+        layout.results.tokens("strict"),
+        layout.data.suite_source(SUITE),
+        *layout.results.task_sources(TASK).values(),
+        layout.place(f"results/strict/pretraining/{TRAINED}/manifest.json"),
     ]
     for name in read:
         (project / name).parent.mkdir(parents=True, exist_ok=True)

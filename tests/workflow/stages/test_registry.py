@@ -15,8 +15,9 @@ from hatchery.runner import BY_THE_RUNNER, arguments_of
 from hatchery.stages.functions import FUNCTIONS
 from hatchery.stages.record import parameters
 from hatchery.stages.registry import KEPT, STAGES, stage_of
-from hatchery.workflow.open_workflow import Workflow
-from hatchery.workflow.planned_jobs import opened
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.planned_jobs import dag_of, opened
+from hatchery.workflow.resources import Resources
 
 RUNTIME = {"runtime", "claim", "launch"}
 
@@ -31,8 +32,8 @@ def rules(repository: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def workflow(repository: Path) -> Workflow:
-    return Workflow(Project(repository / "config"))
+def workflow(repository: Path) -> Jobs:
+    return Jobs(Project(repository / "config"))
 
 
 def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any]) -> None:
@@ -41,7 +42,7 @@ def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_rule_is_what_the_record_of_its_stage_says(
-    name: str, rules: dict[str, Any], workflow: Workflow, repository: Path
+    name: str, rules: dict[str, Any], workflow: Jobs, repository: Path
 ) -> None:
     rule, record = rules[name], STAGES[name]
     assert [strip_wildcard_constraints(str(log)) for log in rule.log] == [record.place("logs", ".log")]
@@ -50,8 +51,8 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
     assert (repository / "envs" / f"{record.environment}.yaml").is_file()
     # What `is_local` asks, whatever executes the jobs of this call.
     assert (name in rule.workflow._localrules) == (record.sort == "local")
-    assert rule.resources["_cores"].value == workflow.threads(record.threads)
-    wanted = workflow.resources(name)
+    assert rule.resources["_cores"].value == Resources(workflow).threads(record.threads)
+    wanted = Resources(workflow).of_rule(name)
     assert wanted.keys() == rule.resources.keys() - {"_cores", "_nodes", "tmpdir"}
     for key, value in wanted.items():
         assert callable(value) or rule.resources[key].value == value
@@ -86,8 +87,27 @@ def test_a_rule_gives_what_the_function_of_its_stage_takes(name: str, rules: dic
     assert all(each.is_input or each.group or not each.is_required for each in others)
 
 
+@pytest.mark.parametrize("target", ["demo/index.html", "demo/export/README.md", "natural_bias_demo/index.html"])
+def test_a_rule_reads_every_file_that_its_call_names(
+    target: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    with opened(["--dry-run", "--", f"results/{target}"]) as (parsed, api):
+        api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
+        planned = [job for job in api._workflow.dag.jobs if job.params.get("call")]
+        jobs: Jobs = api._workflow.globals["JOBS"]
+        unread = []
+        for job in planned:
+            # The file of a call is called after its digest; what is no path is the address of a result.
+            named = jobs.to_make(jobs.call_at(f"-{Path(job.params['call']).stem}").paths())
+            read = {str(path) for path in job.input}
+            files = [path for path in named if "/" in path and str(Path(path).with_name("manifest.json")) not in read]
+            unread += [(job.rule.name, path) for path in files if path not in read]
+    assert planned and unread == []
+
+
 @pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.runtime])
-def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Workflow) -> None:
+def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Jobs) -> None:
     assert STAGES[name].runtime and set(STAGES[name].runtime) <= set(vars(workflow.project.config.compute))
 
 

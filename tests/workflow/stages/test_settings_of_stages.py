@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.workflow.layout import Layout
+from hatchery.workflow.jobs import Jobs
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
 
 
 def test_missing_data_is_no_input(repository: Path) -> None:
-    layout = Layout(Project(repository / "config"))
-    assert layout.source_inputs("bnc") == []
-    assert layout.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]
+    layout = Jobs(Project(repository / "config"))
+    assert layout.data.source_inputs("bnc") == []
+    assert layout.data.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]
 
 
 def test_options_of_an_experiment_lie_over_those_of_heads_for_sequences(tmp_path: Path, repository: Path) -> None:

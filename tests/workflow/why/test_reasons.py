@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from snakemake.jobs import Reason
+from snakemake.persistence import ParamsChange
 
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.links import put_link
@@ -12,50 +14,61 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.command import load_settings
 from hatchery.experiment.project import Project
 from hatchery.raw.listings import kept_listing, listing_of
-from hatchery.workflow.dry_run import PlannedJob
+from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_cost import planned_cost_text, planned_costs
+from hatchery.workflow.planned_jobs import PlannedJob
 from hatchery.workflow.reasons import by_rule, reasons_text
-from hatchery.workflow.result_store import KeptResults
 
 RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
 
 @pytest.fixture(scope="module")
-def layout(repository: Path) -> KeptResults:
-    return KeptResults(Project(repository / "config"))
+def layout(repository: Path) -> Jobs:
+    return Jobs(Project(repository / "config"))
 
 
-def planned(layout: KeptResults, rule: str, place: str, reasons: dict[str, str]) -> PlannedJob:
+def reason(**found: Any) -> Reason:
+    """Snakemake's reason, with what it found."""
+    made = Reason()
+    for name, value in found.items():
+        setattr(made, f"_{name}" if isinstance(value, set) else name, value)
+    return made
+
+
+MISSING = reason(missing_output={"it"})
+
+
+def planned(layout: Jobs, rule: str, place: str, why: Reason) -> PlannedJob:
     """The job that makes a result of the experiment `demo`."""
-    output = layout.kept(f"results/demo/{place}/manifest.json")
+    output = layout.place(f"results/demo/{place}/manifest.json")
     addresses = output.split("/")[2:-1]
-    return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), reasons)
+    return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), why)
 
 
-def pretrain(layout: KeptResults, run: str, reasons: dict[str, str]) -> PlannedJob:
-    return planned(layout, "pretrain", f"pretraining/{run}", reasons)
+def pretrain(layout: Jobs, run: str, why: Reason) -> PlannedJob:
+    return planned(layout, "pretrain", f"pretraining/{run}", why)
 
 
-def finetune(layout: KeptResults, run: str, task: str) -> PlannedJob:
-    return planned(layout, "finetune", f"finetuning/{run}/{task}", {"missing": "it"})
+def finetune(layout: Jobs, run: str, task: str) -> PlannedJob:
+    return planned(layout, "finetune", f"finetuning/{run}/{task}", MISSING)
 
 
-def finished(folder: Path, job: PlannedJob, layout: KeptResults, **changes: Any) -> None:
+def finished(folder: Path, job: PlannedJob, layout: Jobs, **changes: Any) -> None:
     """What the job left behind when the settings were those of now with `changes`."""
-    settings = load_settings(layout.job_at(job.wildcards.get("address", job.wildcards["model"])).settings)
+    settings = load_settings(layout.call_at(job.wildcards.get("address", job.wildcards["model"])).settings)
     with stage_run(folder / job.outputs[0], {**settings, **changes}):
         pass
 
 
 def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_only_the_stage_before(
-    tmp_path: Path, layout: KeptResults
+    tmp_path: Path, layout: Jobs
 ) -> None:
-    upstream = {"upstream": "results/tokens/demo/demo/manifest.json"}
+    upstream = reason(updated_input_run={"results/tokens/demo/demo/manifest.json"})
     jobs = [pretrain(layout, run, upstream) for run in RUNS]
     finished(tmp_path, jobs[0], layout)
     finished(tmp_path, jobs[1], layout, batch_size=1, stage_version=0)
     finished(tmp_path, jobs[2], layout, batch_size=1)
-    encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, {"missing": "it"})
+    encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, MISSING)
     entries = by_rule([encode, *jobs], layout, tmp_path)
     assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
     present = load_settings(layout.settings("pretrain", experiment="demo", run=RUNS[1]))
@@ -71,13 +84,13 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     assert lines[1].endswith("after encode_corpus")
 
 
-def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: KeptResults) -> None:
+def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: Jobs) -> None:
     jobs = [
         planned(
             layout,
             "measure_perplexity",
             f"perplexity/{run}",
-            {"updated": layout.kept(f"results/demo/pretraining/{run}/manifest.json")},
+            reason(updated_input={layout.place(f"results/demo/pretraining/{run}/manifest.json")}),
         )
         for run in RUNS
     ]
@@ -85,8 +98,10 @@ def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: KeptResult
     assert reasons_text([entry]) == ("measure_perplexity  3 jobs  changed input results/models/<model>/manifest.json\n")
 
 
-def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: KeptResults) -> None:
-    job = pretrain(layout, RUNS[0], {"params": "before: '--source a' now: '--source b'", "code": "", "input set": ""})
+def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: Jobs) -> None:
+    job = pretrain(
+        layout, RUNS[0], reason(params_changed=ParamsChange({"'a'"}, {"'b'"}), code_changed=True, input_changed=True)
+    )
     finished(tmp_path, job, layout)
     (entry,) = by_rule([job], layout, tmp_path)
     assert [cause.words for cause, _ in entry.causes] == [
@@ -109,18 +124,18 @@ def test_an_edited_file_of_the_user_is_named(repository: Path, tmp_path: Path, m
         "register_source",
         ("resources/sources/my_text.json",),
         {"source": "my_text"},
-        {"params": "before: 'a' now: 'b'"},
+        reason(params_changed=ParamsChange({"'a'"}, {"'b'"})),
     )
-    (entry,) = by_rule([job], KeptResults(project), tmp_path)
+    (entry,) = by_rule([job], Jobs(project), tmp_path)
     assert [cause.words for cause, _ in entry.causes] == [
         f"edited {tmp_path / 'letters' / name}" for name in ("b.txt", "c.txt")
     ]
 
 
 def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_leads_to(
-    tmp_path: Path, layout: KeptResults
+    tmp_path: Path, layout: Jobs
 ) -> None:
-    job = pretrain(layout, RUNS[0], {"missing": "it"})
+    job = pretrain(layout, RUNS[0], MISSING)
     before = replace(job, outputs=("results/models/demo-0123456789abcdef/manifest.json",))
     finished(tmp_path, before, layout, seed=1)
     put_link(tmp_path / f"results/demo/pretraining/{RUNS[0]}", tmp_path / "results/models/demo-0123456789abcdef")
@@ -128,20 +143,20 @@ def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_le
     assert [cause.words for cause, _ in entry.causes] == ["seed: 1 -> 42"]
 
 
-def test_only_what_would_run_is_counted_as_cost(layout: KeptResults) -> None:
-    whole = planned_costs([pretrain(layout, run, {}) for run in RUNS], layout)
+def test_only_what_would_run_is_counted_as_cost(layout: Jobs) -> None:
+    whole = planned_costs([pretrain(layout, run, Reason()) for run in RUNS], layout)
     # The random model has no steps.
     assert [cost.training_flops > 0 for cost in whole] == [False, True, True]
     assert all(cost.evaluation_flops == 0 for cost in whole)
     (evaluated,) = planned_costs([finetune(layout, RUNS[1], "demo_entailment")], layout)
     assert (evaluated.run, evaluated.pretrained, evaluated.training_flops) == (RUNS[1], False, 0)
     both = [finetune(layout, RUNS[1], task) for task in ("demo_entailment", "demo_acceptability")]
-    both.append(pretrain(layout, RUNS[1], {}))
+    both.append(pretrain(layout, RUNS[1], Reason()))
     (all_of_it,) = planned_costs(both, layout)
     assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
     assert all_of_it.training_flops == whole[1].training_flops
     assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], layout)
 
 
-def test_a_plan_without_models_costs_nothing(layout: KeptResults) -> None:
+def test_a_plan_without_models_costs_nothing(layout: Jobs) -> None:
     assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], layout) == []

@@ -1,9 +1,10 @@
-"""Where readers find the files of each stage: with `data_layout.py` the place that knows `resources/` and `results/`.
+"""Where readers find the results of experiments and studies, from pretraining to pages.
 
-Where results are kept that experiments share is in `kept_results.py`.
+With `data_paths.py` the place that knows `resources/` and `results/`. Where results lie that experiments share is in
+`jobs.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import (
@@ -20,38 +21,64 @@ from hatchery.analysis.analyses.analysis import (
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of
-from hatchery.experiment.finetuning_jobs import task_batch
 from hatchery.experiment.paper_tables import paper_of_tables
+from hatchery.experiment.project import Project
 from hatchery.experiment.study_file import analysis_entry
 from hatchery.experiment.text_files import source_of
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
 from hatchery.stages.figures import drawable
 from hatchery.views.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
-from hatchery.workflow.data_layout import DataLayout, sweep_manifest
+from hatchery.workflow.data_paths import DataPaths, source_manifest, sweep_manifest
 
 
-class Layout(DataLayout):
+class ResultPaths:
     """Input paths of the rules of experiments, from pretraining to pages, as functions of their wildcards."""
 
-    def experiment_tokens(self, experiment: str) -> str:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._data = DataPaths(project)
+
+    def tokens(self, experiment: str) -> str:
         """Manifest of the token shards that an experiment pretrains on."""
         block = self.project.experiment(experiment)
         return f"results/tokens/{block.corpus}/{block.tokenizer}/manifest.json"
 
-    def experiment_tokenizer(self, experiment: str) -> str:
+    def tokenizer(self, experiment: str) -> str:
         """Manifest of an experiment's tokenizer."""
         return f"results/tokenizers/{self.project.experiment(experiment).tokenizer}/manifest.json"
 
-    def evaluation_source(self, kind: str, name: str) -> str:
-        """Source manifest of a suite or task."""
-        return self.source(source_of(self.project.block(kind, name)))
+    def model(self, experiment: str, run: str) -> str:
+        """Manifest of one pretrained model."""
+        return f"results/{experiment}/pretraining/{run}/manifest.json"
 
     def pretrained(self, experiment: str) -> dict[str, str]:
-        """Manifests of an experiment's pretrained models by run and seed."""
+        """Manifests of the pretrained models of an experiment or a study, by run and seed."""
+        return self.of_parts(experiment, lambda part: self._of_runs(part, "pretraining"))
+
+    def filled_sentences(self, experiment: str) -> dict[str, str]:
+        """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
+        return self.of_parts(experiment, lambda part: self._of_runs(part, "filled_sentences"))
+
+    def exported(self, experiment: str) -> dict[str, str]:
+        """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
+        return self._of_runs(experiment, "export")
+
+    def perplexities(self, experiment: str) -> dict[str, str]:
+        """Manifests of perplexities by run and seed; none where no split is asked for."""
+        asked = self.project.experiment(experiment).perplexity.splits
+        return self._of_runs(experiment, "perplexity") if asked else {}
+
+    def translated(self, experiment: str) -> dict[str, str]:
+        """Manifests of translated test sets by run and seed; none where no test set is asked for."""
+        block = self.project.experiment(experiment)
+        return self._of_runs(experiment, "translation", translated_runs(block.translation, block.runs))
+
+    def _of_runs(self, experiment: str, kind: str, models: Container[str] | None = None) -> dict[str, str]:
         return {
-            run.name: f"results/{experiment}/pretraining/{run.name}/manifest.json"
+            run.name: f"results/{experiment}/{kind}/{run.name}/manifest.json"
             for run in self.project.seeded_runs(experiment)
+            if models is None or run.model in models
         }
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
@@ -79,24 +106,10 @@ class Layout(DataLayout):
             for task in self.project.experiment(experiment).finetuning.tasks
         }
 
-    def batch_tasks(self, experiment: str, batch: str) -> list[str]:
-        """The tasks of a job with several."""
-        return task_batch(self.project, experiment, batch)
-
-    def batch_sources(self, experiment: str, batch: str) -> dict[str, str]:
-        """Source manifests of all tasks of a job and of those that their models are also scored on, by task."""
-        tasks = task_batch(self.project, experiment, batch)
-        return {name: path for task in tasks for name, path in self.task_sources(task).items()}
-
-    def batch_vocabularies(self, experiment: str, batch: str) -> dict[str, str]:
-        """Manifests of the vocabularies that rows are filtered by, by task of a job."""
-        tasks = task_batch(self.project, experiment, batch)
-        return {task: path for task in tasks for path in self.task_vocabulary(task)}
-
     def task_sources(self, task: str) -> dict[str, str]:
         """Source manifests of a task and of the tasks that its models are also scored on, by task."""
         names = (task, *self.project.task(task).transfer_tasks)
-        return {name: self.evaluation_source("task", name) for name in names}
+        return {name: source_manifest(source_of(self.project.task(name))) for name in names}
 
     def task_vocabulary(self, task: str) -> list[str]:
         """Manifest of the vocabulary that the rows of a task are filtered by, if they are."""
@@ -104,33 +117,10 @@ class Layout(DataLayout):
         filters = [self.project.task(name).vocabulary for name in tasks]
         return sorted({f"results/vocabularies/{entry.name}/manifest.json" for entry in filters if entry is not None})
 
-    def perplexities(self, experiment: str) -> dict[str, str]:
-        """Manifests of perplexities by run and seed; none where no split is asked for."""
-        if not self.project.experiment(experiment).perplexity.splits:
-            return {}
-        return {
-            run.name: f"results/{experiment}/perplexity/{run.name}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
-        }
-
-    def translated(self, experiment: str) -> dict[str, str]:
-        """Manifests of translated test sets by run and seed; none where no test set is asked for."""
-        block = self.project.experiment(experiment)
-        translated = translated_runs(block.translation, block.runs)
-        return {
-            run.name: f"results/{experiment}/translation/{run.name}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
-            if run.model in translated
-        }
-
     def translation_corpora(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
         tests = self.project.experiment(experiment).translation.tests
-        return {name: self.corpus_manifest(test.corpus) for name, test in tests.items()}
-
-    def baseline_model(self, baseline: str) -> str:
-        """Source manifest of a model that others pretrained."""
-        return self.source(self.project.baseline(baseline).data)
+        return {name: self._data.corpus_manifest(test.corpus) for name, test in tests.items()}
 
     def baselines(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores of models that others pretrained, by `BASELINE:SUITE`."""
@@ -140,6 +130,12 @@ class Layout(DataLayout):
             for baseline in block.baselines
             for suite in block.minimal_pairs
         }
+
+    def cards(self, experiment: str) -> dict[str, str]:
+        """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
+        blocks = [self.project.experiment(part) for part in self.project.parts(experiment)]
+        corpora = [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
+        return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in corpora}
 
     def table_layout(self, experiment: str) -> list[str]:
         """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
@@ -156,26 +152,14 @@ class Layout(DataLayout):
         has = not self.project.is_study(experiment) and self.table_layout(experiment)
         return [f"results/{experiment}/paper_tables/manifest.json"] if has else []
 
-    def exported(self, experiment: str) -> dict[str, str]:
-        """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
-        return {
-            run.name: f"results/{experiment}/export/{run.name}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
-        }
-
-    def experiment_corpus(self, experiment: str) -> str:
+    def corpus(self, experiment: str) -> str:
         """Manifest of the documents that an experiment pretrains on."""
-        return self.corpus_manifest(self.project.experiment(experiment).corpus)
+        return self._data.corpus_manifest(self.project.experiment(experiment).corpus)
 
-    def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
-        return self.of_parts(
-            experiment,
-            lambda part: {
-                run.name: f"results/{part}/filled_sentences/{run.name}/manifest.json"
-                for run in self.project.seeded_runs(part)
-            },
-        )
+    def shared(self, experiment: str) -> list[str]:
+        """The readable manifests of all results of an experiment that lie at an address."""
+        found = (self.pretrained, self.minimal_pairs, self.perplexities, self.translated, self.finetuned)
+        return [path for paths in found for path in paths(experiment).values()]
 
     def published(self, experiment: str) -> list[str]:
         """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
@@ -199,40 +183,41 @@ class Layout(DataLayout):
             return dict(found(name))
         return {f"{part}/{key}": path for part in self.project.parts(name) for key, path in found(part).items()}
 
-    def joined(self, study: str, table: str) -> dict[str, str]:
-        """The tidy tables of this name of the experiments of a study, by experiment."""
-        return {part: f"results/{part}/{table}.parquet" for part in self.project.study(study).experiments}
+    def joined(self, experiment: str) -> dict[str, dict[str, str]]:
+        """The tidy tables of the experiments of a study: of each table, by experiment."""
+        parts = self.project.study(experiment).experiments
+        return {table: {part: f"results/{part}/{table}.parquet" for part in parts} for table in TIDY_TABLES}
 
-    def analyses(self, study: str) -> dict[str, str]:
+    def analyses(self, experiment: str) -> dict[str, str]:
         """Manifests of what the analyses of a study or an experiment found, by entry."""
-        entries = self.project.analyses(study)
-        return {name: f"results/{study}/analyses/{name}/manifest.json" for name in entries}
+        entries = self.project.analyses(experiment)
+        return {name: f"results/{experiment}/analyses/{name}/manifest.json" for name in entries}
 
-    def analysis_tables(self, study: str, analysis: str) -> dict[str, str]:
-        """The tables and manifests that an analysis of a study needs, by name.
+    def analysis_tables(self, experiment: str, analysis: str) -> dict[str, str]:
+        """The tables and manifests that an analysis of an experiment or a study needs, by name.
 
         Raises ConfigError for one that it does not have.
         """
-        entry = analysis_entry(self.project, study, analysis)
+        entry = analysis_entry(self.project, experiment, analysis)
         declared = analysis_called(entry.analysis)
         needs = declared.needs
-        tables = {name: f"results/{study}/{name}.parquet" for name in needs if name in TIDY_TABLES}
+        tables = {name: f"results/{experiment}/{name}.parquet" for name in needs if name in TIDY_TABLES}
         if SUMMARY in needs:
-            tables[SUMMARY] = f"results/{study}/{SUMMARY}.parquet"
-        parts = self.project.parts(study) if CORPORA in needs else []
-        tables |= {f"{CORPUS}/{part}": self.experiment_corpus(part) for part in parts}
-        tables |= {f"{TOKENS}/{part}": self.experiment_tokens(part) for part in parts}
+            tables[SUMMARY] = f"results/{experiment}/{SUMMARY}.parquet"
+        parts = self.project.parts(experiment) if CORPORA in needs else []
+        tables |= {f"{CORPUS}/{part}": self.corpus(part) for part in parts}
+        tables |= {f"{TOKENS}/{part}": self.tokens(part) for part in parts}
         if TRANSLATIONS in needs:
-            for part in self.project.parts(study):
+            for part in self.project.parts(experiment):
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
         if MINIMAL_PAIRS in needs:
-            judged = self.of_parts(study, lambda part: self.minimal_pairs(part) | self.baselines(part))
+            judged = self.of_parts(experiment, lambda part: self.minimal_pairs(part) | self.baselines(part))
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 
-    def analysis_files(self, study: str, analysis: str) -> dict[str, str]:
+    def analysis_files(self, experiment: str, analysis: str) -> dict[str, str]:
         """The published tables that an analysis of a study reads, by their path below `config/published/`."""
-        entry = analysis_entry(self.project, study, analysis)
+        entry = analysis_entry(self.project, experiment, analysis)
         names = analysis_called(entry.analysis).published(entry)
         return {name: f"config/published/{name}.csv" for name in names}
 

@@ -7,7 +7,7 @@ import pytest
 
 from hatchery.errors import PlanError
 from hatchery.workflow.cluster_check import problems, sbatch_text
-from hatchery.workflow.planned_jobs import plan
+from hatchery.workflow.sbatch_lines import plan
 
 PRETRAIN = (
     "sbatch --parsable --job-name test_RUN --output .snakemake/slurm_logs/rule_pretrain/x_a-s1/%j.log --export=ALL"

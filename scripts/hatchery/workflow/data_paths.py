@@ -1,6 +1,5 @@
 """Where the files of the stages that make data lie, from raw sources to tokenizers and their sweeps."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,95 +8,23 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import about, readings
 from hatchery.experiment.text_files import source_of
-from hatchery.raw.listings import Listing, identity, listing_of, read_listing, same_content
-from hatchery.raw.raw_source import location_of
 from hatchery.settings.fields import ABSENT
-from hatchery.stages.record import wanted
-from hatchery.stages.registry import stage_of
 from hatchery.typed import plain
 
 
-class DataLayout:
+class DataPaths:
     """Input paths of the rules that make data: sources, vocabularies, corpora, tokenizers; by their wildcards."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._settings: dict[tuple[str, ...], str] = {}
-        self._sources: dict[str, str] = {}
-        self._listings: dict[Path, Listing] = {}
-        # Jobs of a cluster plan nothing, and need not look at a hundred thousand raw files when they start.
-        self.is_planning = False
-
-    def settings(self, stage: str, **wildcards: str) -> str:
-        """Canonical settings of a job, computed once; of the wildcards, those that they depend on are taken."""
-        record = stage_of(stage)
-        chosen = wanted(record.settings, wildcards)
-        key = (stage, *chosen.values())
-        if key not in self._settings:
-            self._settings[key] = record.canonical_settings(self.project, **chosen)
-        return self._settings[key]
 
     def source_inputs(self, source: str) -> list[str]:
-        """What registering a source reads of ours: the generated files. Raw files are noticed by `source_listing`."""
+        """What registering a source reads of ours: the generated files. The user's are noticed by `RawFiles`."""
         return ["resources/embedded/manifest.json"] if source.startswith("embedded_") else []
-
-    def source_listing(self, source: str) -> str:
-        """One word for names, sizes and modification times of the user's files: registering runs when it changes.
-
-        While the files are not there, it stays what it was: what was made from them can be looked at without them.
-        Where there is nothing to list, these are the settings once more: Snakemake compares parameters as a set.
-        """
-        path = self._path_of(source)
-        if path is None:
-            return self.settings("register_source", source=source)
-        listing = self._listing(path) or read_listing(source_manifest(source))
-        return identity(listing) or self.settings("register_source", source=source)
-
-    def edited_files(self, source: str) -> list[str]:
-        """The user's files that are new, gone or otherwise than when the source was registered, sorted."""
-        path = self._path_of(source)
-        if path is None:
-            return []
-        before, now = read_listing(source_manifest(source)), self._listing(path)
-        names = [
-            name for name in sorted({*before, *now}) if name not in now or not now[name].looks_like(before.get(name))
-        ]
-        return [str(path / name) if path.is_dir() else str(path) for name in names]
-
-    def source(self, name: str) -> str:
-        """Source manifest of a raw input or of generated files, as an input.
-
-        Files that were moved or touched are registered anew; where they are the same, nothing after that is to run.
-        """
-        manifest = source_manifest(name)
-        if manifest not in self._sources:
-            path = self._path_of(name) if self.is_planning else None
-            self._sources[manifest] = manifest
-            if path is not None and self._was_only_moved_or_touched(path, manifest):
-                from snakemake.io import ancient
-
-                self._sources[manifest] = ancient(manifest)
-        return self._sources[manifest]
 
     def data_sources(self, name: str | None) -> list[str]:
         """Source manifest of a raw input of config.yaml, if one is named."""
-        return [] if name is None else [self.source(name)]
-
-    def _was_only_moved_or_touched(self, path: Path, manifest: str) -> bool:
-        root, found = _registered_root(manifest), self._listing(path)
-        if root is None or not found:
-            return False
-        looks_the_same = identity(found) == identity(read_listing(manifest))
-        return (root != path.as_posix() or not looks_the_same) and same_content(path, found, manifest)
-
-    def _path_of(self, source: str) -> Path | None:
-        given = self.project.raw_input(source)
-        return None if given is None or given.path is None else Path(given.path)
-
-    def _listing(self, path: Path) -> Listing:
-        if path not in self._listings:
-            self._listings[path] = listing_of(path)
-        return self._listings[path]
+        return [] if name is None else [source_manifest(name)]
 
     def about_source(self, source: str) -> str:
         """Canonical JSON of the origin, licence and terms of a source."""
@@ -107,6 +34,14 @@ class DataLayout:
         """Canonical JSON of what suites and tasks will read from a source."""
         return canonical_json(plain(readings(self.project, source)))
 
+    def suite_source(self, suite: str) -> str:
+        """Source manifest of a suite of minimal pairs."""
+        return source_manifest(source_of(self.project.suite(suite)))
+
+    def baseline_model(self, baseline: str) -> str:
+        """Source manifest of a model that others pretrained."""
+        return source_manifest(self.project.baseline(baseline).data)
+
     def corpus_manifest(self, corpus: str) -> str:
         """Manifest of a corpus, in the folder of its kind."""
         folders = {"sources": "corpora", "sample": "samples", "sequences": "sequences"}
@@ -114,7 +49,7 @@ class DataLayout:
 
     def corpus_sources(self, corpus: str) -> dict[str, str]:
         """Source manifests of a converted corpus by the names that its documents carry."""
-        return {source.name: self.source(source_of(source)) for source in self._part(corpus, "sources")}
+        return {source.name: source_manifest(source_of(source)) for source in self._part(corpus, "sources")}
 
     def sentence_model(self, corpus: str) -> list[str]:
         """Source manifest of the sentence splitter's parameters, if a corpus does not take ours."""
@@ -140,12 +75,6 @@ class DataLayout:
         tokenizer = self.project.corpus(corpus).card_tokenizer
         return [] if tokenizer is None else [f"results/tokens/{corpus}/{tokenizer}/manifest.json"]
 
-    def cards(self, experiment: str) -> dict[str, str]:
-        """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
-        blocks = [self.project.experiment(part) for part in self.project.parts(experiment)]
-        corpora = [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
-        return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in corpora}
-
     def _part(self, corpus: str, kind: str) -> Any:
         block = self.project.corpus(corpus)
         if block.made_from != kind:
@@ -158,14 +87,14 @@ class DataLayout:
         """Source manifests that a vocabulary is made from: source, dictionary, released."""
         block = self.project.vocabulary(vocabulary)
         named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
-        return {key: self.source(name) for key, name in named.items() if name is not None}
+        return {key: source_manifest(name) for key, name in named.items() if name is not None}
 
     def selection_inputs(self, selection: str) -> dict[str, str]:
         """Manifests that a selection is made from: source or corpus, vocabulary and perhaps a sentence model."""
         block = self.project.selection(selection)
         vocabulary = f"results/vocabularies/{block.vocabulary}/manifest.json"
-        model = {} if block.sentence_model is None else {"sentence_model": self.source(block.sentence_model)}
-        source = self.source(source_of(block)) if block.corpus is ABSENT else self.corpus_manifest(block.corpus)
+        model = {} if block.sentence_model is None else {"sentence_model": source_manifest(block.sentence_model)}
+        source = source_manifest(source_of(block)) if block.corpus is ABSENT else self.corpus_manifest(block.corpus)
         return {"source": source, "vocabulary": vocabulary, **model}
 
     def tokenizer_corpora(self, tokenizer: str) -> list[str]:
@@ -186,7 +115,7 @@ class DataLayout:
     def sweep_references(self, sweep: str) -> dict[str, str]:
         """Source manifests of the reference tokenizers of a sweep by type."""
         named = {name: entry.reference for name, entry in self.project.tokenizer_sweep(sweep).types.items()}
-        return {name: self.source(data) for name, data in named.items() if data is not None}
+        return {name: source_manifest(data) for name, data in named.items() if data is not None}
 
     def sweep_published(self, sweep: str) -> list[str]:
         """The table of published values of a sweep, if it names one."""
@@ -197,14 +126,6 @@ class DataLayout:
 def source_manifest(name: str) -> str:
     """Manifest of a raw input."""
     return f"resources/sources/{name}.json"
-
-
-def _registered_root(manifest: str) -> str | None:
-    """Where the files of a source lay when it was registered; None where that is not known."""
-    try:
-        return str(json.loads(location_of(manifest).read_text(encoding="utf-8"))["root"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def sweep_manifest(sweep: str) -> str:

@@ -1,0 +1,227 @@
+"""What the jobs of all stages are given, and where the results lie that experiments share.
+
+Pretrained models and what is measured of them lie under what they are made from, not under who asks. The address of a
+result is the digest of its settings and of the addresses of its inputs, so a copied or renamed experiment, or two runs
+with equal settings, find the same model. What users read and what views are given are the readable places
+`results/<experiment>/pretraining/<model>/` and so on: links to the addresses, made when the workflow starts.
+
+    results/models/<corpus>-<digest>/                      pretraining
+    results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
+                                                          finetuning, finetuning_jobs
+
+The digest is that of the call's file (`hatchery.job_spec`), from which a job of a cluster learns what an address means.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.artifacts.links import links_to, put_link
+from hatchery.errors import ConfigError
+from hatchery.experiment.finetuning_jobs import batches_by_task
+from hatchery.experiment.project import Project
+from hatchery.experiment.reserved import RESERVED
+from hatchery.job_spec import FOLDER, Call, read_call
+from hatchery.settings.problems import offered
+from hatchery.stages.record import wanted
+from hatchery.stages.registry import KEPT, stage_of
+from hatchery.workflow.data_paths import DataPaths
+from hatchery.workflow.result_paths import ResultPaths
+
+_READABLE = re.compile(rf"results/([^/]+)/({'|'.join(KEPT)})/([^/]+)(?:/(.*))?")
+
+
+@dataclass(frozen=True)
+class SharedResult:
+    """A result of an experiment that lies at an address; `names` are those of suite, task or batch, if there is one."""
+
+    experiment: str
+    kind: str
+    run: str
+    names: Mapping[str, str]
+    # The addresses of the model and, of what was measured of it, of the measurement.
+    addresses: tuple[str, ...]
+
+    @property
+    def readable(self) -> str:
+        """The folder in which users find it."""
+        return "/".join(["results", self.experiment, self.kind, self.run, *self.names.values()])
+
+    @property
+    def folder(self) -> str:
+        """The folder in which it lies."""
+        return "/".join(["results", "models" if self.kind == "pretraining" else self.kind, *self.addresses])
+
+
+class Jobs:
+    """The calls of the jobs of a project, each made once, and the places of their results."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.data = DataPaths(project)
+        self.results = ResultPaths(project)
+        self._writes = False
+        self._settings: dict[tuple[str, ...], str] = {}
+        self._calls: dict[tuple[str, ...], Call] = {}
+        self._by_digest: dict[str, Call] = {}
+        self._shared: dict[str, SharedResult] = {}
+        self._at: dict[tuple[str, ...], list[SharedResult]] = {}
+        self._batches: dict[str, dict[str, str]] = {}
+
+    # Calls -----------------------------------------------------------------------------------------------------------
+
+    def settings(self, stage: str, **wildcards: str) -> str:
+        """Canonical settings of a job, computed once; of the wildcards, those that they depend on are taken."""
+        record = stage_of(stage)
+        chosen = wanted(record.settings, wildcards)
+        key = (stage, *chosen.values())
+        if key not in self._settings:
+            self._settings[key] = record.canonical_settings(self.project, **chosen)
+        return self._settings[key]
+
+    def call(self, stage: str, **wildcards: str) -> Call:
+        """The call of a stage's job, as the stage's record makes it of those wildcards that it needs."""
+        key = (stage, *(f"{name}={value}" for name, value in sorted(wildcards.items())))
+        if key not in self._calls:
+            inputs = stage_of(stage).inputs
+            known = {"jobs": self, "data": self.data, "results": self.results, **wildcards}
+            call = Call(self.settings(stage, **wildcards), inputs(**wanted(inputs, known)))
+            self._calls[key] = call
+            if call.digest not in self._by_digest:
+                self._by_digest[call.digest] = call
+                if self._writes:
+                    call.write()
+        return self._calls[key]
+
+    def call_at(self, address: str) -> Call:
+        """The call of the job whose result lies at `address`. Raises ConfigError where nobody knows it."""
+        digest = _digest(address)
+        if digest not in self._by_digest:
+            path = FOLDER / f"{digest}.json"
+            if not path.exists():
+                raise ConfigError(
+                    f"{address}: nothing that was asked for has this address; ask for "
+                    "results/<experiment>/pretraining/<model>/manifest.json or another result of an experiment"
+                )
+            self._by_digest[digest] = read_call(path)
+        return self._by_digest[digest]
+
+    def was_asked_for(self, address: str) -> bool:
+        """Whether something that was asked for in this invocation has this address."""
+        return _digest(address) in self._by_digest
+
+    def write_calls(self) -> None:
+        """Write the calls and the links of everything planned so far and from now on; never in a dry run."""
+        self._writes = True
+        for call in self._by_digest.values():
+            call.write()
+        for result in self._shared.values():
+            put_link(Path(result.readable), Path(result.folder))
+
+    # Places ----------------------------------------------------------------------------------------------------------
+
+    def place(self, path: str) -> str:
+        """Where a file lies: below an address for `results/<experiment>/pretraining/...` and the like, else `path`.
+
+        Raises ConfigError with the nearest match for an unknown experiment, model, suite or task.
+        """
+        match = _READABLE.fullmatch(path)
+        if match is None or match[1] in RESERVED:
+            return path
+        experiment, kind, run, rest = match.groups(default="")
+        names = KEPT[kind][1].names
+        parts = rest.split("/", len(names))
+        if len(parts) < len(names) or (names and not parts[0]):
+            return path
+        result = self._result(experiment, kind, run, dict(zip(names, parts, strict=False)))
+        return "/".join([result.folder, *(part for part in parts[len(names) :] if part)])
+
+    def manifest(self, experiment: str, kind: str, place: str) -> str:
+        """Where the manifest of a result of an experiment lies."""
+        return self.place(f"results/{experiment}/{kind}/{place}/manifest.json")
+
+    def leads_elsewhere(self, path: str) -> bool:
+        """Whether a readable place still links to what was made with other settings."""
+        place = self.place(path)
+        return place != path and Path(path).exists() and os.path.realpath(path) != os.path.realpath(place)
+
+    def to_make(self, paths: Iterable[str]) -> list[str]:
+        """What to ask for to have these files: the places where they lie, each once, in their order.
+
+        Where one job makes several fine-tuning results, its manifest stands for them.
+        """
+        return list(dict.fromkeys(self._to_make(path) for path in paths))
+
+    def _to_make(self, path: str) -> str:
+        # Views read each result at its readable place, also where a job of several tasks makes it.
+        place = self.place(path)
+        match = _READABLE.fullmatch(path) if place != path else None
+        if match is None or match[2] != "finetuning":
+            return place
+        experiment, _, run, rest = match.groups(default="")
+        if experiment not in self._batches:
+            self._batches[experiment] = batches_by_task(self.project, experiment)
+        batch = self._batches[experiment].get(rest.partition("/")[0])
+        return place if batch is None else self.manifest(experiment, "finetuning_jobs", f"{run}/{batch}")
+
+    def address(self, experiment: str, kind: str, **names: str) -> str:
+        """What names the folder of a result: `names` are its run, or its suite, task or batch."""
+        call = self.call(KEPT[kind][0].name, experiment=experiment, **names)
+        corpus = self.project.experiment(experiment).corpus
+        return f"{corpus if kind == 'pretraining' else next(iter(names.values()), corpus)}-{call.digest}"
+
+    def _result(self, experiment: str, kind: str, run: str, names: dict[str, str]) -> SharedResult:
+        readable = "/".join(["results", experiment, kind, run, *names.values()])
+        if readable not in self._shared:
+            tasks = self.project.experiment(experiment).finetuning.tasks
+            if "task" in names and names["task"] not in tasks:
+                raise ConfigError(
+                    f"experiment {experiment!r} has no fine-tuning task {names['task']!r}"
+                    f"{offered(names['task'], tasks)}"
+                )
+            model = self.address(experiment, "pretraining", run=run)
+            measured = () if kind == "pretraining" else (self.address(experiment, kind, **names),)
+            self._shared[readable] = result = SharedResult(experiment, kind, run, names, (model, *measured))
+            self._at.setdefault(result.addresses, []).append(result)
+            if self._writes:
+                put_link(Path(result.readable), Path(result.folder))
+        return self._shared[readable]
+
+    # Names -----------------------------------------------------------------------------------------------------------
+
+    def learn_names(self, experiments: Iterable[str]) -> None:
+        """Learn what the addresses of all results of these experiments stand for."""
+        for experiment in experiments:
+            self.to_make(self.results.shared(experiment))
+
+    def results_at(self, model: str, address: str = "") -> list[SharedResult]:
+        """The results with these addresses that were asked for in this invocation, in the order of the requests."""
+        return self._at.get((model, address) if address else (model,), [])
+
+    def names(self, model: str, address: str = "") -> dict[str, str]:
+        """What addresses stand for: `experiment`, `run`, and `suite`, `task` or `batch`; empty where nobody asked.
+
+        Of several names, that of the experiment that was asked for first.
+        """
+        found = self.results_at(model, address)
+        return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}
+
+    def words(self, wildcards: Mapping[str, str]) -> list[str]:
+        """What the wildcards of a job stand for: experiment, model and so on for an address that has a name."""
+        named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
+        return list((named or wildcards).values())
+
+    def title(self, model: str, address: str = "") -> str:
+        """A readable name of a result, for terminals and reports; its address where nobody knows a name."""
+        names = self.names(model, address)
+        if names:
+            return " ".join(value for key, value in names.items() if key != "experiment")
+        found = links_to(f"results/models/{model}", Path("results").glob("*/pretraining/*"))
+        run = found[0].name if found else model
+        return f"{run} {address.rpartition('-')[0]}".strip()
+
+
+def _digest(address: str) -> str:
+    return address.rpartition("-")[2]
