@@ -17,6 +17,7 @@ from hatchery.modeling.roberta.parameters import roberta_parameters
 from hatchery.settings.fields import ABSENT
 from hatchery.stages.registry import stage_settings
 from hatchery.typed import keys_of, plain
+from hatchery.workflow.result_store import KeptResults
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")
@@ -180,24 +181,46 @@ def test_the_study_of_the_published_reading_asks_the_same_of_its_experiments(end
     ours, theirs = (plain(PROJECT.study(f"reduced_vocabulary{reading}{end}")) for reading in ("", "_as_published"))
 
     def with_published_readings(entry: dict[str, Any]) -> dict[str, Any]:
-        if "experiments" not in entry:
-            return entry
-        bare = [name.removesuffix(end) for name in entry["experiments"]]
-        return {**entry, "experiments": [f"{name}_as_published{end}" for name in bare]}
+        named = {
+            key: [f"{name.removesuffix(end)}_as_published{end}" for name in entry[key]]
+            for key in ("experiments", "frontier")
+            if key in entry
+        }
+        return {**entry, **named}
 
     analyses = {name: with_published_readings(entry) for name, entry in ours["analyses"].items()}
     assert theirs["analyses"] == analyses
     assert theirs["experiments"] == with_published_readings(ours)["experiments"]
 
 
-def test_the_study_of_the_published_reading_trains_154_models() -> None:
+def test_the_study_of_the_published_reading_trains_154_models_and_nine_with_milestones() -> None:
     planned = {
-        (part, stage_settings(PROJECT, "pretrain", experiment=part, run=run.name))
+        part: {stage_settings(PROJECT, "pretrain", experiment=part, run=run.name) for run in PROJECT.seeded_runs(part)}
         for part in PROJECT.parts("reduced_vocabulary_as_published")
-        for run in PROJECT.seeded_runs(part)
     }
+    constrained, unconstrained, checkpoints = map(len, planned.values())
     # 79 models with their untrained counterparts; two differ from others in the heads that the code ignored.
-    assert len(planned) == 2 * 79 - 4
+    assert constrained + unconstrained == 2 * 79 - 4
+    assert checkpoints == 9 + 27
+
+
+# The main reading draws a set of its own, so five of the models are in none of its sets.
+@pytest.mark.parametrize(("reading", "shared"), [("", 4), ("_as_published", 9)])
+def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_study(
+    reading: str, shared: int
+) -> None:
+    experiment, study = f"reduced_vocabulary_checkpoints{reading}", f"{CONSTRAINED}{reading}"
+    finished = trained(PROJECT, experiment)
+    assert len(PROJECT.seeded_runs(experiment)) - len(finished) == 27
+    in_study = [run for run in finished if run in PROJECT.experiment(study)["runs"]]
+    assert (len(in_study), len(finished)) == (shared, 9)
+    for run in in_study:
+        ours, theirs = (
+            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, run=f"{run}-s0"))
+            for name in (experiment, study)
+        )
+        assert ours == {**theirs, "milestones": [3000, 8000, 18000]}
+    assert PROJECT.experiment(experiment)["finetuning"] == PROJECT.experiment(study)["finetuning"]
 
 
 def test_the_laws_are_fitted_without_and_with_the_larger_models() -> None:
@@ -298,6 +321,38 @@ def test_parts_and_variants_say_what_differs_from_the_run(folder: Path) -> None:
     assert experiment.grid is ABSENT
     labels = ["m, H 48 L 1", "m, H 48 L 1, untrained", "m, H 96 L 1", "m, H 96 L 1, untrained"]
     assert list(project.expansion("sizes").labels().values()) == labels
+
+
+def test_variants_are_milestones_of_their_row_and_those_of_the_base_can_be_left_out(folder: Path) -> None:
+    variants: dict[str, Any] = {
+        "untrained": {"pretraining": {"steps": 0}},
+        "half": {"pretraining": {"steps": 0, "initialise_from": {"step": 5}}},
+    }
+    kept = {"evaluation_interval_steps": 5, "milestones": [5]}
+    small(folder, {"a": [{"rows": [[48, 1], [96, 1]], "run": {"pretraining": kept}}]}, variants=variants)
+    (folder / "experiments/other.yaml").write_text("base: sizes\ngrid: {variants: {untrained: null}}\n")
+    layout = KeptResults(Project(folder))
+    names = ["m_48_1", "m_48_1_half", "m_96_1", "m_96_1_half"]
+    assert [run.model for run in layout.project.seeded_runs("other")] == names
+    for row in ("m_48_1", "m_96_1"):
+        whole, half = (f"{row}{end}-s42" for end in ("", "_half"))
+        assert layout.initial_model("other", half) == [layout.pretrained("other")[whole]]
+        settings = json.loads(stage_settings(layout.project, "pretrain", experiment="other", run=half))
+        assert settings["initialise_from"] == {"step": 5, "take": "weights"} and "milestones" not in settings
+
+
+def test_milestones_that_are_not_evaluated_or_not_kept_are_told(folder: Path) -> None:
+    def message(milestones: list[int], step: int) -> str:
+        variants = {"half": {"pretraining": {"steps": 0, "initialise_from": {"step": step}}}}
+        run = {"pretraining": {"evaluation_interval_steps": 5, "milestones": milestones}}
+        with pytest.raises(ConfigError) as caught:
+            small(folder, {"a": [{"rows": [[48, 1]], "run": run}]}, variants=variants).experiment("sizes")
+        return str(caught.value)
+
+    assert "milestones: got 3, expected steps before the last (10) at which" in message([3], 3)
+    assert "milestones: got 10, expected steps before the last (10)" in message([10], 10)
+    kept = "step: got 4, expected one of the `milestones` under the `pretraining` of 'm_48_1', which has 5"
+    assert kept in message([5], 4)
 
 
 def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(folder: Path) -> None:

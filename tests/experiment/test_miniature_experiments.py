@@ -122,7 +122,11 @@ def test_a_miniature_needs_no_data_of_the_user_and_few_steps(mini: str) -> None:
 
 
 def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented() -> None:
-    whole = [test_scaling_miniature.CONSTRAINED, test_scaling_miniature.UNCONSTRAINED]
+    whole = [
+        test_scaling_miniature.CONSTRAINED,
+        test_scaling_miniature.UNCONSTRAINED,
+        test_scaling_miniature.CHECKPOINTS,
+    ]
     run = {name: set(models) for name, models in RUNS.items()}
     run |= {name: set(runs(name)) for name in (*whole, test_translation_miniature.EXPERIMENT)}
     text = (PROJECT.folder.parent / "docs" / "experiments.md").read_text(encoding="utf-8")

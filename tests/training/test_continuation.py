@@ -83,6 +83,26 @@ def test_weights_alone_start_a_new_run_from_step_0(make_command: Make, first: An
     assert measures["steps"] == 4 and measures["initial_model"]["earlier_steps"] == 10
 
 
+def test_a_milestone_is_the_model_of_a_run_that_ended_there(make_command: Make) -> None:
+    """It is an output that the manifest vouches for; so a run of 0 steps can take and evaluate it."""
+    whole = make_command(steps=10, milestones=[5], **PLAIN)
+    whole.finish()
+    manifest = read_manifest(whole.output)
+    manifest.verify()
+    assert manifest.listed("milestones/step_00000005/model.safetensors")
+    shorter = make_command(steps=5, **PLAIN)
+    shorter.finish()
+    taken = make_command(steps=0, initialise_from={"step": 5}, initial=whole.output, **PLAIN)
+    taken.finish()
+    assert all(torch.equal(tensor, weights(taken)[name]) for name, tensor in weights(shorter).items())
+    assert any(not torch.equal(tensor, weights(taken)[name]) for name, tensor in weights(whole).items())
+    tokens = read_manifest(shorter.output).measures["tokens"]
+    found = read_manifest(taken.output).measures["initial_model"]
+    assert found == {"take": "weights", "earlier_steps": 5, "earlier_tokens": tokens}
+    text = refusal(make_command(steps=0, initialise_from={"step": 8}, initial=whole.output, **PLAIN))
+    assert "initialise_from.step: got 8" in text and "it was trained for 10 steps; expected an earlier one" in text
+
+
 def test_steps_before_add_up_along_a_chain(make_command: Make, first: Any) -> None:
     second = make_command(steps=2, initialise_from={}, initial=first.output, **PLAIN)
     second.finish()

@@ -7,6 +7,7 @@ import pytest
 from projects import make_project, planned_rules, snakemake
 from tiny_experiment import changed
 
+from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.slow
 STUDY = "reduced_vocabulary_mini"
 PAGE = f"results/{STUDY}/index.html"
 CONSTRAINED, UNCONSTRAINED = "reduced_vocabulary_constrained_mini", "reduced_vocabulary_unconstrained_mini"
+CHECKPOINTS = "reduced_vocabulary_checkpoints_mini"
 SUMMARIES = tuple(f"results/{experiment}/summary.csv" for experiment in (CONSTRAINED, UNCONSTRAINED))
 TASKS = ("stsb", "rte")
 TRAINING = {"pretrain", "finetune_tasks", "measure_perplexity"}
@@ -146,3 +148,21 @@ def test_another_sweep_or_a_printed_size_reruns_the_table_that_shows_it_and_the_
         planned = planned_rules(folder, PAGE)
     assert planned["analyse"] == 1
     assert not planned.keys() & {*TRAINING, "group_sequences", "encode_corpus", "join_experiments", "summarise"}
+
+
+def test_checkpoints_inside_runs_are_models_of_figure_4(folder: Path) -> None:
+    """They have perplexities, scores, and the sizes, losses and FLOPs of their step in the curve of their run."""
+    project = Project(folder / "config")
+    runs = {row["run"]: row for row in read_frame(folder / f"results/{CHECKPOINTS}/runs.parquet", RUNS).to_dicts()}
+    assert set(runs) == {run.name for run in project.seeded_runs(CHECKPOINTS)} and len(runs) == 9
+    curves = read_frame(folder / f"results/{CHECKPOINTS}/curves.parquet", CURVES).to_dicts()
+    for step in (20, 40):
+        (point,) = [row for row in curves if (row["run"], row["step"]) == ("rv_32_32_128_2_2-s0", step)]
+        row, whole = runs[f"rv_32_32_128_2_2_at_{step}-s0"], runs["rv_32_32_128_2_2-s0"]
+        assert (row["steps"], row["tokens"], row["initial"]) == (step, point["tokens"], "")
+        assert (row["training_flops"], row["development_loss"]) == (point["flops"], point["development_loss"])
+        assert row["training_flops"] == pytest.approx(whole["training_flops"] * step / whole["steps"])
+    models = [row for row in numbers(folder, "figure_4") if row["kind"] == "model"]
+    assert len(models) == 2 * 9
+    # No two checkpoints of a run are one model.
+    assert len({row["perplexity"] for row in models}) == 9

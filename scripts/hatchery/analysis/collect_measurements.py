@@ -81,6 +81,8 @@ def collect_measurements(
     runs: list[dict[str, Any]] = []
     layers: list[dict[str, Any]] = []
     measurements: list[Measurement] = []
+    milestones: dict[tuple[str, int], dict[str, Any]] = {}
+    taken: dict[int, tuple[str, int]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
         for name, path in match_runs(inputs.pretraining, settings.runs, "--pretraining").items():
             trained[name] = manifest = read_manifest(path)
@@ -89,12 +91,17 @@ def collect_measurements(
             layers += [place | row for row in _own_layers(run)]
             blind = unigram.loss(manifest, objective_of(manifest), DEVELOPMENT_SPLIT) if _is_evaluated(run) else None
             label = named[name].label or named[name].model
+            milestones |= {(manifest.digest, step): facts for step, facts in run.milestones.items()}
+            if run.taken is not None:
+                taken[len(runs)] = run.taken
             runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
             measurements += development_measurements(named[name], manifest, run.curve, blind)
             measurements += learning_measurements(named[name], manifest, run.curve, settings.alc_steps)
         evaluated, probes = _evaluations(settings, inputs, trained, unigram)
         measurements += evaluated
         layers += [_place(settings.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
+    for index, milestone in taken.items():
+        runs[index] |= _own_facts(milestones.get(milestone, {}))
     # Together only once all inputs are sound.
     write_rows(RUNS.beside(output), RUNS, runs)
     write_rows(LAYERS.beside(output), LAYERS, layers)
@@ -110,6 +117,11 @@ def _words_per_token(tokens: Manifest) -> float | None:
 def _place(experiment: str, run: SeededRun) -> dict[str, Any]:
     seed = None if run.is_baseline else run.seed
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
+
+
+def _own_facts(milestone: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the training of a milestone; how long its run took is not."""
+    return {key: value for key, value in milestone.items() if key not in ("manifest", "seconds", "day")}
 
 
 def _is_evaluated(run: PretrainedRun) -> bool:

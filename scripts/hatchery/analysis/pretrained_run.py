@@ -32,6 +32,10 @@ class PretrainedRun:
     facts: dict[str, Any]
     curve: list[dict[str, Any]]
     layer_weights: LayerWeights
+    milestones: dict[int, dict[str, Any]]
+    """The facts of its models after so many steps, which other runs take."""
+    taken: tuple[str, int] | None
+    """The manifest and the step of the milestone that it is, if it is one."""
 
     def row(self) -> dict[str, Any]:
         """The row of `RUNS` without the columns that say which run it is of."""
@@ -54,17 +58,20 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     measures, initial = manifest.measures, manifest.measures.get("initial_model") or {}
     volatile = volatile_facts(manifest.path)
     tokens = int(measures["tokens"])
+
+    def seen(steps: int, tokens: int) -> dict[str, Any]:
+        words = None if words_per_token is None else round(tokens * words_per_token)
+        return {"steps": steps, "tokens": tokens, "words": words, "training_flops": flops(steps)}
+
+    losses = ("loss", "development_loss", "development_perplexity")
     facts = {
         "parameters": measures["parameters"],
         "layers": weights.layers,
         **_sizes(config),
         **_sequences(settings, int(measures["steps"])),
-        "steps": measures["steps"],
+        **seen(int(measures["steps"]), tokens),
         "planned_steps": settings.steps,
-        "tokens": tokens,
-        "words": None if words_per_token is None else round(tokens * words_per_token),
-        "training_flops": flops(int(measures["steps"])),
-        **{name: _last(curve, name) for name in ("loss", "development_loss", "development_perplexity")},
+        **{name: _last(curve, name) for name in losses},
         "initial": initial.get("take", ""),
         "earlier_steps": initial.get("earlier_steps"),
         "earlier_tokens": initial.get("earlier_tokens"),
@@ -72,7 +79,17 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
         "day": str(volatile["started"])[:10] if "started" in volatile else None,
         "manifest": manifest.digest,
     }
-    return PretrainedRun(facts, curve, weights)
+    milestones = {
+        row["step"]: facts
+        | _sequences(settings, row["step"])
+        | seen(row["step"], row["tokens"])
+        | {name: row[name] for name in losses}
+        for row in curve
+        if row["step"] in settings.milestones
+    }
+    start = settings.initialise_from
+    taken = None if start is None or start.step is None or settings.steps else start.step
+    return PretrainedRun(facts, curve, weights, milestones, taken and (manifest.inputs["initial_model"], taken))
 
 
 def _last(rows: list[dict[str, Any]], name: str) -> float | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KEY = "initialise_from"
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
-OPTIONAL = (KEY, "early_stopping", "keep_training_state", "bias_drift")
+OPTIONAL = (KEY, "early_stopping", "keep_training_state", "milestones", "bias_drift")
 # All that says what a model without training is, and how text is given to it.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", KEY)
 
@@ -54,7 +54,8 @@ def settings_of(pretraining: PretrainingSettings) -> dict[str, Any]:
     if pretraining.objective.task == DEFAULT_TASK:
         kept["objective"] = keys_of(pretraining.objective, "task")
     if pretraining.initialise_from is not None:
-        kept[KEY] = {"take": pretraining.initialise_from.take}
+        chosen = pretraining.initialise_from
+        kept[KEY] = {"take": chosen.take} | ({} if chosen.step is None else {"step": chosen.step})
     return kept
 
 
@@ -134,7 +135,7 @@ def _check_keys(project: "Project", pretraining: PretrainingSettings, chosen: In
     if (chosen.run is ABSENT) == (chosen.path is ABSENT):
         given = "neither" if chosen.run is ABSENT else "both"
         raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
-    for key in ("experiment", "seed"):
+    for key in ("experiment", "seed", "step"):
         if chosen.path is not ABSENT and _said(getattr(chosen, key)) is not None:
             raise ConfigError(
                 f"{place}.{key}: got {getattr(chosen, key)!r} beside `path`, expected it beside `run` only"
@@ -182,6 +183,13 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
                 f"{place}.{KEY}: {origin.run!r} has {key} {_shown(other.get(key))}, this run {_shown(mine.get(key))}; "
                 "a model can go on only as it was built"
             )
+    chosen, kept = ours.runs[run].pretraining.initialise_from, theirs.runs[origin.run].pretraining.milestones
+    if chosen is not None and chosen.step is not None and chosen.step not in kept:
+        there = f"has {', '.join(map(str, kept))}" if kept else "has none"
+        raise ConfigError(
+            f"{place}.{KEY}.step: got {chosen.step}, expected one of the `milestones` under the `pretraining` of "
+            f"{origin.run!r}, which {there}"
+        )
     if _take(project, experiment, run) == "training":
         _check_training(ours.runs[run].pretraining, theirs.runs[origin.run].pretraining, seed, origin, place)
 
@@ -189,6 +197,9 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 def _check_training(
     ours: PretrainingSettings, theirs: PretrainingSettings, seed: int, origin: Origin, place: str
 ) -> None:
+    if ours.initialise_from is not None and ours.initialise_from.step is not None:
+        step = ours.initialise_from.step
+        raise ConfigError(f"{place}.{KEY}.step: got {step} beside take: training, expected take: weights")
     if not theirs.keep_training_state or not theirs.steps:
         raise ConfigError(
             f"{place}.{KEY}.take: got 'training', but the optimiser of {origin.run!r} is not kept; set "

@@ -23,6 +23,8 @@ from hatchery.training.settings import PretrainingSettings
 
 SWEEP = "sweep"
 PRETRAINING = "pretraining"
+# Keys whose value is a list.
+LISTS = ("milestones",)
 HOW = f"write {SWEEP}: [first, second]"
 
 Path = tuple[str, ...]
@@ -196,7 +198,7 @@ def _sweeps(tree: Any, scope: str, where: str, of_experiment: bool) -> list[Swee
     for path, value in _leaves(tree):
         separator = ": " if of_experiment else "."
         place = f"{where}{separator}{_place(scope, *path)}"
-        if isinstance(value, list):
+        if isinstance(value, list) and path[-1] not in LISTS:
             shown = json.dumps(value)
             raise ConfigError(f"{place}: got the list {shown}; for a run with each value write {{{SWEEP}: {shown}}}")
         if isinstance(value, Mapping) and SWEEP in value:

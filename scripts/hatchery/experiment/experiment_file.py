@@ -135,8 +135,9 @@ class Grid(Settings):
     sets: Annotated[dict[BlockName, tuple[GridPart, ...] | None], MinLen(1)]
     """The models, in sets that the cost estimate adds up and that studies tell apart; null is an inherited set that is
     left out."""
-    variants: dict[BlockName, PartOfRun] = field(default_factory=dict)
-    """More runs of every row, by the end of their names, each with what differs."""
+    variants: dict[BlockName, PartOfRun | None] = field(default_factory=dict)
+    """More runs of every row, by the end of their names, each with what differs; null is an inherited one that is left
+    out. `initialise_from: {step: 1000}` means a milestone of the row's own run."""
 
 
 @dataclass(frozen=True, kw_only=True)

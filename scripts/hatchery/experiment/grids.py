@@ -117,7 +117,16 @@ def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, d
     name = "_".join([grid.name, *(slug(text_of(value)) for value in row)])
     yield name, "", run
     for variant, changes in grid.variants.items():
-        yield f"{name}_{variant}", variant, merged(run, changes)
+        if changes is not None:
+            yield f"{name}_{variant}", variant, _of_its_row(merged(run, changes), name)
+
+
+def _of_its_row(run: dict[str, Any], name: str) -> dict[str, Any]:
+    """The run of a variant, which starts from the run `name` of its row where it says no more than the step."""
+    start = run.get("pretraining", {}).get("initialise_from")
+    if not isinstance(start, Mapping) or {"run", "path"} & start.keys():
+        return run
+    return merged(run, {"pretraining": {"initialise_from": {"run": name}}})
 
 
 def text_of(value: Any) -> str:

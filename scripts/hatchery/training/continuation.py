@@ -28,6 +28,8 @@ from hatchery.training.settings import PretrainSettings
 TOKENIZER_FILE = "tokenizer.json"
 # Beside the exported model, where `keep_training_state` asks for it.
 STATE_FOLDER = "training_state"
+# Models of single steps, which `milestones` or `compute.milestones` ask for.
+MILESTONES_FOLDER = "milestones"
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:
@@ -45,6 +47,11 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     made = read_manifest(initial)
     made.verify()
     _check_vocabulary(made, read_manifest(tokenizer))
+    if chosen.step and not milestone_folder(initial.parent, chosen.step).is_dir():
+        raise ConfigError(
+            f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent} has no such milestone: it was "
+            f"trained for {made.measures.get('steps')} steps; expected an earlier one"
+        )
     if chosen.take == "training":
         done = initial_position(initial).step
         if done >= settings.steps:
@@ -65,9 +72,18 @@ def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> No
             )
 
 
-def load_initial_(model: LanguageModel, initial: Path) -> None:
-    """Give `model` (on the CPU) the weights of the model of the manifest `initial`. Raises ModelError."""
-    model.load_state_dict(load_language_model(initial.parent).state_dict())
+def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) -> None:
+    """Give `model` (on the CPU) the weights of the model of the manifest `initial`, or those of its milestone `step`.
+
+    Raises ModelError.
+    """
+    folder = initial.parent if step is None else milestone_folder(initial.parent, step)
+    model.load_state_dict(load_language_model(folder).state_dict())
+
+
+def milestone_folder(model: Path, step: int) -> Path:
+    """Where the model after `step` steps lies beside the finished one in `model`."""
+    return checkpoint_folder(model / MILESTONES_FOLDER, step)
 
 
 def initial_checkpoint(initial: Path) -> Path:
@@ -112,9 +128,16 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     measures = read_manifest(initial).measures
     before = measures.get("initial_model") or {"take": "training"}
     counts = {name: measures.get(name) for name in ("steps", "tokens")}
+    if step := settings.initialise_from.step:
+        counts = {"steps": step, "tokens": _tokens_after(read_manifest(initial), step)}
     if before["take"] == "weights":
         counts = {name: _sum(value, before.get(f"earlier_{name}")) for name, value in counts.items()}
     return {"take": take, **{f"earlier_{name}": value for name, value in counts.items()}}
+
+
+def _tokens_after(initial: Manifest, step: int) -> int | None:
+    rows = map(json.loads, initial.file("metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return next((int(row["tokens"]) for row in rows if row["step"] == step), None)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -61,16 +61,18 @@ class RunRecord:
         sinks_folder: Path | None = None,
         lease: RunLease | None = None,
         check_inputs: Callable[[], None] = lambda: None,
+        milestones: Collection[int] = (),
     ) -> None:
         """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`.
 
         `lease` is the right to write into `folder`. It is asked before each checkpoint, and so is `check_inputs`, which
-        raises where what the run reads has changed.
+        raises where what the run reads has changed. Checkpoints of `milestones` are kept, besides those that `runtime`
+        names.
         """
         self.lease, self.check_inputs = lease, check_inputs
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
-        self.milestones = milestone_steps(runtime.milestones, steps)
+        self.milestones = tuple(sorted({*milestone_steps(runtime.milestones, steps), *milestones}))
         self.position = self.resumed_from = FROM_THE_START
         # Filled in the first process only, and only where a run may stop early.
         self.best = BestWeights()

@@ -127,7 +127,7 @@ def train_run(
     shards = objective.open(inputs.tokens, TRAINING_SPLIT)
     model = build_model(settings, shards.vocabulary_size, shards.special)
     if inputs.initial is not None:
-        load_initial_(model, inputs.initial)
+        load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
     examples_of_length = partial(objective.examples, shards)
     first_examples = partial(examples_of_length, settings.sequence_length)
     show = topology.is_first
@@ -141,7 +141,10 @@ def train_run(
     precision = resolve_precision(settings.precision, device)
     sinks = output.parent / SINKS_FOLDER
     check_inputs = watch_shards(inputs.tokens)
-    record = RunRecord(folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs)
+    kept = settings.milestones
+    record = RunRecord(
+        folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs, kept
+    )
     if settings.steps == 0:
         return Trained(model, record, start)
     # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.

@@ -132,6 +132,8 @@ class TrainingSettings(Settings):
     """End when development text is not predicted or translated better any more; null does all steps."""
     keep_training_state: bool = False
     """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
+    milestones: Annotated[tuple[Count, ...], Unique()] = ()
+    """Steps whose models are kept beside the finished one, each for runs that take it (`initialise_from.step`)."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """auto is bf16 autocast on GPUs that have it and fp32 elsewhere; parameters are always fp32."""
     loss_average: Literal["tokens", "processes"] = "tokens"
@@ -157,6 +159,10 @@ class TrainingSettings(Settings):
             self.output_bias.counts,
             "labels or corpus: only the targets of task translation are counted in a larger corpus",
         )
+        for step in self.milestones if self.steps else ():
+            evaluated = step < self.steps and step % self.evaluation_interval_steps == 0
+            expected = f"steps before the last ({self.steps}) at which the development loss is measured, every "
+            require(evaluated, "milestones", step, f"{expected}{self.evaluation_interval_steps}")
         require(
             long is None or not translates,
             "long_sequence",

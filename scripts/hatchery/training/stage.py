@@ -25,10 +25,12 @@ from hatchery.runner import Job
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.training.checkpoints import checkpoint_folder, load_model, verify_checkpoint
 from hatchery.training.continuation import (
+    MILESTONES_FOLDER,
     check_initial_config,
     check_initial_model,
     initial_measures,
     keep_training_state,
+    milestone_folder,
 )
 from hatchery.training.folder import locked_run_folder, remove_run_folder
 from hatchery.training.lease import Owner
@@ -141,7 +143,11 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
     # How a machine carried the run out is not its result: what follows stands in no manifest.
     write_text(folder / "speed.jsonl", record.speed_text())
     run.volatile_files.append(folder / "speed.jsonl")
-    run.volatile["milestones"] = _export_milestones(trained, tokenizer, folder / "milestones")
+    run.volatile["milestones"] = _export_milestones(trained, tokenizer, folder / MILESTONES_FOLDER)
+    for step in settings.milestones:
+        # What other runs start from is vouched for. An early end may leave the last ones out.
+        for path in sorted(milestone_folder(folder, step).glob("*")):
+            run.add_output(path)
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
     run.volatile["training_seconds"] = round(record.training_seconds, 3)
     run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)

@@ -10,6 +10,9 @@ import pytest
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.flops_counts import COUNT_NAMES
+from hatchery.analysis.scaling.compute_optimal import Comparison, compared, optimal_models
+from hatchery.analysis.scaling.frontier import frontier, quantile_edges, regions_of_one_model
+from hatchery.analysis.scaling_points import points_of_runs
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
 
@@ -201,6 +204,49 @@ def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
     assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
     assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"]]
+
+
+def test_a_milestone_is_compute_optimal_where_no_evaluation_of_its_bin_has_a_lower_loss(
+    study: Study, tmp_path: Path
+) -> None:
+    points = points_of_runs(study.tables["runs"], study.tables["curves"], "products", ["one"])
+    best = frontier([p.flops for p in points], [p.loss for p in points], quantile_edges([p.flops for p in points], 30))
+    finished = read_frame(study.tables["runs"], RUNS, experiment=["one"]).to_dicts()
+
+    def milestone(place: int) -> dict[str, Any]:
+        """The row of a model that was trained as far as a point."""
+        point = points[place]
+        run = next(run for run in finished if run["model"] == point.model)
+        name = f"{point.model}_at_{point.step}"
+        return run | {"model": name, "training_flops": point.flops, "development_loss": point.loss}
+
+    taken = [milestone(place) for place in range(len(points))]
+    found = optimal_models(taken, points, "products", "quantiles", 30)
+    assert found == {f"{points[place].model}_at_{points[place].step}" for place in best}
+
+
+def test_models_are_compared_with_others_of_their_size_where_it_has_both_kinds() -> None:
+    models = [(10, True, 60.0), (10, False, 50.0), (10, False, 54.0), (20, True, 55.0), (20, False, 70.0)]
+    # A size with one kind says nothing.
+    found = compared([*models, (30, False, 90.0)])
+    assert found == Comparison(optimal=2, optimal_mean=57.5, others=4, others_mean=66.0, sizes=2, ahead=1)
+    assert compared([(10, True, 60.0)]) is None
+
+
+def test_the_comparison_of_compute_optimal_models_stands_below_the_correlation(study: Study, tmp_path: Path) -> None:
+    curves = read_frame(study.tables["curves"], CURVES).to_dicts()
+    last = {row["run"]: row["development_loss"] for row in curves}
+    ended = altered(study, tmp_path, lambda run: [run | {"development_loss": last.get(run["run"])}])
+    found = analysis_called("correlation").run(settings_of("correlation", {"experiments": ["one"]}), ended)
+    marks = [row["optimal"] for row in rows(found, kind="model", suite="rv_glue")]
+    (row,) = rows(found, kind="optimality", suite="rv_glue")
+    assert (row["optimal_models"], row["other_models"]) == (marks.count(1), marks.count(0))
+    assert cells(found, 1)[0][:2] == ["rv_glue", str(marks.count(1))]
+
+
+def test_a_model_stays_compute_optimal_where_it_has_three_points_in_a_row() -> None:
+    assert regions_of_one_model([*"aabbbbacca"]) == [range(2, 6)]
+    assert regions_of_one_model([]) == [] and regions_of_one_model([*"aaa"]) == [range(3)]
 
 
 def test_one_suite_can_be_chosen(analysed: Analysed) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from hatchery.analysis.analyses.analysis import Findings
+from hatchery.analysis.scaling.frontier import regions_of_one_model
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
 from hatchery.rendering.style import OKABE_ITO, Style
@@ -69,7 +71,37 @@ def test_the_break_is_shaded_where_it_is_decisive_and_on_the_axis_of_flops_alone
     assert len(panels(draw_laws(WIDE, {"power_laws": laws}, "flops"))["published curves"].patches) == 1
     doubtful = [row | {"gain": "3"} if row["kind"] == "break" else row for row in laws]
     assert not panels(draw_laws(WIDE, {"power_laws": doubtful}, "flops"))["published curves"].patches
-    assert not panels(draw_laws(WIDE, {"power_laws": laws}, "tokens"))["published curves"].patches
+
+
+@pytest.mark.parametrize("axis", ["flops", "tokens", "parameters"])
+def test_the_points_of_a_model_that_stays_compute_optimal_lie_in_a_grey_box_but_for_the_axis_of_flops(
+    laws: Rows, axis: str
+) -> None:
+    axes = panels(draw_laws(WIDE, {"power_laws": laws}, axis))["published curves"]
+    best = sorted((row for row in laws if row["source"] == "published curves" and row["optimal"] == "1"), key=by_flops)
+    regions = regions_of_one_model([row["model"] for row in best])
+    boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_alpha() == 0.35]
+    if axis == "flops":
+        assert len(regions) == 4 and len(boxes) == 1  # the break
+        return
+    assert len(boxes) == len(regions)
+    for box, places in zip(boxes, regions, strict=True):
+        left, low, right, high = box.get_x(), box.get_y(), box.get_x() + box.get_width(), box.get_y() + box.get_height()
+        inside = [left < float(row[axis]) < right and low < float(row["loss"]) < high for row in best]
+        assert all(inside[place] for place in places)
+
+
+def by_flops(row: Mapping[str, str]) -> float:
+    return float(row["flops"])
+
+
+def test_a_compute_optimal_model_is_a_star_with_its_word_in_the_legend(scores: Rows) -> None:
+    first = next(row["model"] for row in scores if row["source"] == "ours")
+    marked = [row | {"optimal": str(int(row["model"] == first))} if row["optimal"] else row for row in scores]
+    figure = draw_scores(WIDE, {"correlation": marked})
+    stars = [sum(line.get_marker() == "*" for line in axes.lines) for axes in figure.axes if axes.lines]
+    assert stars == [1] * 4
+    assert "ours, compute-optimal" in {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 
 
 def test_entries_are_told_apart_where_there_are_several(laws: Rows) -> None:
@@ -77,13 +109,13 @@ def test_entries_are_told_apart_where_there_are_several(laws: Rows) -> None:
     assert list(found)[::2] == ["all models: ours", "small ones: ours"]
 
 
-def test_every_model_is_a_dot_in_its_panels(scores: Rows) -> None:
+def test_every_model_is_a_mark_in_its_panels(scores: Rows) -> None:
     figure = draw_scores(WIDE, {"correlation": scores})
     drawn = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert [axes.get_title(loc="left") for axes in drawn] == ["rv_glue", "rv_glue", *["rv_glue_filtered"] * 2]
     # Twelve of ours and nineteen published ones.
     assert [len(axes.lines) for axes in drawn] == [12 + 19] * 4
-    assert {line.get_marker() for line in drawn[0].lines} == {"o", "D"}
+    assert {line.get_marker() for line in drawn[0].lines} <= {"o", "*", "D"}
 
 
 @pytest.mark.parametrize("draw", [lambda s, rows: draw_laws(s, rows, "flops"), draw_scores])

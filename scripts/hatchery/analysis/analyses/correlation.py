@@ -1,19 +1,22 @@
 """Do models with a lower perplexity score higher after fine-tuning: Spearman's correlation, with n and p that fit.
 
-Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, what it prints stands beside ours, with
-the p value that the stated number of models would give, and what its Table 3 alone gives.
+And do compute-optimal ones, among those of their size. Source: the reduced-vocabulary study, Section 5.3 and Figure 4.
+With `paper`, what it prints stands beside ours, with the p value that the stated number of models would give, and what
+its Table 3 alone gives.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.rendering.table import Column, Group, Table
+from hatchery.settings.base import Count
 from hatchery.units import power
 
 if TYPE_CHECKING:
+    from hatchery.analysis.scaling.compute_optimal import Comparison
     from hatchery.analysis.scaling.correlation import Correlation
 
 SMALL_P = 1e-3
@@ -33,14 +36,25 @@ class CorrelationSettings(AnalysisSettings):
     split: str = "test"
     """Whose perplexity; where it was not measured, the last development perplexity of the training."""
     flops: FlopsCount = "products"
-    """How our FLOPs are counted, for the figure."""
+    """How our FLOPs are counted, for the figure and for what is compute-optimal."""
+    frontier: PartsOfStudy = ()
+    """The experiments of the study whose evaluations say which models are compute-optimal; none names `experiments`."""
+    most_parameters: Count | None = None
+    """Larger models do not count there; null leaves out none."""
+    bins: Literal["january_2023", "quantiles"] = "quantiles"
+    """The bins of FLOPs, of each of which the lowest loss is compute-optimal; see `power_laws`."""
+    number_of_bins: Count = 30
+    """Bins by quantiles; January's procedure knows its own number."""
     paper: str = ""
     """Published values to stand beside ours: tables below config/published/; empty: none."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A trained model with its perplexity and the average of a suite; `flops` and `parameters` are for the figure."""
+    """A trained model with its perplexity and the average of a suite.
+
+    Whether a published one is compute-optimal is not known.
+    """
 
     source: str
     model: str
@@ -49,10 +63,12 @@ class Pair:
     score: float
     parameters: float | None
     flops: float | None
+    optimal: bool | None = None
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     """The pairs and their correlations. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.scaling.compute_optimal import compared
     from hatchery.analysis.scaling.correlation import LEAST_PAIRS, spearman
 
     pairs = [*_our_pairs(settings, study), *(_published_pairs(settings, study) if settings.paper else [])]
@@ -64,15 +80,23 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
         for key, each in by_suite.items()
         if len(each) >= LEAST_PAIRS
     }
+    comparisons = {
+        suite: each
+        for (source, suite), kinds in by_suite.items()
+        if source == OURS
+        and (each := compared((pair.parameters, bool(pair.optimal), pair.score) for pair in kinds)) is not None
+    }
     rows = [_pair_row(pair) for pair in pairs] + [_row(source, suite, each) for (source, suite), each in found.items()]
+    rows += [_comparison_row(suite, each) for suite, each in comparisons.items()]
     tables = _tables(found, _printed(settings, study))
-    return Findings(rows, tables, _notes(settings, bool(tables), by_suite))
+    return Findings(rows, tables + _optimal_tables(comparisons), _notes(settings, bool(tables), by_suite))
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """Means over seeds of all trained models, from the summary; what a model lacks leaves it out."""
     from hatchery.analysis.flops_counts import training_flops
-    from hatchery.analysis.scaling_points import distinct_runs
+    from hatchery.analysis.scaling.compute_optimal import optimal_models
+    from hatchery.analysis.scaling_points import distinct_runs, points_of_runs
     from hatchery.analysis.summary_rows import read_summary
 
     trained = {
@@ -80,6 +104,11 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
         for run in distinct_runs(study.tables["runs"], settings.experiments)
         if run["steps"] and not run["initial"]
     }
+    measured = settings.frontier or settings.experiments
+    tables = (study.tables["runs"], study.tables["curves"])
+    points = points_of_runs(*tables, settings.flops, measured, settings.most_parameters)
+    rows = (run for run in distinct_runs(study.tables["runs"], settings.experiments) if run["model"] in trained)
+    optimal = optimal_models(rows, points, settings.flops, settings.bins, settings.number_of_bins)
     perplexities: dict[str, dict[str, float]] = {}
     averages: dict[str, dict[str, float]] = {}
     for row in read_summary(study.tables["summary"]):
@@ -99,7 +128,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             if perplexity is not None:
                 run = trained[model]
                 flops = training_flops(run, settings.flops)
-                yield Pair(OURS, model, suite, perplexity, score, run["parameters"], flops)
+                yield Pair(OURS, model, suite, perplexity, score, run["parameters"], flops, model in optimal)
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
@@ -150,6 +179,7 @@ _EMPTY: dict[str, Any] = dict.fromkeys(
         "rho",
         "p_value",
         "exact",
+        *("optimal", "optimal_models", "optimal_mean", "other_models", "other_mean", "sizes", "ahead"),
     )
 )
 
@@ -160,6 +190,15 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
         **{"kind": "model", "source": pair.source, "model": pair.model, "suite": pair.suite},
         **{"perplexity": round(pair.perplexity, 4), "score": round(pair.score, 4)},
         **{"parameters": pair.parameters, "flops": flops},
+        "optimal": None if pair.optimal is None else int(pair.optimal),
+    }
+
+
+def _comparison_row(suite: str, found: "Comparison") -> dict[str, Any]:
+    return _EMPTY | {
+        **{"kind": "optimality", "source": OURS, "suite": suite, "sizes": found.sizes, "ahead": found.ahead},
+        **{"optimal_models": found.optimal, "optimal_mean": round(found.optimal_mean, 4)},
+        **{"other_models": found.others, "other_mean": round(found.others_mean, 4)},
     }
 
 
@@ -191,6 +230,21 @@ def _tables(found: Mapping[tuple[str, str], "Correlation"], printed: Mapping[str
     return [Table([*columns, Column("p from", words=True)], groups, "Spearman's correlation of perplexity and scores")]
 
 
+def _optimal_tables(found: Mapping[str, "Comparison"]) -> list[Table]:
+    rows = [
+        [
+            *(suite, str(each.optimal), f"{each.optimal_mean:.1f}", str(each.others), f"{each.others_mean:.1f}"),
+            f"{each.ahead} of {each.sizes}",
+        ]
+        for suite, each in found.items()
+    ]
+    if not rows:
+        return []
+    headings = ("compute-optimal", "their mean", "others", "their mean", "sizes where they are higher")
+    columns = [Column("average of", words=True), *(Column(text) for text in headings)]
+    return [Table(columns, [Group(rows)], "Scores of compute-optimal models and of others")]
+
+
 def _texts(found: "Correlation") -> list[str]:
     if found.rho is None or found.p_value is None:
         return ["-", "-"]
@@ -211,6 +265,11 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
     ]
     if any(source == OURS for source, _ in by_suite):
         notes.append(f"FLOPs of the figure: {COUNT_NAMES[settings.flops]}.")
+        notes.append(
+            "Compute-optimal is a model whose last evaluation has the lowest development loss in its bin of FLOPs. The"
+            " study found that for a number of parameters such models do not necessarily score higher: the last column"
+            " has the sizes at which their mean is above that of the others, of the sizes that have both."
+        )
     if settings.paper:
         notes.append(
             "The printed p values do not fit the stated number of models; most of the printed points are not tabulated."
@@ -225,9 +284,9 @@ def _published(settings: CorrelationSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=3,
+    version=4,
     settings=CorrelationSettings,
     run=analyse,
-    needs=("runs", "summary"),
+    needs=("runs", "curves", "summary"),
     published=_published,
 )

@@ -78,7 +78,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
         printed = printed_laws(study, settings.paper)
     found = {source: laws_of(points, settings) for source, points in clouds.items()}
     rows = [row for source, laws in found.items() for row in _rows(source, clouds[source], laws)]
-    shown = [_laws_table(settings, found, printed), *_breaks(found)]
+    shown = [_laws_table(settings, found, printed), *_breaks(found), *_regions(clouds, found)]
     return Findings(rows, shown, _notes(settings, clouds))
 
 
@@ -197,6 +197,22 @@ def _breaks(found: dict[str, "Laws"]) -> list[Table]:
     return [Table(columns, [Group(rows)], "The best cut of the compute-optimal points into two power laws")]
 
 
+def _regions(clouds: dict[str, list["ScalingPoint"]], found: dict[str, "Laws"]) -> list[Table]:
+    from hatchery.analysis.scaling.frontier import regions_of_one_model
+
+    rows = []
+    for source, laws in found.items():
+        best = [clouds[source][place] for place in laws.optimal]
+        for places in regions_of_one_model([point.model for point in best]):
+            first, last = best[places[0]], best[places[-1]]
+            bounds = f"{power(first.flops)} to {power(last.flops)}"
+            rows.append([source, first.model, f"{first.parameters:,.0f}", str(len(places)), bounds])
+    if not rows:
+        return []
+    columns = [Column("of", words=True), Column("model", words=True), Column("parameters"), Column("points in a row")]
+    return [Table([*columns, Column("FLOPs")], [Group(rows)], "Models that stay compute-optimal")]
+
+
 def _break_row(source: str, found: "BreakPoint") -> list[str | Cell]:
     exponents = [f"{law.exponent:.4f}" for law in (found.left, found.right)]
     verdict = "yes" if found.decisive else "no"
@@ -236,7 +252,7 @@ def _published(settings: PowerLawsSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Power laws",
-    version=3,
+    version=4,
     settings=PowerLawsSettings,
     run=analyse,
     needs=("runs", "curves"),

@@ -6,6 +6,7 @@ where lower < cost <= upper.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -53,3 +54,16 @@ def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[fl
             if (losses[place], costs[place]) < (losses[best], costs[best]):
                 lowest[found] = place
     return [lowest[found] for found in sorted(lowest)]
+
+
+LEAST_IN_A_ROW = 3
+"""Compute-optimal points of one model, one behind the other, that make a region; the paper states no number."""
+
+
+def regions_of_one_model(models: Sequence[str]) -> list[range]:
+    """Where one model stays compute-optimal: the places of its points, of the `models` of a frontier by rising cost.
+
+    The grey regions of Figures 2 and 3 of the reduced-vocabulary study.
+    """
+    ends = [place for place in range(1, len(models)) if models[place] != models[place - 1]]
+    return [range(first, last) for first, last in pairwise([0, *ends, len(models)]) if last - first >= LEAST_IN_A_ROW]

@@ -11,16 +11,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from hatchery.analysis.analyses.power_laws import AXIS_NAMES
 from hatchery.analysis.scaling.break_point import DECISIVE
+from hatchery.analysis.scaling.frontier import regions_of_one_model
 from hatchery.analysis.scaling.laws import WHOLE
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below
 from hatchery.rendering.style import OKABE_ITO, Style
 
-OPTIMAL = OKABE_ITO[2]
+OPTIMAL, REGION = OKABE_ITO[2], MUTED
 Rows = Sequence[Mapping[str, str]]
 """Rows of `numbers.csv`, as texts."""
 
@@ -75,6 +77,9 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
         axes.plot(*_columns(line), color=GRID, linewidth=0.8, zorder=1)
     best = [(float(row[axis]), float(row["loss"])) for row in points if row["optimal"] == "1"]
     axes.plot(*_columns(best), linestyle="none", marker="o", markersize=size * 0.4, color=OPTIMAL, zorder=3)
+    if axis != "flops":
+        for region in _regions(panel, axis):
+            _shade(axes, region)
     xs = [float(row[axis]) for row in points]
     texts = []
     for law in _laws(panel, axis):
@@ -99,6 +104,23 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
     axes.set_xlabel(AXIS_NAMES[axis])
     axes.set_ylabel("development loss (nats)")
     _ticks(axes, axis)
+
+
+def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
+    """The points of each model that stays compute-optimal from one bin of FLOPs to the next."""
+    best = sorted((row for row in panel.of_kind("point") if row["optimal"] == "1"), key=lambda row: float(row["flops"]))
+    found = regions_of_one_model([row["model"] for row in best])
+    return [[(float(best[place][axis]), float(best[place]["loss"])) for place in places] for places in found]
+
+
+def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
+    """A box around points, by the same factor on every side of the two logarithmic axes."""
+    bounds = [
+        (min(values) / wide, max(values) * wide) for values, wide in zip(_columns(points), (1.12, 1.03), strict=True)
+    ]
+    (left, right), (low, high) = bounds
+    box = Rectangle((left, low), right - left, high - low, facecolor=REGION, edgecolor="none", alpha=0.35, zorder=0)
+    axes.add_patch(box)
 
 
 def _laws(panel: LawPanel, axis: str) -> Rows:
@@ -129,6 +151,8 @@ def _handles(panels: Sequence[LawPanel], axis: str, size: float) -> list[Line2D]
         handles.append(Line2D([], [], color="black", linewidth=1.4, linestyle="--", label="power law of all"))
         if any(float(cut["gain"]) > DECISIVE for panel in panels for cut in panel.of_kind("break")):
             handles.append(Line2D([], [], color=OKABE_ITO[5], alpha=0.35, linewidth=8, label="break"))
+    elif any(_regions(panel, axis) for panel in panels):
+        handles.append(Line2D([], [], color=REGION, alpha=0.35, linewidth=8, label="one model stays compute-optimal"))
     return handles
 
 

@@ -27,12 +27,14 @@ FIGURE = Declaration(
     title="Scores by size and FLOPs",
     needs=("correlation",),
     all_models=True,
-    version=1,
-    caption="Average score of every pretrained model against its parameters and FLOPs; colours say its perplexity.",
+    version=2,
+    caption="Average score of every pretrained model against its parameters and FLOPs; colours say its perplexity."
+    " Stars are compute-optimal.",
     explanation="""
 A row of panels per suite: on the left the average against the parameters of the model, on the right against the FLOPs
-of its pretraining, on logarithmic axes. Hollow marks are the models of a published table, where a study names it; their
-perplexities are on another scale, so they have no colour.
+of its pretraining, on logarithmic axes. Stars are compute-optimal: no other model reached so low a development loss
+with about as many FLOPs. Hollow marks are the models of a published table, where a study names it; their perplexities
+are on another scale, so they have no colour.
 
 Source: `numbers.csv` of the analysis `correlation`.
 """,
@@ -101,7 +103,8 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
             continue
         mine = row["source"] == OURS
         colour: Any = mapping.to_rgba(np.array([float(row["perplexity"])]))[0] if mine else "none"
-        axes.plot(float(row[axis]), float(row["score"]), **_mark(mine, size), markerfacecolor=colour, zorder=2 + mine)
+        mark = _mark(mine, row["optimal"] == "1", size)
+        axes.plot(float(row[axis]), float(row["score"]), **mark, markerfacecolor=colour, zorder=2 + mine)
     axes.set_xscale("log")
     axes.grid(visible=True)
     axes.set_title(title, loc="left")
@@ -113,17 +116,24 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
         axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
 
 
-def _mark(mine: bool, size: float) -> dict[str, Any]:
-    """Keywords of `Axes.plot`: a dot for a model of ours, a diamond for a published one."""
-    shape = {"marker": "o" if mine else "D", "markersize": size * (0.6 if mine else 0.5)}
+def _mark(mine: bool, optimal: bool, size: float) -> dict[str, Any]:
+    """Keywords of `Axes.plot`: a dot for a model of ours, or a star, and a diamond for a published one."""
+    marker, wide = ("*", 1.1) if optimal else ("o", 0.6) if mine else ("D", 0.5)
+    shape = {"marker": marker, "markersize": size * wide}
     return {**shape, "linestyle": "none", "markeredgecolor": MUTED, "markeredgewidth": 0.6}
 
 
 def _handles(panels: Sequence[tuple[str, Rows]], size: float) -> list[Line2D]:
-    sources = {row["source"] for _, models in panels for row in models}
-    faces = {OURS: MUTED, TABULATED: "none"}
+    kinds = {(row["source"], row["optimal"] == "1") for _, models in panels for row in models}
+    labels = {(OURS, False): OURS, (OURS, True): f"{OURS}, compute-optimal", (TABULATED, False): TABULATED}
     return [
-        Line2D([], [], **_mark(source == OURS, size), markerfacecolor=face, label=source)
-        for source, face in faces.items()
-        if source in sources
+        Line2D(
+            [],
+            [],
+            **_mark(source == OURS, optimal, size),
+            markerfacecolor=MUTED if source == OURS else "none",
+            label=text,
+        )
+        for (source, optimal), text in labels.items()
+        if (source, optimal) in kinds
     ]
