@@ -88,8 +88,10 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
         if row["step"] in settings.milestones
     }
     start = settings.initialise_from
-    taken = None if start is None or start.step is None or settings.steps else start.step
-    return PretrainedRun(facts, curve, weights, milestones, taken and (manifest.inputs["initial_model"], taken))
+    taken = None
+    if start is not None and start.step is not None and not settings.steps:
+        taken = (manifest.inputs["initial_model"], start.step)
+    return PretrainedRun(facts, curve, weights, milestones, taken)
 
 
 def _last(rows: list[dict[str, Any]], name: str) -> float | None:

@@ -192,8 +192,9 @@ class TokenizerFile(TokenizerSettings):
     """Several corpora to train one tokenizer on together, instead of `corpus` (for example the sides of translation
     pairs)."""
     path: NotEmpty = ABSENT
-    """Instead of a corpus: the tokenizer.json of a model that others pretrained, taken as it is. Only vocabulary_size
-    has to be said beside it, which is compared with the file; nothing else decides anything then."""
+    """Instead of a corpus: the tokenizer.json of a model that others pretrained, or a SentencePiece model (*.model),
+    taken as it is. Only vocabulary_size has to be said beside it, which is compared with the file; nothing else decides
+    anything then."""
 
     def __post_init__(self) -> None:
         if self.path is ABSENT:

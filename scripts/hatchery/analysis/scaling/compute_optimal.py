@@ -62,12 +62,12 @@ def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison |
     by_size: dict[float | None, tuple[list[float], list[float]]] = {}
     for parameters, optimal, score in models:
         by_size.setdefault(parameters, ([], []))[not optimal].append(score)
-    optimal, others = ([score for kinds in by_size.values() for score in kinds[kind]] for kind in (0, 1))
-    if not optimal or not others:
+    best, others = ([score for kinds in by_size.values() for score in kinds[kind]] for kind in (0, 1))
+    if not best or not others:
         return None
     both = [(_mean(first), _mean(second)) for first, second in by_size.values() if first and second]
     ahead = sum(first > second for first, second in both)
-    return Comparison(len(optimal), _mean(optimal), len(others), _mean(others), len(both), ahead)
+    return Comparison(len(best), _mean(best), len(others), _mean(others), len(both), ahead)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -84,6 +84,11 @@ def beside(source: RawSource, file: str, options: ParallelTextOptions) -> list[s
     return [] if partner is None else [partner]
 
 
+def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Split | None:
+    """The split that the patterns name for a file; None where its pairs are held out as the corpus says."""
+    return _entry(source, file, options)[0]
+
+
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The pairs of one file and its partner, streamed; those with an empty side are counted as rejected.
 

@@ -1,0 +1,106 @@
+"""Transcripts of talks as WIT3 hands them out for IWSLT: `train.tags.de-en.de` and `*.xml`, a file for each language.
+
+Source: "A Natural Bias for Language Generation Models", Section 4.1 (IWSLT'14). Training files have a sentence per line
+between lines in tags (<url>, <talkid>, <speaker>, ...), which say what a talk is and are left out; titles and
+descriptions are sentences, too. In held-out files, which are XML, sentences are the segments. What stands at one place
+in both languages is a pair, and a document of two lines, as those of `parallel_text`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
+from itertools import zip_longest
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
+
+from hatchery.corpora.documents import RawDocument, ReaderContext
+from hatchery.corpora.packed_files import uncompressed_suffix
+from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.corpora.readers import parallel_text
+from hatchery.corpora.rows import RECORD_BYTES
+from hatchery.corpora.text_files import Lines
+from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource
+from hatchery.settings.base import Settings
+
+SENTENCE = re.compile(r"\s*<(title|description)>(.*)</\1>\s*")
+ABOUT_A_TALK = re.compile(r"\s*</?(url|keywords|speaker|talkid|title|description|reviewer|translator|doc)\b.*")
+SEGMENT = re.compile(r"\s*<seg\b[^>]*>(.*)</seg>\s*")
+Names = Annotated[tuple[str, ...], MinLen(2)]
+
+
+@dataclass(frozen=True)
+class Wit3Options(Settings):
+    """Which files hold the pairs of each split."""
+
+    files: Annotated[dict[Literal["train", "dev", "test", "any"], Names], MinLen(1)]
+    """Shell patterns by split, first language first: `["train.tags.de-en.de", "train.tags.de-en.en"]`, or
+    `["*.de-en.de.xml", "*.de-en.en.xml"]`. Pairs of `any` are held out as `split` says."""
+
+    @property
+    def as_text(self) -> parallel_text.ParallelTextOptions:
+        """The same files as those of two texts. Raises ConfigError for more than two patterns of a split."""
+        return parallel_text.ParallelTextOptions(dict(self.files))
+
+    def __post_init__(self) -> None:
+        assert self.as_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wit3Source(SourceKeys):
+    """Transcripts of talks and their translations."""
+
+    reader: Literal["wit3"]
+    """Reads the files of WIT3 for IWSLT: lines between tags, and XML; every pair is a document of two lines."""
+    options: Wit3Options
+    """How it is read."""
+
+
+def files(source: RawSource, options: Wit3Options) -> list[str]:
+    """The files of the first language. Raises SourceError like those of `parallel_text`."""
+    return parallel_text.files(source, options.as_text)
+
+
+def beside(source: RawSource, file: str, options: Wit3Options) -> list[str]:
+    """The file of the second language that belongs to one of the first."""
+    return parallel_text.beside(source, file, options.as_text)
+
+
+def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
+    """The pairs of two files, streamed; those with an empty side are counted as rejected.
+
+    Raises SourceError naming file and line where one of the files goes on, or has a tag that is not known.
+    """
+    options: Wit3Options = context.options
+    (partner,) = beside(source, file, options)
+    split = parallel_text.split_of(source, file, options.as_text)
+    sides = [Lines(source, name, longest=RECORD_BYTES) for name in (file, partner)]
+    for number, pair in enumerate(zip_longest(*map(_sentences, sides))):
+        if None in pair:
+            ended = sides[pair.index(None)]
+            raise SourceError(f"{ended.where}: ends after {number:,} sentences, but the other language goes on")
+        texts = [" ".join(text.split()) for text in pair]
+        if all(texts):
+            yield RawDocument(f"{context.name}/{file}/{number:07d}", context.name, "\n".join(texts), split)
+        else:
+            context.rejections.count(parallel_text.EMPTY_SIDE, sample=" ||| ".join(texts))
+
+
+def _sentences(lines: Lines) -> Iterator[str]:
+    """The sentences of a file: segments of XML, else what is no tag about a talk."""
+    is_xml = uncompressed_suffix(lines.name) == ".xml"
+    for line in lines:
+        if is_xml:
+            if segment := SEGMENT.fullmatch(line):
+                yield unescape(segment[1])
+            elif "<seg" in line:
+                raise SourceError(f"{lines.where}: line {lines.line}: a segment that does not end in its line")
+        elif sentence := SENTENCE.fullmatch(line):
+            yield sentence[2]
+        elif not ABOUT_A_TALK.fullmatch(line):
+            yield line
+
+
+READER = Reader(Wit3Source, files, read, beside=beside)
