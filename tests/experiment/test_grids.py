@@ -212,7 +212,7 @@ def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_
     experiment, study = f"reduced_vocabulary_checkpoints{reading}", f"{CONSTRAINED}{reading}"
     finished = trained(PROJECT, experiment)
     assert len(PROJECT.seeded_runs(experiment)) - len(finished) == 27
-    in_study = [run for run in finished if run in PROJECT.experiment(study)["runs"]]
+    in_study = [run for run in finished if run in PROJECT.experiment(study).runs]
     assert (len(in_study), len(finished)) == (shared, 9)
     for run in in_study:
         ours, theirs = (
@@ -220,7 +220,7 @@ def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_
             for name in (experiment, study)
         )
         assert ours == {**theirs, "milestones": [3000, 8000, 18000]}
-    assert PROJECT.experiment(experiment)["finetuning"] == PROJECT.experiment(study)["finetuning"]
+    assert PROJECT.experiment(experiment).finetuning == PROJECT.experiment(study).finetuning
 
 
 def test_the_laws_are_fitted_without_and_with_the_larger_models() -> None:
@@ -346,7 +346,7 @@ def test_milestones_that_are_not_evaluated_or_not_kept_are_told(folder: Path) ->
         variants = {"half": {"pretraining": {"steps": 0, "initialise_from": {"step": step}}}}
         run = {"pretraining": {"evaluation_interval_steps": 5, "milestones": milestones}}
         with pytest.raises(ConfigError) as caught:
-            small(folder, {"a": [{"rows": [[48, 1]], "run": run}]}, variants=variants).experiment("sizes")
+            small(folder, {"a": [{"rows": [[48, 1]], "run": run}]}, variants=variants).check("experiment", "sizes")
         return str(caught.value)
 
     assert "milestones: got 3, expected steps before the last (10) at which" in message([3], 3)

@@ -59,15 +59,15 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
         merges = _merges([piece for piece in kept if piece.kind == NORMAL], vocabulary)
         core = models.BPE(vocabulary, merges, unk_token=special.unknown, fuse_unk=True, byte_fallback=bytes_too)
     tokenizer = Tokenizer(core)
-    tokenizer.normalizer = _normalizer(normalizer)  # type: ignore[assignment]
+    tokenizer.normalizer = _normalizer(normalizer)
     scheme = "always" if _last(normalizer, 3, 1) else "never"
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(METASPACE, prepend_scheme=scheme)  # type: ignore[assignment]
-    tokenizer.decoder = decoders.Metaspace(METASPACE, prepend_scheme=scheme)  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(METASPACE, prepend_scheme=scheme)
+    tokenizer.decoder = decoders.Metaspace(METASPACE, prepend_scheme=scheme)
     if bytes_too:
         parts = [decoders.ByteFallback(), tokenizer.decoder]
-        tokenizer.decoder = decoders.Sequence(parts)  # type: ignore[assignment]
+        tokenizer.decoder = decoders.Sequence(parts)
     tokenizer.add_special_tokens(list(special.order))
-    tokenizer.post_processor = post_processor(special)  # type: ignore[assignment]
+    tokenizer.post_processor = post_processor(special)
     return tokenizer
 
 

@@ -37,7 +37,7 @@ def test_every_table_is_a_file_and_those_of_an_earlier_run_are_removed(study: St
         files = {file: study.files[file] for file in published(settings_of(name, PAPER))}
         run_stage(analyse, settings(name, **PAPER), output, tables=tables, files=files)
         written = {path.name for path in output.parent.iterdir()} - {"manifest.json", "numbers.csv", "findings.json"}
-        count = 2 if name == "power_laws" else 1
+        count = 3 if name == "power_laws" else 1
         names = {f"table_{number:02}.tex" for number in range(1, count + 1)}
         assert written >= {*names, "tables.tex", "tables.md"}
         assert {path for path in written if re.match(r"table_\d", path)} == names
@@ -67,7 +67,7 @@ def test_a_sign_that_latex_does_not_know_is_told() -> None:
 def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
     """What the analyses of the reduced-vocabulary study find that read no file of a corpus or a sweep."""
     made = Project(repository / "config").analyses("reduced_vocabulary")
-    few = {"experiments": (), "sets": (), "draws": 2}
+    few = {"experiments": (), "frontier": (), "sets": (), "draws": 2}
     found = {}
     for name, entry in made.items():
         analysis = analysis_called(entry.analysis)
@@ -78,7 +78,7 @@ def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
 
 
 def test_the_tables_of_every_analysis_are_latex_in_ascii(all_found: dict[str, Findings]) -> None:
-    assert len(all_found) == 7
+    assert len(all_found) == 8
     for name, found in all_found.items():
         texts = tables_as_files(found, name, name, "reduced_vocabulary")
         assert sum(path.startswith("table_") for path in texts) == len(found.tables) > 0
