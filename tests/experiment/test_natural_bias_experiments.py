@@ -114,6 +114,9 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
         assert (training.objective.search.beam, len(set(chosen.seeds))) == (5, 5), run
         # Footnote 10.
         assert training.steps == 50_000 or training.objective.unigram_penalty, run
+    # Section 4.1: the beam is chosen on validation text.
+    decides = block.translation.tests[block.translation.beams.test]
+    assert (decides.corpus, decides.split) == (block.corpus, "dev") and 5 in block.translation.beams.sizes
     assert {"no_bias", "zero", "unigram"} <= block.runs.keys()
     backward = experiment.removeprefix("natural_bias_") in ("iwslt14_en_de", "afromt_en_run", "afromt_en_af")
     assert (block.pretraining.objective.direction == "backward") == backward

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, HatcheryError, TrainingError
 from hatchery.evaluation.perplexity.stage import measure_perplexity
-from hatchery.evaluation.translation.stage import translate_tests
+from hatchery.evaluation.translation.stage import best_beam, translate_tests
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
@@ -147,6 +147,38 @@ def test_altered_models_and_test_sets_are_named(
             assert not output.exists()
     translated()
     assert output.exists()
+
+
+def test_the_beam_with_the_highest_bleu_of_validation_text_is_chosen_and_of_equal_ones_the_smallest() -> None:
+    assert best_beam({1: 20.0, 5: 21.5, 10: 21.0}) == 5
+    assert best_beam({10: 21.5, 5: 21.5, 1: 20.0}) == 5
+
+
+@pytest.mark.slow
+def test_all_test_sets_are_translated_with_the_beam_that_is_best_on_the_one_that_decides(
+    translation_command: Callable[..., Any], pair_data: Any, tmp_path: Path
+) -> None:
+    command = translation_command(steps=4)
+    command.finish()
+    held_out = {"corpus": "pairs", "split": "dev"}
+
+    def translated(name: str, **more: Any) -> Any:
+        output = tmp_path / name / "manifest.json"
+        settings = {"stage": "translate_tests", "tests": {"one": held_out, "two": held_out}, **more}
+        corpora = dict.fromkeys(("one", "two"), pair_data.corpus)
+        run_stage(translate_tests, settings, output, runtime={}, model=command.output, corpus=corpora)
+        return read_manifest(output)
+
+    chosen = translated("chosen", beams={"test": "two", "sizes": [1, 4]})
+    with chosen.file("beams.csv").open(encoding="utf-8", newline="") as handle:
+        rows = {(int(row["beam"]), row["metric"]): row for row in csv.DictReader(handle)}
+    scored = {beam: float(rows[beam, "bleu"]["score"]) for beam in (1, 4)}
+    assert chosen.measures["beam"] == best_beam(scored)
+    assert [rows[beam, "bleu"]["chosen"] for beam in (1, 4)] == [str(int(beam == best_beam(scored))) for beam in (1, 4)]
+    # Both sets are the same text, so both have what the chosen beam gave.
+    assert chosen.file("one.txt").read_bytes() == chosen.file("two.txt").read_bytes()
+    with pytest.raises(ConfigError, match=r"beams\.test: got 'three', expected one of `tests`: one, two"):
+        translated("refused", beams={"test": "three", "sizes": [1]})
 
 
 @pytest.mark.slow

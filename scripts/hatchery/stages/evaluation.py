@@ -39,8 +39,9 @@ def perplexity_settings(project: Project, experiment: str) -> dict[str, object]:
 
 
 def translation_settings(project: Project, experiment: str) -> dict[str, object]:
-    """Which test sets are translated."""
-    return {"tests": project.experiment(experiment).translation.tests}
+    """Which test sets are translated, and the beams to choose from where there are any."""
+    chosen = project.experiment(experiment).translation
+    return {"tests": chosen.tests} | ({} if chosen.beams is None else {"beams": chosen.beams})
 
 
 def finetuning_settings(project: Project, experiment: str, task: str) -> dict[str, object]:

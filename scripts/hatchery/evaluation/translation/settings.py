@@ -1,6 +1,6 @@
 """Which test sets a model translates; how it searches is said by the objective that it was trained with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -8,8 +8,8 @@ from typing import Annotated
 from annotated_types import MinLen
 
 from hatchery.corpora.settings import SplitName
-from hatchery.settings.base import Count, DeviceName, Settings
-from hatchery.settings.fields import BlockName, CorpusName, Names
+from hatchery.settings.base import Count, DeviceName, RefusedError, Settings
+from hatchery.settings.fields import BlockName, CorpusName, Names, Unique
 
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 """Endings of the files with the translations of a test set, and with what they are compared with."""
@@ -29,6 +29,16 @@ class HeldOutPairs(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BeamChoice(Settings):
+    """How many translations the search follows at once: so many that BLEU of validation text is highest."""
+
+    test: BlockName
+    """The test set that decides, of validation text."""
+    sizes: Annotated[tuple[Count, ...], MinLen(1), Unique()]
+    """Sizes that are tried; of equally good ones the smallest is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TranslationChoice(Settings):
     """The test sets of an experiment."""
 
@@ -36,9 +46,21 @@ class TranslationChoice(Settings):
     """Test sets by the names that the tables show; none measures no translation."""
     leave_out: Names = ()
     """Runs that translate no test sets, such as those that another run goes on from; `*` stands for any text."""
+    beams: BeamChoice | None = None
+    """Choose the size of the beam for each model; null takes that of the objective (`search.beam`)."""
     alc_steps: Count = ALC_STEPS
     """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;
     models that did not train so long have none."""
+
+    def __post_init__(self) -> None:
+        require_test(self.beams, self.tests)
+
+
+def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
+    """Raise RefusedError unless the test set that decides on the beam is one of `tests`."""
+    if beams is not None and beams.test not in tests:
+        there = ", ".join(tests) or "none"
+        raise RefusedError("beams.test", f"got {beams.test!r}, expected one of `tests`: {there}")
 
 
 def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
@@ -53,6 +75,11 @@ class TranslationTests(Settings):
 
     tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
     """Test sets by the names that the tables show."""
+    beams: BeamChoice | None = None
+    """Sizes of the beam to choose from; null takes that of the model's objective."""
+
+    def __post_init__(self) -> None:
+        require_test(self.beams, self.tests)
 
 
 @dataclass(frozen=True)

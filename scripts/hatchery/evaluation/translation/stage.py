@@ -1,11 +1,13 @@
 """The stage `translate_tests`: one model translates test sets of raw text; BLEU and chrF of each, and the translations.
 
 Writes scores.csv, `<test>.txt` with a translation per line, `<test>.reference.txt` with what it is compared with, and
-the manifest. The text of the test sets is segmented
-with the model's own tokenizer, also that of other corpora, and the references are compared as they were written.
+the manifest; `beams.csv` where a beam is chosen, by BLEU of validation text, as Section 4.1 of "A Natural Bias for
+Language Generation Models" says. The text of the test sets is segmented with the model's own tokenizer, also that of
+other corpora, and the references are compared as they were written.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,18 @@ from hatchery.evaluation.translation.settings import (
     TranslationTests,
 )
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.objectives.settings import TranslationSettings
+from hatchery.objectives.settings import SearchSettings, TranslationSettings
 from hatchery.progress import Progress
 from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.training.settings import pretrain_settings
-from hatchery.translation.metrics import scores
+from hatchery.translation.metrics import BLEU, scores
 from hatchery.translation.translate import translate
 
 SCORES_FILE = "scores.csv"
+BEAMS_FILE, BEAM_COLUMNS = "beams.csv", ("beam", "metric", "score", "chosen")
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -62,18 +65,30 @@ def translate_tests(
     device = prepare_device(runtime.device, runtime.threads)
     network.to(device).eval()
     rows: list[tuple[Any, ...]] = []
-    for name, (sources, references) in pairs.items():
+
+    def translated(name: str, search: SearchSettings) -> list[str]:
+        sources, longest = pairs[name][0], trained.sequence_length
         with Progress(len(sources), f"translate {name}", "sentences") as progress:
-            translations = translate(
-                network,
-                tokenizer,
-                sources,
-                objective.search,
-                trained.sequence_length,
-                device,
-                runtime.tokens_per_batch,
-                progress.update,
+            return translate(
+                network, tokenizer, sources, search, longest, device, runtime.tokens_per_batch, progress.update
             )
+
+    search, known = objective.search, dict[str, list[str]]()
+    if settings.beams is not None:
+        decides = settings.beams.test
+        tried = {size: translated(decides, replace(search, beam=size)) for size in settings.beams.sizes}
+        found_by = {size: scores(texts, pairs[decides][1]) for size, texts in tried.items()}
+        beam = best_beam({size: found[BLEU].value for size, found in found_by.items()})
+        search, known[decides] = replace(search, beam=beam), tried[beam]
+        table = [
+            (size, metric, round(score.value, _DECIMALS), int(size == beam))
+            for size, found in found_by.items()
+            for metric, score in found.items()
+        ]
+        write_text(run.add_output(run.folder / BEAMS_FILE), csv_text(BEAM_COLUMNS, table))
+        run.measures["beam"] = beam
+    for name, (sources, references) in pairs.items():
+        translations = known[name] if name in known else translated(name, search)
         for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
             path = run.add_output(run.folder / f"{name}{ending}")
             write_text(path, "".join(f"{line}\n" for line in lines))
@@ -85,6 +100,11 @@ def translate_tests(
         run.measures[name] = {"pairs": len(sources)}
     write_text(run.add_output(run.folder / SCORES_FILE), csv_text(COLUMNS, rows))
     run.volatile["device"] = str(device)
+
+
+def best_beam(scored: Mapping[int, float]) -> int:
+    """The size of the beam with the highest BLEU; of equal ones the smallest."""
+    return max(scored, key=lambda size: (scored[size], -size))
 
 
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
