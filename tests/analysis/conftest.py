@@ -6,21 +6,18 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from hatchery.analysis.collect_measurements import Inputs, collect_measurements
-from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.read_tables import measurements_of
-from hatchery.analysis.settings import SummarySettings, baseline_runs, runs_by_name
 from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.runner import run_stage
-from hatchery.typed import build, stage_body
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -276,11 +273,9 @@ class Experiment:
         found = {table.name: table.beside(collected) for table in TABLES}
         return found if published is None else found | {"published": published}
 
-    def measurements(self) -> list[Measurement]:
-        """What a summary shows of what there is by now."""
-        settings = build(SummarySettings, stage_body(self.summary_settings()))
-        runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-        return measurements_of(shown_pairs(self.measured()), runs_by_name(runs))
+    def measurements(self) -> list[SimpleNamespace]:
+        """What a summary shows of what there is by now, its columns as attributes."""
+        return [SimpleNamespace(**row) for row in shown_pairs(self.measured()).to_dicts()]
 
     def measured(self) -> pl.DataFrame:
         """The tidy table of measurements of what there is by now."""

@@ -4,11 +4,11 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 from matplotlib.axes import Axes
 
-from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
@@ -35,7 +35,7 @@ def table(repository: Path, paper: str) -> Path:
     return repository / "config" / "published" / "values" / f"{paper}.csv"
 
 
-def measured(experiment: Any, settings: FigureSettings) -> list[Measurement]:
+def measured(experiment: Any, settings: FigureSettings) -> pl.DataFrame:
     return read_measurements(experiment.tables()["measurements"], settings.runs, "finetuning")
 
 
@@ -198,7 +198,7 @@ def test_published_accuracies_are_marked_on_the_bars(
     settings = typed(blimp, choice(paper, track, {"ltg": row}))
     values = comparable_values(settings, {"published": table(repository, paper)})
     runs = read_measurements(blimp.tables()["measurements"], settings.runs)
-    panel = suite_bars(suite, [run for run in runs if run.suite == suite], values)
+    panel = suite_bars(suite, runs.filter(pl.col("suite") == suite), values)
     figure = draw_phenomena(settings, [panel])
     marks = {panel.phenomena[panel.places().index(y)]: x for x, y in published(figure.axes[0])}
     assert {name: marks[name] for name in printed} == pytest.approx(printed)

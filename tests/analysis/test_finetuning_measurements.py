@@ -9,12 +9,10 @@ from hatchery.analysis.finetuning_measurements import (
     finetuning_measurements,
     with_distinct_tasks,
 )
-from hatchery.analysis.settings import SeededRun
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import EvaluationError, ManifestError
 
-RUN = SeededRun("m-s1", "m", 1)
 HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
 TASK = {"name": "cola", "suite": "glue", "metrics": ["accuracy"]}
 
@@ -35,21 +33,26 @@ def test_a_run_that_failed_has_failed_in_all_its_metrics_of_that_set(tmp_path: P
         "mismatched,12,1e-05,accuracy,0.7,3,0.6,\nmismatched,12,1e-05,mcc,-0.4,3,0.6,\n"
     )
     manifest = job(tmp_path, HEADER + rows, {"task": {**TASK, "metrics": ["mcc", "accuracy"]}})
-    found = finetuning_measurements(RUN, "cola", manifest)
-    assert [m.failed for m in found] == ["zero_mcc", "zero_mcc", "", "", "", ""]
-    assert [m.primary for m in found] == [False, True] * 3
-    assert [m.learning_rate for m in found] == [1e-5, 1e-5, 3e-5, 3e-5, 1e-5, 1e-5]
-    assert [(m.task, m.main) for m in found] == [("cola", True)] * 4 + [("cola_mismatched", False)] * 2
-    assert found[-1].value == pytest.approx(-40.0)
+    found = finetuning_measurements({}, "cola", manifest)
+    assert [m["failed"] for m in found] == ["zero_mcc", "zero_mcc", "", "", "", ""]
+    assert [m["primary"] for m in found] == [False, True] * 3
+    assert [m["learning_rate"] for m in found] == [1e-5, 1e-5, 3e-5, 3e-5, 1e-5, 1e-5]
+    assert [(m["task"], m["main"]) for m in found] == [("cola", True)] * 4 + [("cola_mismatched", False)] * 2
+    assert found[-1]["value"] == pytest.approx(-40.0)
 
 
 def test_a_transferred_task_has_its_own_suite_metric_and_failures(tmp_path: Path) -> None:
     rows = "validation,12,1e-05,accuracy,0.6,3,0.6,majority_class\nhans,12,1e-05,mcc,0.2,3,0.6,\n"
     settings = {"task": TASK, "transfer": [{"name": "hans", "suite": "heuristics", "metrics": ["mcc"]}]}
     measures = {"majority_accuracy_hans": 0.5}
-    _, hans = finetuning_measurements(RUN, "mnli", job(tmp_path, HEADER + rows, settings, measures))
-    assert (hans.suite, hans.task, hans.metric, hans.primary) == ("heuristics", "hans", "mcc_percent", True)
-    assert (hans.failed, hans.main, hans.origin, hans.blind_guess) == ("", False, "mnli", 0.0)
+    _, hans = finetuning_measurements({}, "mnli", job(tmp_path, HEADER + rows, settings, measures))
+    assert [hans[name] for name in ("suite", "task", "metric", "primary")] == [
+        "heuristics",
+        "hans",
+        "mcc_percent",
+        True,
+    ]
+    assert [hans[name] for name in ("failed", "main", "origin", "blind_guess")] == ["", False, "mnli", 0.0]
 
 
 def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> None:
@@ -59,19 +62,19 @@ def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> N
         measurement
         for task in ("a_mnli", "b_mnli")
         for measurement in finetuning_measurements(
-            RUN, task, job(tmp_path / task, HEADER + rows, {"task": TASK, "transfer": transfer})
+            {}, task, job(tmp_path / task, HEADER + rows, {"task": TASK, "transfer": transfer})
         )
     ]
-    names = [m.task for m in with_distinct_tasks(found)]
+    names = [m["task"] for m in with_distinct_tasks(found)]
     assert names == ["a_mnli", "hans_from_a_mnli", "b_mnli", "hans_from_b_mnli"]
-    assert [m.task for m in with_distinct_tasks(found[:2])] == ["a_mnli", "hans"]
+    assert [m["task"] for m in with_distinct_tasks(found[:2])] == ["a_mnli", "hans"]
 
 
 @pytest.mark.parametrize("value", ["", "nan"])
 def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
     rows = f"validation,12,1e-05,accuracy,{value},3,,nan\n"
-    (found,) = finetuning_measurements(RUN, "cola", job(tmp_path, HEADER + rows, {"task": TASK}))
-    assert (found.value, found.failed) == (None, "nan")
+    (found,) = finetuning_measurements({}, "cola", job(tmp_path, HEADER + rows, {"task": TASK}))
+    assert (found["value"], found["failed"]) == (None, "nan")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
 )
 def test_wrong_results_are_refused(tmp_path: Path, row: str, complaint: str) -> None:
     with pytest.raises(EvaluationError) as caught:
-        finetuning_measurements(RUN, "cola", job(tmp_path, HEADER + row + "\n", {"task": TASK}))
+        finetuning_measurements({}, "cola", job(tmp_path, HEADER + row + "\n", {"task": TASK}))
     assert str(tmp_path / "results.csv") in str(caught.value)
     assert complaint in str(caught.value)
 
@@ -99,7 +102,7 @@ def test_wrong_results_are_refused(tmp_path: Path, row: str, complaint: str) -> 
 def test_results_of_an_older_stage_are_refused(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="lacks the columns rows, learning_rate"):
         finetuning_measurements(
-            RUN, "cola", job(tmp_path, "seed,metric,value,failed\n12,accuracy,0.5,\n", {"task": TASK})
+            {}, "cola", job(tmp_path, "seed,metric,value,failed\n12,accuracy,0.5,\n", {"task": TASK})
         )
 
 
@@ -107,7 +110,7 @@ def test_results_of_an_older_stage_are_refused(tmp_path: Path) -> None:
 def test_settings_without_suite_or_metrics_are_refused(tmp_path: Path, task: dict[str, Any]) -> None:
     rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
     with pytest.raises(ManifestError, match=r"manifest\.json: the settings of a task lack its name, suite or metrics"):
-        finetuning_measurements(RUN, "cola", job(tmp_path, HEADER + rows, {"task": task}))
+        finetuning_measurements({}, "cola", job(tmp_path, HEADER + rows, {"task": task}))
 
 
 @pytest.mark.parametrize("value", [True, 61.4, "half"])
@@ -115,4 +118,4 @@ def test_an_impossible_majority_is_refused(tmp_path: Path, value: Any) -> None:
     rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
     manifest = job(tmp_path, HEADER + rows, {"task": TASK}, {"majority_accuracy_validation": value})
     with pytest.raises(EvaluationError, match=r"manifest\.json: measures of validation: majority_accuracy: got "):
-        finetuning_measurements(RUN, "cola", manifest)
+        finetuning_measurements({}, "cola", manifest)

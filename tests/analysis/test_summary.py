@@ -82,7 +82,10 @@ def test_a_row_names_the_manifests_it_was_computed_from(two_models: Any) -> None
 
 
 def test_failed_runs_are_named_once(two_models: Any) -> None:
-    failures = [(f.run.name, f.task, f.finetuning_seed, f.failed) for f in summary_of(two_models).failures]
+    failures = [
+        tuple(row[name] for name in ("run", "task", "finetuning_seed", "failed"))
+        for row in summary_of(two_models).failures
+    ]
     assert failures == [("elc-s1", "rte", 12, "nan"), ("plain-s2", "cola", 13, "majority_class")]
 
 

@@ -1,39 +1,33 @@
 """Averages over fine-tuned tasks: which tasks, joined how, under which name."""
 
 import math
-from dataclasses import replace
 
 import pytest
+from measured_rows import frame
 
 from hatchery.analysis import suite_averages
 from hatchery.analysis.aggregates import Aggregate
-from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import SeededRun
+from hatchery.analysis.measurements import Row
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES, task_averages
-
-RUN = SeededRun("m-s42", "m", 42)
 
 
 def runs(
     suite: str, task: str, values: dict[str, list[float]], main: bool = True, failed: dict[int, str] | None = None
-) -> list[Measurement]:
+) -> list[Row]:
     """Measurements of a task: metric to a value per seed, the first metric being the task's own."""
     return [
-        Measurement(
-            *(RUN, suite, task, f"{metric}_percent", value, "0" * 12, seed),
-            failed=(failed or {}).get(seed, ""),
-            primary=metric == next(iter(values)),
-            learning_rate=1e-5,
-            origin=task,
-            main=main,
-        )
+        {
+            **{"suite": suite, "task": task, "metric": f"{metric}_percent", "value": value, "finetuning_seed": seed},
+            **{"failed": (failed or {}).get(seed, ""), "primary": metric == next(iter(values))},
+            **{"learning_rate": 1e-5, "origin": task, "main": main},
+        }
         for metric, row in values.items()
         for seed, value in enumerate(row)
     ]
 
 
-def averages_of(suite: str, measurements: list[Measurement]) -> dict[tuple[str, str], Aggregate]:
-    return {(average.task, average.metric): average.aggregate for average in task_averages(suite, measurements)}
+def averages_of(suite: str, measurements: list[Row]) -> dict[tuple[str, str], Aggregate]:
+    return {(average.task, average.metric): average.aggregate for average in task_averages(suite, frame(measurements))}
 
 
 def ltg_values() -> dict[tuple[str, str], float]:
@@ -41,7 +35,7 @@ def ltg_values() -> dict[tuple[str, str], float]:
     return {key: 50.0 + 2.5 * index for index, key in enumerate(keys)}
 
 
-def ltg_runs() -> list[Measurement]:
+def ltg_runs() -> list[Row]:
     by_task: dict[str, dict[str, list[float]]] = {}
     for (task, metric), value in ltg_values().items():
         by_task.setdefault(task, {})[metric] = [value - 1, value + 1]
@@ -76,7 +70,7 @@ def test_ltg_bert_joins_the_metrics_of_a_task_first_and_counts_both_sets_of_mnli
 
 
 def test_a_run_that_failed_in_one_part_of_a_task_failed_and_is_in_the_mean() -> None:
-    measurements = [run for run in ltg_runs() if run.task != "glue_mnli_mismatched"]
+    measurements = [run for run in ltg_runs() if run["task"] != "glue_mnli_mismatched"]
     measurements += runs("glue", "glue_mnli_mismatched", {"accuracy": [10.0, 20.0]}, False, {0: "majority_class"})
     found = averages_of("glue", measurements)["average", "score_percent"]
     assert (found.n, found.n_failed) == (2, 1)
@@ -87,8 +81,8 @@ def test_a_run_that_failed_in_one_part_of_a_task_failed_and_is_in_the_mean() -> 
 
 def test_a_task_of_which_no_run_gave_a_number_leaves_the_average_without_one_and_is_named() -> None:
     measurements = [*runs("hers", "cola", {"accuracy": [50.0]}), *runs("hers", "rte", {"accuracy": [50.0]})]
-    measurements = [replace(run, value=None, failed="nan") if run.task == "rte" else run for run in measurements]
-    by_task, by_run = task_averages("hers", measurements)
+    measurements = [run | {"value": None, "failed": "nan"} if run["task"] == "rte" else run for run in measurements]
+    by_task, by_run = task_averages("hers", frame(measurements))
     assert (by_task.aggregate.mean, by_task.without_number) == (None, ("rte",))
     assert by_run.aggregate.mean is None
 
@@ -99,7 +93,7 @@ def test_msgs_averages_ambiguous_tasks_and_never_controls() -> None:
     measurements += runs("msgs", "msgs_main_verb_control", {"mcc": [100.0]})
     found = averages_of("msgs", measurements)
     assert found["average", "score_percent"].mean == pytest.approx(suite_averages.msgs_mean(ambiguous))
-    partial = averages_of("msgs", [run for run in measurements if "lexical" not in run.task])
+    partial = averages_of("msgs", [run for run in measurements if "lexical" not in run["task"]])
     assert partial["average_of_3_tasks", "score_percent"].mean == pytest.approx((20 - 86 - 50) / 3)
     controls = [r for name in ("a_control", "b_control") for r in runs("msgs", name, {"mcc": [100.0]})]
     assert averages_of("msgs", controls) == {}
@@ -110,7 +104,7 @@ def test_a_suite_named_after_one_of_the_papers_is_averaged_like_it() -> None:
     measurements = [r for task in (*tasks, "my_msgs_main_verb_control") for r in runs("my_msgs", task, {"mcc": [50.0]})]
     assert ("average", "score_percent") in averages_of("my_msgs", measurements)
     assert ("average_of_2_tasks", "score_percent") in averages_of(
-        "my_msgs", [run for run in measurements if run.task in tasks[:2]]
+        "my_msgs", [run for run in measurements if run["task"] in tasks[:2]]
     )
 
 

@@ -1,11 +1,11 @@
 """Log-probability by frequency: from the table of a run to the rows of an experiment and the points of the figure."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hatchery.analysis.measurements import perplexity_measurements
-from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary import SUMMARISED_LEVELS
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.views.figures.token_frequency import points
@@ -23,8 +23,8 @@ def test_bins_and_slopes_are_measurements_and_slopes_alone_are_summarised(tmp_pa
         for name, text in (("perplexity.csv", PERPLEXITY), ("frequency.csv", FREQUENCY)):
             (tmp_path / name).write_text(text)
             run.add_output(tmp_path / name)
-    found = perplexity_measurements(SeededRun.of("m", 1), read_manifest(tmp_path / "manifest.json"))
-    rows = {(row.task, row.metric): row for row in found}
+    found = perplexity_measurements({}, read_manifest(tmp_path / "manifest.json"))
+    rows = {(row["task"], row["metric"]): SimpleNamespace(**row) for row in found}
     slope, mean = rows["dev", "frequency_slope"], rows["dev_from_-7.5", "log_probability_nats"]
     assert (slope.value, slope.sampling_deviation, slope.items, slope.kind) == (0.8, 0.01, 50, "perplexity")
     assert (mean.value, mean.sampling_deviation, mean.level) == (-6.5, 0.1, "bin")

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.scores import direction
-from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.translation_measurements import learning_measurements
@@ -15,15 +13,14 @@ from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import text_summary
 
-RUN = SeededRun("zero-s0", "zero", 0)
 MANIFEST: Any = SimpleNamespace(digest="abc")
 
 
 def learning(*points: tuple[int, float], steps: int = 100) -> dict[tuple[str, str], float | None]:
     curve = [{"step": step, "loss": 1.0} | {"development_bleu": score} for step, score in points]
-    found = learning_measurements(RUN, MANIFEST, [*curve, {"step": 1000, "development_bleu": None}], steps)
-    assert all(isinstance(one, Measurement) and one.suite == "pretraining" for one in found)
-    return {(one.task, one.metric): one.value for one in found}
+    found = learning_measurements({}, MANIFEST, [*curve, {"step": 1000, "development_bleu": None}], steps)
+    assert all((one["kind"], one["suite"]) == ("pretraining", "pretraining") for one in found)
+    return {(one["task"], one["metric"]): one["value"] for one in found}
 
 
 def test_the_area_is_that_of_the_first_steps_divided_by_their_number() -> None:

@@ -9,8 +9,10 @@ others. A run without a number is in no mean.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hatchery.analysis.measurements import Measurement
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,10 @@ def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
     return best - reach - 1e-9
 
 
-def aggregate_runs(runs: Iterable[Measurement]) -> Aggregate:
-    """Mean and deviation of one metric over runs."""
-    runs = list(runs)
-    blind = runs[0].blind_guess if runs else None
-    return aggregate_values([(run.value, run.failed, run.sampling_deviation) for run in runs], blind)
+def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
+    """Mean and deviation of one metric over rows of the table of measurements."""
+    blind = runs["blind_guess"][0] if runs.height else None
+    return aggregate_values(runs.select("value", "failed", "sampling_deviation").rows(), blind)
 
 
 def aggregate_values(
@@ -115,24 +116,25 @@ def _mean_of_all(means: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if len(known) == len(means) else None
 
 
-def average_per_run(runs_of_tasks: Sequence[Iterable[Measurement]]) -> Aggregate:
-    """Average the tasks within each run, then take mean and deviation over the runs that have a number for all tasks.
+def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None) -> Aggregate:
+    """Average the `tasks` within each run, then take mean and deviation over the runs that have a number for all.
 
-    Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task, because
-    one protocol may give each task a rate of its own. A run fails if it failed on any task.
+    `runs` are rows of measurements with the number of their `task`. Runs are matched over tasks by their two seeds and
+    by the rank of the learning rate among those of the task, because one protocol may give each task a rate of its own.
+    A run fails if it failed on any task.
     """
-    scores: dict[tuple[int, int | None, int], list[Measurement]] = {}
-    tasks = [list(runs) for runs in runs_of_tasks]
-    blind = _mean_of_all([runs[0].blind_guess if runs else None for runs in tasks])
-    for runs in tasks:
-        rates = sorted({run.learning_rate or 0.0 for run in runs})
-        for run in runs:
-            key = (run.run.seed, run.finetuning_seed, rates.index(run.learning_rate or 0.0))
-            scores.setdefault(key, []).append(run)
-    return aggregate_values([(*_over_tasks(runs, len(runs_of_tasks)), None) for runs in scores.values()], blind)
+    import polars as pl
+
+    rate = pl.col("learning_rate").fill_null(0.0).rank("dense").over("task")
+    by_run = runs.with_columns(rate=rate).group_by("seed", "finetuning_seed", "rate", maintain_order=True)
+    # Means are taken outside: they are exact there, and equal whatever computes them.
+    found = by_run.agg("value", first_failure()).select("value", "failed").iter_rows()
+    means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
+    return aggregate_values(means, blind_guess)
 
 
-def _over_tasks(runs: Sequence[Measurement], tasks: int) -> tuple[float | None, str]:
-    """The mean of one run over its tasks, None where one gave no number, and the first reason of failure."""
-    mean = _mean_of_all([run.value for run in runs]) if len(runs) == tasks else None
-    return mean, next((run.failed for run in runs if run.failed), "")
+def first_failure() -> "pl.Expr":
+    """The first reason of failure in a group of rows; empty where there is none."""
+    import polars as pl
+
+    return pl.col("failed").filter(pl.col("failed") != "").first().fill_null("")

@@ -14,7 +14,7 @@ from typing import Any
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.layer_contribution import WEIGHTS_FILE, probe_weights
 from hatchery.analysis.measurements import (
-    Measurement,
+    Row,
     development_measurements,
     minimal_pair_measurements,
     perplexity_measurements,
@@ -80,7 +80,7 @@ def collect_measurements(
     trained: dict[str, Manifest] = {}
     runs: list[dict[str, Any]] = []
     layers: list[dict[str, Any]] = []
-    measurements: list[Measurement] = []
+    measurements: list[Row] = []
     milestones: dict[tuple[str, int], dict[str, Any]] = {}
     taken: dict[int, tuple[str, int]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
@@ -95,8 +95,8 @@ def collect_measurements(
             if run.taken is not None:
                 taken[len(runs)] = run.taken
             runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
-            measurements += development_measurements(named[name], manifest, run.curve, blind)
-            measurements += learning_measurements(named[name], manifest, run.curve, settings.alc_steps)
+            measurements += development_measurements(place, manifest, run.curve, blind)
+            measurements += learning_measurements(place, manifest, run.curve, settings.alc_steps)
         evaluated, probes = _evaluations(settings, inputs, trained, unigram)
         measurements += evaluated
         layers += [_place(settings.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
@@ -105,7 +105,7 @@ def collect_measurements(
     # Together only once all inputs are sound.
     write_rows(RUNS.beside(output), RUNS, runs)
     write_rows(LAYERS.beside(output), LAYERS, layers)
-    write_rows(output, MEASUREMENTS, [_row(settings.experiment, run) for run in measurements])
+    write_rows(output, MEASUREMENTS, measurements)
 
 
 def _words_per_token(tokens: Manifest) -> float | None:
@@ -140,28 +140,28 @@ def _own_layers(run: PretrainedRun) -> list[dict[str, Any]]:
 
 def _evaluations(
     settings: CollectSettings, inputs: Inputs, trained: Mapping[str, Manifest], unigram: UnigramLosses
-) -> tuple[list[Measurement], dict[str, list[dict[str, Any]]]]:
+) -> tuple[list[Row], dict[str, list[dict[str, Any]]]]:
     """The measurements of all evaluations, and the layer weights of probes by the name of the run."""
     scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    named = runs_by_name(scored)
-    measurements: list[Measurement] = []
+    places = {name: _place(settings.experiment, run) for name, run in runs_by_name(scored).items()}
+    measurements: list[Row] = []
     translating = replace(settings, runs=tuple(run for run in settings.runs if run.model not in settings.untranslated))
     for name, path in _of_every_run(settings.perplexity, inputs.perplexity, settings, "--perplexity").items():
         made, objective = _evaluation_of(path, trained[name]), objective_of(trained[name])
-        measurements += perplexity_measurements(named[name], made, partial(unigram.loss, made, objective))
+        measurements += perplexity_measurements(places[name], made, partial(unigram.loss, made, objective))
     for name, path in _of_every_run(settings.translation, inputs.translation, translating, "--translation").items():
-        measurements += translation_measurements(named[name], _evaluation_of(path, trained[name]))
+        measurements += translation_measurements(places[name], _evaluation_of(path, trained[name]))
     pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
     for (name, suite), path in pairs.items():
         # No model of the experiment vouches for a baseline.
         manifest = _evaluation_of(path, trained[name]) if name in trained else read_manifest(path)
-        measurements += minimal_pair_measurements(named[name], suite, manifest)
-    tuned: list[Measurement] = []
+        measurements += minimal_pair_measurements(places[name], suite, manifest)
+    tuned: list[Row] = []
     probes: dict[str, list[dict[str, Any]]] = {}
     jobs = match_evaluations(inputs.finetuning, settings.runs, settings.tasks, "--finetuning")
     for (name, task), path in jobs.items():
         manifest = _evaluation_of(path, trained[name])
-        tuned += finetuning_measurements(named[name], task, manifest)
+        tuned += finetuning_measurements(places[name], task, manifest)
         if manifest.listed(WEIGHTS_FILE):
             probes.setdefault(name, []).extend(probe_weights(task, manifest))
     return measurements + with_distinct_tasks(tuned), probes
@@ -182,24 +182,3 @@ def _evaluation_of(path: Path, model: Manifest) -> Manifest:
     if model.digest not in manifest.inputs.values():
         raise ManifestError(f"{path}: this evaluation was not made from the model of {model.path}; run it again")
     return manifest
-
-
-def _row(experiment: str, measured: Measurement) -> dict[str, Any]:
-    return _place(experiment, measured.run) | {
-        "finetuning_seed": measured.finetuning_seed,
-        "learning_rate": measured.learning_rate,
-        "kind": measured.kind,
-        "suite": measured.suite,
-        "task": measured.task,
-        "level": measured.level,
-        "metric": measured.metric,
-        "value": measured.value,
-        "items": measured.items,
-        "sampling_deviation": measured.sampling_deviation,
-        "failed": measured.failed,
-        "primary": measured.primary,
-        "main": measured.main,
-        "origin": measured.origin,
-        "blind_guess": measured.blind_guess,
-        "manifest": measured.manifest,
-    }

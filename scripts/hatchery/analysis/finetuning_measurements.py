@@ -5,13 +5,12 @@ training (HANS). Each of them is a task of the summary under its own suite; seed
 of which is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from hatchery.analysis.blind_guess import of_metric
-from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import SeededRun
+from hatchery.analysis.measurements import Row, measured
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError
@@ -60,8 +59,8 @@ class _Measured(Record):
     scored: int | None
 
 
-def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) -> list[Measurement]:
-    """One measurement per scored set, run (seed and learning rate) and metric.
+def finetuning_measurements(place: Mapping[str, Any], task: str, manifest: Manifest) -> list[Row]:
+    """One row per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
     class has collapsed, whatever F1 that happens to give. It has its values all the same; what is not a number ("nan")
@@ -83,35 +82,30 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
         if row.failed:
             failures.setdefault(row.run, row.failed)
     measurements = []
-    measured = {name: _measured(manifest, name) for name in names}
+    counted = {name: _measured(manifest, name) for name in names}
     for row in rows:
         scored, failed = sets[row.rows], failures.get(row.run, "")
-        blind = of_metric(row.metric, measured[row.rows].majority_accuracy)
+        blind = of_metric(row.metric, counted[row.rows].majority_accuracy)
         value = None if row.value is None or failed == "nan" else 100 * row.value
         if value is None and not failed:
             raise EvaluationError(f"{path}: {row.rows}, seed {row.seed}: no value of {row.metric}, and no reason why")
         measurements.append(
-            Measurement(
-                run=seeded,
-                suite=scored.suite,
-                task=scored.task,
-                metric=f"{row.metric}_percent",
-                value=value,
-                manifest=manifest.digest,
+            measured(
+                *(place, manifest, "finetuning", scored.suite, scored.task, "task", f"{row.metric}_percent", value),
                 finetuning_seed=row.seed,
-                failed=failed,
-                primary=row.metric == scored.primary,
                 learning_rate=row.learning_rate,
+                failed=failed,
+                items=counted[row.rows].scored,
                 origin=task,
                 main=scored.main,
+                primary=row.metric == scored.primary,
                 blind_guess=None if blind is None else 100 * blind,
-                items=measured[row.rows].scored,
             )
         )
     return measurements
 
 
-def with_distinct_tasks(measurements: Iterable[Measurement]) -> list[Measurement]:
+def with_distinct_tasks(measurements: Iterable[Row]) -> list[Row]:
     """The same measurements; where one name stands for results of models tuned on different tasks, it says of which.
 
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
@@ -119,11 +113,11 @@ def with_distinct_tasks(measurements: Iterable[Measurement]) -> list[Measurement
     measurements = list(measurements)
     origins: dict[tuple[str, str], set[str]] = {}
     for run in measurements:
-        origins.setdefault((run.suite, run.task), set()).add(run.origin)
+        origins.setdefault((run["suite"], run["task"]), set()).add(run["origin"])
     return [
         run
-        if run.main or len(origins[run.suite, run.task]) == 1
-        else replace(run, task=f"{run.task}_from_{run.origin}")
+        if run["main"] or len(origins[run["suite"], run["task"]]) == 1
+        else run | {"task": f"{run['task']}_from_{run['origin']}"}
         for run in measurements
     ]
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from hatchery.analysis.blind_guess import OF_PAIRS
-from hatchery.analysis.settings import SeededRun
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Infinite, Record, read_records
 from hatchery.errors import EvaluationError
@@ -33,43 +32,30 @@ Kind = Literal["pretraining", "perplexity", "translation", "minimal_pairs", "fin
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One number of one run.
+Row = dict[str, Any]
+"""A row of the tidy table of measurements."""
 
-    `value` is in the unit of `metric`, and None where the run gave no number (it diverged, say). `failed` is empty, or
-    why there is none, or in which way training collapsed: then the value is that of a constant answer.
-    `sampling_deviation`, in the same unit, is the binomial standard deviation that the finite number of test items
-    gives a single run; `items` is their number, None where it was not recorded. `blind_guess` is what a guess that
-    does not see its item would have (module `blind_guess`), None where that is not known. `kind` is the sort of
-    evaluation, `level` what `task` is a name of, `manifest` the SHA-256 of the manifest behind the number. What follows
-    is for fine-tuning alone: the seed and the peak learning rate of the run; `origin`, the task that the model was
-    tuned on; whether `main` rows were scored, by which the task is judged, and not a further set or another task;
-    whether the metric is the `primary` one, which stands for the task in averages.
+_OF_MOST: Row = {"failed": "", "primary": True, "main": True, "origin": ""}
+
+
+def measured(
+    place: Mapping[str, Any],
+    manifest: Manifest,
+    kind: Kind,
+    suite: str,
+    task: str,
+    level: Level,
+    metric: str,
+    value: float | None,
+    **more: Any,
+) -> Row:
+    """A row of the tidy table: of the run that `place` says, from the outputs of `manifest`; `more` are other columns.
+
+    `value` is in the unit of `metric`, None where the run gave no number (it diverged, say). `failed` is empty, or why
+    there is none, or in which way training collapsed: then the value is that of a constant answer.
     """
-
-    run: SeededRun
-    suite: str
-    task: str
-    metric: str
-    value: float | None
-    manifest: str
-    finetuning_seed: int | None = None
-    failed: str = ""
-    sampling_deviation: float | None = None
-    primary: bool = True
-    learning_rate: float | None = None
-    origin: str = ""
-    main: bool = True
-    blind_guess: float | None = None
-    kind: Kind = "finetuning"
-    level: Level = "task"
-    items: int | None = None
-
-    @property
-    def finetuned(self) -> bool:
-        """Whether the number comes from a fine-tuned model."""
-        return self.finetuning_seed is not None
+    key = {"kind": kind, "suite": suite, "task": task, "level": level, "metric": metric}
+    return {**place, **_OF_MOST, **key, "value": value, **more, "manifest": manifest.digest}
 
 
 @dataclass(frozen=True)
@@ -113,8 +99,11 @@ class _AccuracyRow(Record):
 
 
 def development_measurements(
-    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None
-) -> list[Measurement]:
+    place: Mapping[str, Any],
+    manifest: Manifest,
+    curve: Iterable[Mapping[str, Any]],
+    unigram_loss: float | None = None,
+) -> list[Row]:
     """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
 
     `curve` are the rows of the run's `metrics.jsonl`, `unigram_loss` is that of the unigram distribution.
@@ -127,10 +116,8 @@ def development_measurements(
         "perplexity": evaluated[-1].get("development_perplexity"),
     }
     return [
-        Measurement(
-            *(run, PRETRAINING_SUITE, DEVELOPMENT, metric, value, manifest.digest),
-            kind="pretraining",
-            level="split",
+        measured(
+            *(place, manifest, "pretraining", PRETRAINING_SUITE, DEVELOPMENT, "split", metric, value),
             blind_guess=_unigram(metric, unigram_loss),
         )
         for metric, value in values.items()
@@ -139,8 +126,8 @@ def development_measurements(
 
 
 def perplexity_measurements(
-    run: SeededRun, manifest: Manifest, unigram_loss: Callable[[str], float | None] = lambda split: None
-) -> list[Measurement]:
+    place: Mapping[str, Any], manifest: Manifest, unigram_loss: Callable[[str], float | None] = lambda split: None
+) -> list[Row]:
     """Loss (nats per predicted token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
 
     `unigram_loss` gives that of the unigram distribution on a split. A perplexity beyond float64 is None and failed; so
@@ -162,18 +149,16 @@ def perplexity_measurements(
         for metric, number in values.items():
             value = None if math.isinf(number) else number
             measurements.append(
-                Measurement(
-                    *(run, PERPLEXITY_SUITE, row.split, metric, value, manifest.digest),
+                measured(
+                    *(place, manifest, "perplexity", PERPLEXITY_SUITE, row.split, "split", metric, value),
                     failed="infinite" if value is None else "",
-                    kind="perplexity",
-                    level="split",
                     items=row.labelled_tokens,
                     blind_guess=_unigram(metric, unigram),
                 )
             )
     if manifest.listed("frequency.csv"):
         found_bins = read_records(manifest.file("frequency.csv"), _FrequencyRow, ("split", "lowest", "metric"))
-        measurements += [_of_frequency(run, row, manifest) for row in found_bins]
+        measurements += [_of_frequency(place, row, manifest) for row in found_bins]
     return measurements
 
 
@@ -188,17 +173,16 @@ def split_of_bin(task: str) -> str:
     return task.partition(_BIN)[0]
 
 
-def _of_frequency(run: SeededRun, row: _FrequencyRow, manifest: Manifest) -> Measurement:
-    return Measurement(
-        *(run, PERPLEXITY_SUITE, row.task, row.metric, row.value, manifest.digest),
+def _of_frequency(place: Mapping[str, Any], row: _FrequencyRow, manifest: Manifest) -> Row:
+    return measured(
+        *(place, manifest, "perplexity", PERPLEXITY_SUITE, row.task),
+        *("split" if row.lowest is None else "bin", row.metric, row.value),
         sampling_deviation=row.standard_error,
-        kind="perplexity",
-        level="split" if row.lowest is None else "bin",
         items=row.tokens,
     )
 
 
-def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) -> list[Measurement]:
+def minimal_pair_measurements(place: Mapping[str, Any], suite: str, manifest: Manifest) -> list[Row]:
     """Accuracy in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
 
     Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
@@ -207,19 +191,11 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
     """
     path = manifest.file("accuracy.csv")
     rows = read_records(path, _AccuracyRow, ("level", "name"))
-    measurements: list[Measurement] = []
+    measurements: list[Row] = []
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int) -> None:
-        measurements.append(
-            Measurement(
-                *(run, suite, task, metric, value, manifest.digest),
-                sampling_deviation=deviation,
-                kind="minimal_pairs",
-                level=level,
-                items=items,
-                blind_guess=OF_PAIRS,
-            )
-        )
+        more = {"sampling_deviation": deviation, "items": items, "blind_guess": OF_PAIRS}
+        measurements.append(measured(place, manifest, "minimal_pairs", suite, task, level, metric, value, **more))
 
     if any(row.pairs == 0 for row in rows):
         raise EvaluationError(f"{path}: an accuracy over 0 pairs")

@@ -1,23 +1,17 @@
 """The tidy tables as the values that views compute with; `tidy_tables` declares their columns."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from hatchery.analysis.layer_contribution import LayerContribution, layer_contributions
-from hatchery.analysis.measurements import Kind, Level, Measurement
+from hatchery.analysis.measurements import Kind, Level
 from hatchery.analysis.pretraining_outputs import CurvePoint, LayerWeights
 from hatchery.analysis.settings import SeededRun, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_frame
 from hatchery.errors import EvaluationError
-
-_FIELDS = (
-    *("run", "suite", "task", "metric", "value", "manifest", "finetuning_seed", "failed", "sampling_deviation"),
-    *("primary", "learning_rate", "origin", "main", "blind_guess", "kind", "level", "items"),
-)
-"""The columns of the table in the order of the fields of `Measurement`."""
 
 
 def read_measurements(
@@ -25,19 +19,13 @@ def read_measurements(
     runs: Sequence[SeededRun],
     kind: Kind | None = None,
     levels: Collection[Level] | None = None,
-) -> list[Measurement]:
+) -> pl.DataFrame:
     """The measurements of `runs`, in the order of the table, of one kind and of some levels if asked for.
 
     Raises ManifestError for an altered table.
     """
     kinds = None if kind is None else [kind]
-    named = runs_by_name(runs)
-    return measurements_of(read_frame(path, MEASUREMENTS, run=named, kind=kinds, level=levels), named)
-
-
-def measurements_of(frame: pl.DataFrame, named: Mapping[str, SeededRun]) -> list[Measurement]:
-    """The rows of a table of measurements; `named` are their runs by name."""
-    return [Measurement(named[name], *values) for name, *values in frame.select(_FIELDS).iter_rows()]
+    return read_frame(path, MEASUREMENTS, run=runs_by_name(runs), kind=kinds, level=levels)
 
 
 def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[dict[str, Any]]:

@@ -5,15 +5,15 @@ The rows are computed here, without files; `summary_tables`, `summary_markdown` 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_values
-from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Level, Measurement
+from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Level
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
-from hatchery.analysis.read_tables import measurements_of
 from hatchery.analysis.scores import Scores
-from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order, runs_by_name
+from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
 
@@ -28,7 +28,7 @@ Key = tuple[str, str, str, str]
 class FinetunedTask:
     """A task that fine-tuned models were scored on: its suite, and the metric that stands for it.
 
-    `main` as in `Measurement`.
+    `main` says that the task was tuned on, and its own rows were scored.
     """
 
     suite: str
@@ -41,16 +41,16 @@ class FinetunedTask:
 class Summary(Scores):
     """The rows sorted by model, suite, task and metric, and what the tables for people say besides.
 
-    `models`, `pair_suites` and `finetuned` keep the order of the configuration; baselines come after the
-    experiment's own models. `failures` are the runs that failed or gave no number, `incomplete` the averages without
-    a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
-    `published_notes` the remarks that the published table makes on its values.
+    `models`, `pair_suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after
+    the experiment's own models. `failures` are the rows of measurements of runs that failed or gave no number, with the
+    `words` for the run, `incomplete` the averages without a number, with the tasks that have none. `unmatched` are the
+    published values that no row of ours answers, `published_notes` the remarks that the published table makes.
     """
 
     experiment: str
     pair_suites: list[str] = field(default_factory=list)
     finetuned: list[FinetunedTask] = field(default_factory=list)
-    failures: list[Measurement] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
     unmatched: list[Key] = field(default_factory=list)
     published_notes: dict[Key, str] = field(default_factory=dict)
     incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)
@@ -66,18 +66,16 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         key: _row(experiments[key[0]], key, aggregate, manifests, published)
         for key, aggregate, manifests in _groups(measured)
     }
-    tuned = measurements_of(measured.filter(pl.col("kind") == "finetuning"), runs_by_name(runs))
+    tuned = measured.filter(pl.col("kind") == "finetuning")
     incomplete: dict[Key, tuple[str, ...]] = {}
-    by_suite: dict[tuple[str, str], list[Measurement]] = {}
-    for run in tuned:
-        by_suite.setdefault((run.run.model, run.suite), []).append(run)
-    for (model, suite), mine in by_suite.items():
+    for (model, suite), mine in tuned.partition_by("model", "suite", as_dict=True).items():
         for average in task_averages(suite, mine):
             key = (model, suite, average.task, average.metric)
-            manifests = _joined({run.manifest[:DIGEST_LENGTH] for run in average.runs})
+            manifests = _joined({manifest[:DIGEST_LENGTH] for manifest in average.manifests})
             rows[key] = _row(experiments[model], key, average.aggregate, manifests, published)
             if average.without_number:
                 incomplete[key] = average.without_number
+    words = {run.name: run.words for run in runs}
     failed = measured.filter(pl.col("primary"), (pl.col("failed") != "") | pl.col("value").is_null())
     return Summary(
         experiment=settings.experiment,
@@ -85,7 +83,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         pair_suites=list(settings.suites),
         finetuned=_finetuned(settings.tasks, tuned),
         rows=[rows[key] for key in sorted(rows)],
-        failures=measurements_of(failed, runs_by_name(runs)),
+        failures=[row | {"words": words[row["run"]]} for row in failed.to_dicts()],
         incomplete=incomplete,
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
@@ -134,13 +132,12 @@ def _joined(manifests: Iterable[str]) -> str:
     return ";".join(sorted(manifests))
 
 
-def _finetuned(tasks: Sequence[str], measurements: Iterable[Measurement]) -> list[FinetunedTask]:
+def _finetuned(tasks: Sequence[str], tuned: pl.DataFrame) -> list[FinetunedTask]:
     """In the order of the configuration; what else a task's models were scored on follows the task."""
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
-    for run in measurements:
-        if run.primary:
-            task = FinetunedTask(run.suite, run.task, run.metric, run.main)
-            found.setdefault((tasks.index(run.origin), not run.main, run.suite, run.task), task)
+    columns = ("suite", "task", "metric", "main", "origin")
+    for suite, task, metric, main, origin in tuned.filter("primary").select(columns).unique().iter_rows():
+        found[tasks.index(origin), not main, suite, task] = FinetunedTask(suite, task, metric, main)
     return [found[key] for key in sorted(found)]
 
 

@@ -9,10 +9,11 @@ with the tasks `my_msgs_...`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from hatchery.analysis.aggregates import Aggregate, aggregate_runs, average_of_tasks, average_per_run
-from hatchery.analysis.measurements import Measurement
+import polars as pl
+
+from hatchery.analysis.aggregates import Aggregate, aggregate_runs, average_of_tasks, average_per_run, first_failure
 from hatchery.analysis.suite_averages import (
     BABYLM_GLUE_TASKS,
     EDGE_PROBING_TASKS,
@@ -60,37 +61,58 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
 class TaskAverage:
     """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it.
 
-    `without_number` are the tasks of which no run gave a number, so that there is no average.
+    `manifests` are those behind it, `without_number` the tasks of which no run gave a number, so that there is no
+    average.
     """
 
     task: str
     metric: str
     aggregate: Aggregate
-    runs: list[Measurement]
+    manifests: tuple[str, ...]
     without_number: tuple[str, ...] = ()
 
 
-def task_averages(suite: str, measurements: Sequence[Measurement]) -> list[TaskAverage]:
-    """The averages of one model over its fine-tuned tasks of one suite; none over fewer than two tasks."""
-    by_key: dict[tuple[str, str], list[Measurement]] = {}
-    for run in measurements:
-        by_key.setdefault((run.task, run.metric.removesuffix("_percent")), []).append(run)
-        if run.primary:
-            by_key.setdefault((run.task, ""), []).append(run)
+def task_averages(suite: str, measured: pl.DataFrame) -> list[TaskAverage]:
+    """The averages of one model over its fine-tuned tasks of one suite, of whose measurements these are the rows.
+
+    There is none over fewer than two tasks.
+    """
+    named = measured.with_columns(pl.col("metric").str.strip_suffix("_percent"))
+    numbers = pl.concat([named, named.filter("primary").with_columns(metric=pl.lit(""))])
+    present = set(numbers.select("task", "metric").iter_rows())
     averages = []
-    for name, members in _averages(suite, measurements, by_key.keys()).items():
-        tasks = [_joined([by_key[key] for key in member]) for member in members]
-        runs = [run for member in members for key in member for run in by_key[key]]
-        aggregates = [aggregate_runs(task) for task in tasks]
+    for name, members in _averages(suite, measured, present).items():
+        runs = _runs_of(members, numbers)
+        aggregates = [aggregate_runs(task) for task in runs.partition_by("task", maintain_order=True)]
         lacking = tuple(member[0][0] for member, task in zip(members, aggregates, strict=True) if task.mean is None)
-        averages.append(TaskAverage(name, AVERAGE_METRIC, average_of_tasks(aggregates), runs, lacking))
-        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, average_per_run(tasks), runs))
+        by_task = average_of_tasks(aggregates)
+        by_run = average_per_run(runs, len(members), by_task.blind_guess)
+        manifests = tuple(runs["manifest"].explode().unique())
+        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, manifests, lacking))
+        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, by_run, manifests))
     return averages
 
 
-def _averages(
-    suite: str, measurements: Sequence[Measurement], present: Iterable[tuple[str, str]]
-) -> dict[str, tuple[Member, ...]]:
+def _runs_of(members: Sequence[Member], numbers: pl.DataFrame) -> pl.DataFrame:
+    """One row per member, called `task` by its number, and run, with the mean of its values in all parts of the member.
+
+    It failed where any of them failed, and has no value where a part has none.
+    """
+    parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
+    wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
+    rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
+    # Two values at most are in a mean, so that it is exact.
+    means = [
+        pl.when(pl.col(column).count() == pl.col("parts").first()).then(pl.col(column).mean()).alias(column)
+        for column in ("value", "blind_guess")
+    ]
+    run = ("seed", "finetuning_seed", "learning_rate")
+    return rows.group_by(pl.col("member").alias("task"), *run, maintain_order=True).agg(
+        *means, first_failure(), pl.col("sampling_deviation").first(), "manifest"
+    )
+
+
+def _averages(suite: str, measured: pl.DataFrame, present: Iterable[tuple[str, str]]) -> dict[str, tuple[Member, ...]]:
     """The members of every average that can be taken, by its name."""
     original = original_suite(suite)
     prefix = suite.removesuffix(original)
@@ -104,7 +126,7 @@ def _averages(
     }
     if AVERAGE in complete:
         return complete
-    tasks = sorted({run.task for run in measurements if run.main})
+    tasks = sorted(measured.filter("main")["task"].unique())
     if original == "msgs":
         # A control is judged by generalisation, an ambiguous task by its bias: their mean says neither.
         tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
@@ -117,24 +139,3 @@ def original_suite(suite: str) -> str:
     """The suite of the papers after which this one is named; itself where there is none."""
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)
-
-
-def _joined(parts: Sequence[list[Measurement]]) -> list[Measurement]:
-    """One measurement per run, the mean of its values in all `parts`; failed where any of them failed.
-
-    It has no value where a part has none.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    runs: dict[tuple[int, int | None, float | None], list[Measurement]] = {}
-    for run in (run for part in parts for run in part):
-        runs.setdefault((run.run.seed, run.finetuning_seed, run.learning_rate), []).append(run)
-    joined = []
-    for same in runs.values():
-        values = [run.value for run in same if run.value is not None]
-        failed = next((run.failed for run in same if run.failed), "")
-        mean = sum(values) / len(values) if len(values) == len(parts) else None
-        blind = [run.blind_guess for run in same if run.blind_guess is not None]
-        guess = sum(blind) / len(blind) if len(blind) == len(parts) else None
-        joined.append(replace(same[0], value=mean, failed=failed, blind_guess=guess))
-    return joined

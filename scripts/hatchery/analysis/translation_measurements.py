@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.analysis.measurements import DEVELOPMENT, PRETRAINING_SUITE, Measurement
-from hatchery.analysis.settings import SeededRun
+from hatchery.analysis.measurements import DEVELOPMENT, PRETRAINING_SUITE, Row, measured
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Record, read_records
 from hatchery.translation.metrics import METRICS, area_under_curve
@@ -29,13 +28,11 @@ class _ScoreRow(Record):
     signature: str
 
 
-def translation_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
+def translation_measurements(place: Mapping[str, Any], manifest: Manifest) -> list[Row]:
     """BLEU and chrF in points of every test set, from `scores.csv`."""
     return [
-        Measurement(
-            *(run, TRANSLATION_SUITE, row.test, row.metric, row.score, manifest.digest),
-            kind="translation",
-            level="split",
+        measured(
+            *(place, manifest, "translation", TRANSLATION_SUITE, row.test, "split", row.metric, row.score),
             items=row.pairs,
         )
         for row in read_records(manifest.file(SCORES_FILE), _ScoreRow, ("test", "metric"))
@@ -43,8 +40,8 @@ def translation_measurements(run: SeededRun, manifest: Manifest) -> list[Measure
 
 
 def learning_measurements(
-    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]], alc_steps: int
-) -> list[Measurement]:
+    place: Mapping[str, Any], manifest: Manifest, curve: Iterable[Mapping[str, Any]], alc_steps: int
+) -> list[Row]:
     """Highest development score, and the area under its curve over the first steps; none without such scores.
 
     `curve` are the rows of the run's `metrics.jsonl`. The area is given where the curve goes from the model before its
@@ -59,9 +56,7 @@ def learning_measurements(
         if early := _first_steps(points, alc_steps):
             values[early_task(alc_steps), f"alc_{metric}"] = area_under_curve(early)
         found += [
-            Measurement(
-                *(run, PRETRAINING_SUITE, task, name, value, manifest.digest), kind="pretraining", level="split"
-            )
+            measured(place, manifest, "pretraining", PRETRAINING_SUITE, task, "split", name, value)
             for (task, name), value in values.items()
         ]
     return found

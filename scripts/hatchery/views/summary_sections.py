@@ -240,9 +240,10 @@ def failure_texts(summary: Summary) -> list[str]:
     """Which runs failed or gave no number, and why: one text per model and task."""
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
-        alike = runs.setdefault((failure.run.words, failure.task), {})
-        reason = failure.failed if failure.value is not None else f"no number ({failure.failed or 'not measured'})"
-        alike.setdefault((reason, failure.learning_rate), []).append(failure.finetuning_seed)
+        alike = runs.setdefault((failure["words"], failure["task"]), {})
+        failed = failure["failed"]
+        reason = failed if failure["value"] is not None else f"no number ({failed or 'not measured'})"
+        alike.setdefault((reason, failure["learning_rate"]), []).append(failure["finetuning_seed"])
     return [
         f"{name}, {task}: " + "; ".join(_runs_text(seeds, rate, failed) for (failed, rate), seeds in alike.items())
         for (name, task), alike in runs.items()

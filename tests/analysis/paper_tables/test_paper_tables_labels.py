@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
+from measured_rows import frame
 
-from hatchery.analysis.measurements import Measurement
 from hatchery.typed import build
 from hatchery.views.paper_tables.run_scores_of_models import lists_of_models
 from hatchery.views.paper_tables.settings import PaperTablesSettings
@@ -39,11 +39,6 @@ def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
         run["label"] = f"label of {run['seed']}"
     model, *_ = strict.rows
     built = build(PaperTablesSettings, settings)
-    run = next(run for run in built.runs if run.model == model)
-    measured = _measured(run)
-    _, left_out = lists_of_models([measured], built, ("msgs_a", "msgs_b"))
+    measured = frame([{"model": model, "task": "msgs_a", "value": 1.0}])
+    _, left_out = lists_of_models(measured, built, ("msgs_a", "msgs_b"))
     assert left_out == {model: "label of 42 was not run on msgs_b"}
-
-
-def _measured(run: Any) -> Any:
-    return Measurement(run, "msgs", "msgs_a", "mcc_percent", 1.0, "")

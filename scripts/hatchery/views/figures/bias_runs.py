@@ -8,7 +8,8 @@ The score is the Matthews correlation with the linguistic label on the disambigu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hatchery.analysis.measurements import Measurement
+import polars as pl
+
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES, bias_features
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
@@ -28,23 +29,23 @@ class BiasTask:
     surface: str
 
 
-BiasRuns = Mapping[BiasTask, Mapping[str, Sequence[Measurement]]]
-"""Runs by task and model, tasks in the order of Figure 3 of ELC-BERT, models in that of the configuration."""
+BiasRuns = Mapping[BiasTask, Mapping[str, pl.DataFrame]]
+"""Rows of runs by task and model, tasks in the order of Figure 3 of ELC-BERT, models in that of the configuration."""
 
 
-def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, list[Measurement]]]:
+def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, pl.DataFrame]]:
     """The runs of the experiment by task and model.
 
     Raises ManifestError for an altered table, EvaluationError for a task without its Matthews correlation.
     """
-    found: dict[BiasTask, dict[str, list[Measurement]]] = {}
-    for run in read_measurements(tables["measurements"], settings.runs, "finetuning"):
-        features = bias_features(run.task) if run.main else None
-        if features is not None:
-            runs = found.setdefault(BiasTask(run.suite, run.task, *features), {}).setdefault(run.run.model, [])
-            runs += [run] if run.metric == METRIC else []
+    found: dict[BiasTask, dict[str, pl.DataFrame]] = {}
+    measured = read_measurements(tables["measurements"], settings.runs, "finetuning").filter("main")
+    for (suite, task, model), rows in measured.group_by("suite", "task", "model", maintain_order=True):
+        if (features := bias_features(str(task))) is not None:
+            models = found.setdefault(BiasTask(str(suite), str(task), *features), {})
+            models[str(model)] = rows.filter(pl.col("metric") == METRIC)
     for task, models in found.items():
-        if lacking := [model for model, runs in models.items() if not runs]:
+        if lacking := [model for model, runs in models.items() if runs.is_empty()]:
             raise EvaluationError(f"{tables['measurements']}: {lacking[0]}: no mcc, which is the score of {task.task}")
     order = list(found)
     return {task: found[task] for task in sorted(order, key=lambda task: _place(task, order))}

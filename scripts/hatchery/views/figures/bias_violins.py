@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
-from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
@@ -35,12 +34,15 @@ from hatchery.views.figures.registry import Tables
 from hatchery.views.figures.run_dots import (
     BIAS_LABEL,
     DotScale,
+    Runs,
     bias_axis,
     draw_bias_runs,
     failed_handle,
+    has_failed,
     has_no_value,
     mean_mark,
     run_mark,
+    runs_of,
 )
 
 FIGURE = Declaration(
@@ -85,14 +87,14 @@ class Violin:
     """
 
     model: str
-    runs: Sequence[Measurement]
+    runs: Runs
     mean: float | None
     published: float | None
 
     @property
     def scores(self) -> list[float]:
         """From -1 to 1, of the runs that have a value."""
-        return [run.value / 100 for run in self.runs if run.value is not None]
+        return [value / 100 for value, _ in self.runs if value is not None]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -116,7 +118,7 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> d
             panels[suite].append(
                 Violin(
                     model,
-                    [run for runs_of_task in of_model for run in runs_of_task],
+                    [run for rows in of_model for run in runs_of(rows)],
                     # Only over all tasks is it the mean of the suite.
                     average_of_tasks([aggregate_runs(each) for each in of_model]).mean
                     if len(of_model) == len(tasks)
@@ -194,7 +196,7 @@ def _draw_row(axes: Axes, violin: Violin, place: int, look: ModelStyle, densest:
         axes.plot([violin.mean / 100], [middle], **mean_mark(style, 1.6))
     if violin.published is not None:
         axes.plot([violin.published / 100], [middle], **published_mark(style, face="white"))
-    failed = sum(bool(run.failed) or run.value is None for run in violin.runs)
+    failed = sum(has_failed([run]) for run in violin.runs)
     text = f"{len(violin.runs)} run{'s' if len(violin.runs) != 1 else ''}" + (f"\n{failed} failed" if failed else "")
     axes.annotate(
         text,
@@ -235,6 +237,6 @@ def _legend(rows: Sequence[Violin], style: Style) -> list[Artist]:
     if any(violin.published is not None for violin in rows):
         handles.append(published_handle(style))
     handles.append(Line2D([], [], **run_mark(ModelStyle(MUTED, "", "-"), style.font_size * 0.5, False), label="run"))
-    if any(run.failed or run.value is None for violin in rows for run in violin.runs):
+    if any(has_failed(violin.runs) for violin in rows):
         handles.append(failed_handle(style))
     return handles

@@ -4,15 +4,15 @@ A panel per pair of features, linguistic features from top to bottom, surface fe
 per model. The runs of all seeds and learning rates are drawn, none is selected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs
-from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
@@ -29,12 +29,15 @@ from hatchery.views.figures.published_marks import (
 from hatchery.views.figures.registry import Tables
 from hatchery.views.figures.run_dots import (
     DotScale,
+    Runs,
     bias_axis,
     draw_bias_runs,
     failed_handle,
+    has_failed,
     has_no_value,
     mean_mark,
     run_mark,
+    runs_of,
 )
 
 FIGURE = Declaration(
@@ -82,7 +85,7 @@ def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Publi
     if is_narrow(style):
         pairs = [[pair] for row in pairs for pair in row if pair in by_place]
     width = style.width_inches * 72 * 0.84 / len(pairs[0])
-    everything = [run for models_of in runs.values() for some in models_of.values() for run in some]
+    everything = [run for models_of in runs.values() for some in models_of.values() for run in runs_of(some)]
     lane = has_no_value(everything)
     handles = _legend(runs, published, everything, style)
     line = style.font_size * 1.5 / 72
@@ -135,32 +138,32 @@ def _title(pair: tuple[str, str, str], runs: BiasRuns) -> str:
 
 def _draw_row(
     axes: Axes,
-    runs: Sequence[Measurement],
+    rows: pl.DataFrame,
     place: int,
     look: ModelStyle,
     published: float | None,
     scale: DotScale,
     style: Style,
 ) -> None:
-    draw_bias_runs(axes, runs, place, look, scale)
-    mean = aggregate_runs(runs).mean
+    draw_bias_runs(axes, runs_of(rows), place, look, scale)
+    mean = aggregate_runs(rows).mean
     if mean is not None:
         axes.plot([mean / 100], [place], **mean_mark(style, 1.3))
     if published is not None:
         axes.plot([published / 100], [place], **published_mark(style))
 
 
-def _legend(runs: BiasRuns, published: Published, everything: Sequence[Measurement], style: Style) -> list[Artist]:
+def _legend(runs: BiasRuns, published: Published, everything: Runs, style: Style) -> list[Artist]:
     grey = ModelStyle(MUTED, "", "-")
     handles: list[Artist] = [Line2D([], [], **run_mark(grey, style.font_size * 0.5, False), label="run")]
-    if any(run.failed or run.value is None for run in everything):
+    if has_failed(everything):
         handles.append(failed_handle(style))
-    if any(run.value is not None for run in everything):
+    if any(value is not None for value, _ in everything):
         handles.append(Line2D([], [], **mean_mark(style), label="mean"))
     if any(_has_mark(task, models, published) for task, models in runs.items()):
         handles.append(published_handle(style))
     return handles
 
 
-def _has_mark(task: BiasTask, models: Mapping[str, Sequence[Measurement]], published: Published) -> bool:
+def _has_mark(task: BiasTask, models: Mapping[str, pl.DataFrame], published: Published) -> bool:
     return any((model, task.suite, task.task, METRIC) in published for model in models)

@@ -8,19 +8,14 @@ diamond is the published accuracy of the model, if the experiment names a paper.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import (
-    ACCURACY,
-    PARADIGM_AVERAGE,
-    PHENOMENON_AVERAGE,
-    Level,
-    Measurement,
-)
+from hatchery.analysis.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE, Level
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import (
     FigureSettings,
@@ -87,21 +82,18 @@ class SuiteBars:
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure, a panel per suite. Raises ManifestError for an altered table."""
     values = comparable_values(settings, tables)
-    suites: dict[str, list[Measurement]] = {}
-    for measurement in read_measurements(tables["measurements"], settings.runs, "minimal_pairs", LEVELS):
-        suites.setdefault(measurement.suite, []).append(measurement)
-    return draw_phenomena(settings, [suite_bars(suite, measured, values) for suite, measured in suites.items()])
+    measured = read_measurements(tables["measurements"], settings.runs, "minimal_pairs", LEVELS)
+    suites = measured.partition_by("suite", as_dict=True, maintain_order=True)
+    return draw_phenomena(settings, [suite_bars(suite, rows, values) for (suite,), rows in suites.items()])
 
 
-def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:
+def suite_bars(suite: str, measured: pl.DataFrame, published: Published | None = None) -> SuiteBars:
     """Mean and deviation over seeds; phenomena by name, then the average over phenomena where there are several.
 
     The average over paradigms follows where a paper prints it for one of the models.
     """
-    groups: dict[tuple[str, str], list[Measurement]] = {}
-    for run in measurements:
-        if run.level in LEVELS and run.metric == ACCURACY:
-            groups.setdefault((run.task, run.run.model), []).append(run)
+    shown = measured.filter(pl.col("level").is_in(LEVELS), pl.col("metric") == ACCURACY)
+    groups = shown.partition_by("task", "model", as_dict=True, maintain_order=True)
     values = {
         (task, model): published[model, suite, task, ACCURACY].mean
         for task, model in groups

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.measurements import Measurement
 from hatchery.rendering.drawing import GRID, MUTED, outline
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.registry import FAILED_LABEL
@@ -19,6 +19,8 @@ from hatchery.views.figures.registry import FAILED_LABEL
 NO_VALUE = "no\nvalue"
 BIAS_LANE = -1.27
 BIAS_TICKS = {-1.0: "\N{MINUS SIGN}1", -0.5: "\N{MINUS SIGN}0.5", 0.0: "0", 0.5: "+0.5", 1.0: "+1"}
+Runs = Sequence[tuple[float | None, str]]
+"""Value of each run, None where it gave none, and in which way it failed, if it did."""
 BIAS_LABEL = "linguistic bias score (\N{MINUS SIGN}1 surface feature, +1 linguistic feature)"
 
 
@@ -40,9 +42,19 @@ def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: 
     return offsets
 
 
-def has_no_value(runs: Sequence[Measurement]) -> bool:
+def runs_of(rows: pl.DataFrame) -> Runs:
+    """What is drawn of rows of measurements."""
+    return rows.select("value", "failed").rows()
+
+
+def has_no_value(runs: Runs) -> bool:
     """Whether any of the runs gave no number at all."""
-    return any(run.value is None for run in runs)
+    return any(value is None for value, _ in runs)
+
+
+def has_failed(runs: Runs) -> bool:
+    """Whether any of the runs failed, or gave no number."""
+    return any(value is None or failed for value, failed in runs)
 
 
 @dataclass(frozen=True)
@@ -58,12 +70,12 @@ class DotScale:
     limit: float
 
 
-def draw_bias_runs(axes: Axes, runs: Sequence[Measurement], place: float, look: ModelStyle, scale: DotScale) -> None:
+def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
     """Draw scores in percent as fractions along x and near `place` on y; those without a value stand in their lane."""
-    values = [BIAS_LANE if run.value is None else run.value / 100 for run in runs]
+    values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
     offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
     for failed in (False, True):
-        chosen = [index for index, run in enumerate(runs) if (bool(run.failed) or run.value is None) == failed]
+        chosen = [index for index, run in enumerate(runs) if has_failed([run]) == failed]
         if chosen:
             axes.plot(
                 [values[index] for index in chosen],

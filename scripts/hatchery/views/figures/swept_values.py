@@ -4,17 +4,18 @@ A panel per number and group of runs with the same swept keys. The key with the 
 numbers, is the axis; the other keys tell the lines apart. Models of a grid stand at their parameters.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from hatchery.analysis.measurements import ACCURACY, PHENOMENON_AVERAGE, Measurement
+from hatchery.analysis.aggregates import aggregate_runs
+from hatchery.analysis.measurements import ACCURACY, PHENOMENON_AVERAGE
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SeededRun, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
@@ -77,44 +78,43 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     return draw_swept(settings, [*swept_panels(runs, settings.swept, values, parameters)])
 
 
-def main_values(measurements: Sequence[Measurement]) -> Values:
+def main_values(measured: pl.DataFrame) -> Values:
     """Perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run."""
     found: Values = {}
-    tuned: dict[tuple[str, str], list[Measurement]] = {}
-    for each in measurements:
-        if each.kind == "finetuning":
-            tuned.setdefault((each.suite, each.run.name), []).append(each)
-        elif (title := _title(each)) and each.value is not None:
-            found.setdefault(title, {})[each.run.name] = each.value
-    for (suite, run), rows in tuned.items():
+    tuned = pl.col("kind") == "finetuning"
+    for each in measured.filter(~tuned, pl.col("value").is_not_null()).iter_rows(named=True):
+        if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
+            found.setdefault(title, {})[each["run"]] = each["value"]
+    by_run = measured.filter(tuned).partition_by("suite", "run", as_dict=True, maintain_order=True)
+    for (suite, run), rows in by_run.items():
         for task, mean in _averages(suite, rows):
             found.setdefault(f"{readable(suite)}: {readable(task)} (%)", {})[run] = mean
     return found
 
 
-def _title(each: Measurement) -> str:
-    if each.kind in ("pretraining", "perplexity") and each.metric == "perplexity":
-        while_training = " while training" if each.kind == "pretraining" else ""
-        return f"{readable(each.task)} perplexity{while_training}"
-    if each.kind == "minimal_pairs" and (each.task, each.metric) == (PHENOMENON_AVERAGE, ACCURACY):
-        return f"{readable(each.suite)}: accuracy (%)"
-    if each.kind == "translation" and each.metric == BLEU:
-        return f"{readable(each.task)} BLEU"
+def _title(kind: str, suite: str, task: str, metric: str) -> str:
+    if kind in ("pretraining", "perplexity") and metric == "perplexity":
+        while_training = " while training" if kind == "pretraining" else ""
+        return f"{readable(task)} perplexity{while_training}"
+    if kind == "minimal_pairs" and (task, metric) == (PHENOMENON_AVERAGE, ACCURACY):
+        return f"{readable(suite)}: accuracy (%)"
+    if kind == "translation" and metric == BLEU:
+        return f"{readable(task)} BLEU"
     return ""
 
 
-def _averages(suite: str, rows: Sequence[Measurement]) -> Sequence[tuple[str, float]]:
+def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
     """The averages over the tasks of one run; of a single task, the mean of its first metric."""
     averages = [
         (average.task, average.aggregate.mean)
         for average in task_averages(suite, rows)
         if average.metric == AVERAGE_METRIC and average.aggregate.mean is not None
     ]
-    main = [row for row in rows if row.primary and row.main]
-    if averages or len({row.task for row in main}) != 1:
+    main = rows.filter("primary", "main")
+    if averages or main["task"].n_unique() != 1:
         return averages
-    values = [row.value for row in main if row.value is not None]
-    return [(main[0].task, math.fsum(values) / len(values))] if values else []
+    mean = aggregate_runs(main).mean
+    return [] if mean is None else [(main["task"][0], mean)]
 
 
 def swept_panels(

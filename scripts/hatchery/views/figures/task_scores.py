@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import ACCURACY, Measurement
+from hatchery.analysis.measurements import ACCURACY
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import (
     FigureSettings,
@@ -35,7 +36,7 @@ from hatchery.views.figures.published_marks import (
     published_mark,
 )
 from hatchery.views.figures.registry import Tables
-from hatchery.views.figures.run_dots import failed_handle, run_mark
+from hatchery.views.figures.run_dots import Runs, failed_handle, run_mark, runs_of
 
 FIGURE = Declaration(
     title="Task scores",
@@ -71,7 +72,7 @@ class Score:
     """One row: mean and deviation in percent, the runs behind them (none for an average), and the published mean."""
 
     aggregate: Aggregate
-    runs: Sequence[Measurement]
+    runs: Runs
     published: float | None
 
 
@@ -104,35 +105,29 @@ def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskSco
     return {suite: panel for suite, panel in averages.items() if panel} or panels
 
 
-def suite_scores(
-    settings: FigureSettings, measurements: Sequence[Measurement], published: Published
-) -> dict[str, list[TaskScores]]:
+def suite_scores(settings: FigureSettings, measured: pl.DataFrame, published: Published) -> dict[str, list[TaskScores]]:
     """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
     models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
-    for suite in sorted({run.suite for run in measurements}):
-        mine = [run for run in measurements if run.suite == suite]
-        panels[suite] = []
-        for task in sorted({run.task for run in mine}):
-            runs = [run for run in mine if run.task == task and run.primary]
-            panels[suite].append(_task(task, runs, models, published))
+    for (suite,), mine in sorted(measured.partition_by("suite", as_dict=True).items()):
+        tasks = mine.filter("primary").partition_by("task", as_dict=True)
+        panels[suite] = [_task(suite, task, rows, models, published) for (task,), rows in sorted(tasks.items())]
         panels[suite] += _averages(suite, mine, models, published)
     return panels
 
 
-def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> TaskScores:
-    suite, metric = runs[0].suite, runs[0].metric
-    scores = {}
+def _task(suite: str, task: str, rows: pl.DataFrame, models: Sequence[str], published: Published) -> TaskScores:
+    metric, scores = rows["metric"][0], {}
     for model in models:
-        own = [run for run in runs if run.run.model == model]
-        scores[model] = Score(aggregate_runs(own), own, _published(published, model, suite, task, metric))
-    return TaskScores(task, metric, scores, runs[0].blind_guess if metric == ACCURACY else None)
+        own = rows.filter(pl.col("model") == model)
+        scores[model] = Score(aggregate_runs(own), runs_of(own), _published(published, model, suite, task, metric))
+    return TaskScores(task, metric, scores, rows["blind_guess"][0] if metric == ACCURACY else None)
 
 
-def _averages(suite: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> list[TaskScores]:
+def _averages(suite: str, rows: pl.DataFrame, models: Sequence[str], published: Published) -> list[TaskScores]:
     found: dict[str, dict[str, Score]] = {}
     for model in models:
-        for average in task_averages(suite, [run for run in runs if run.run.model == model]):
+        for average in task_averages(suite, rows.filter(pl.col("model") == model)):
             if average.metric == AVERAGE_METRIC:
                 value = _published(published, model, suite, average.task, AVERAGE_METRIC)
                 found.setdefault(average.task, {})[model] = Score(average.aggregate, (), value)
@@ -188,7 +183,7 @@ def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
     for task in panel:
         seen += [] if task.blind_guess is None else [task.blind_guess]
         for score in task.scores.values():
-            seen += [run.value for run in score.runs if run.value is not None]
+            seen += [value for value, _ in score.runs if value is not None]
             seen += [] if score.published is None else [score.published]
             if score.aggregate.mean is not None:
                 deviation = score.aggregate.std or 0.0
@@ -227,7 +222,7 @@ def _draw_task(axes: Axes, task: TaskScores, group: int, looks: Mapping[str, Mod
 def _draw_score(axes: Axes, score: Score, place: float, dots: float, look: ModelStyle, style: Style) -> None:
     size = style.font_size * 0.26
     for failed in (False, True):
-        values = [run.value for run in score.runs if run.value is not None and bool(run.failed) == failed]
+        values = [value for value, reason in score.runs if value is not None and bool(reason) == failed]
         if values:
             axes.plot(values, [dots] * len(values), **run_mark(look, size * (1.4 if failed else 1.0), failed))
     aggregate = score.aggregate
@@ -285,7 +280,7 @@ def _legend(
     scores = [score for task in tasks for score in task.scores.values()]
     grey = ModelStyle(MUTED, "", "-")
     handles.append(Line2D([], [], **run_mark(grey, style.font_size * 0.3, False), label="run"))
-    if any(run.failed for score in scores for run in score.runs):
+    if any(failed for score in scores for _, failed in score.runs):
         handles.append(failed_handle(style))
     if any(score.published is not None for score in scores):
         handles.append(published_handle(style))

@@ -7,7 +7,8 @@ are those of the published average of a suite; a run is its seeds and the place 
 from collections.abc import Sequence
 from pathlib import Path
 
-from hatchery.analysis.measurements import Measurement
+import polars as pl
+
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.run_scores import RunScore, score_lists
 from hatchery.analysis.settings import labels_of
@@ -16,11 +17,11 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 
 
-def read_runs(settings: PaperTablesSettings, measurements: Path) -> list[Measurement]:
+def read_runs(settings: PaperTablesSettings, measurements: Path) -> pl.DataFrame:
     """Every value of the first metric of every task. Raises ManifestError for an altered table."""
     shown = set(settings.shown)
     found = read_measurements(measurements, [run for run in settings.runs if run.model in shown], kind="finetuning")
-    return [run for run in found if run.primary and run.main]
+    return found.filter("primary", "main")
 
 
 def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
@@ -33,7 +34,7 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
 
 
 def lists_of_models(
-    runs: Sequence[Measurement], settings: PaperTablesSettings, tasks: Sequence[str]
+    runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Scores per run (the mean over `tasks`) of the models that have them, and why the other models have none.
 
@@ -45,14 +46,11 @@ def lists_of_models(
     for model in settings.shown:
         label = labels.get(model, model)
         scores = [
-            RunScore(
-                settings.papers_task(run.task),
-                (run.run.seed, run.finetuning_seed or 0),
-                run.learning_rate or 0.0,
-                run.value,
-            )
-            for run in runs
-            if run.run.model == model and settings.papers_task(run.task) in tasks
+            RunScore(settings.papers_task(task), (seed, finetuning_seed or 0), rate or 0.0, value)
+            for task, seed, finetuning_seed, rate, value in runs.filter(pl.col("model") == model)
+            .select("task", "seed", "finetuning_seed", "learning_rate", "value")
+            .iter_rows()
+            if settings.papers_task(task) in tasks
         ]
         if not scores:
             continue

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hatchery.analysis.measurements import Measurement
+import polars as pl
+
 from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_numbers
 from hatchery.analysis.settings import labels_of
 from hatchery.artifacts.atomic import write_text
@@ -122,7 +123,7 @@ def _table(
     settings: PaperTablesSettings,
     numbers: Sequence[PublishedNumber],
     scores: Scores,
-    runs: Sequence[Measurement],
+    runs: pl.DataFrame,
     inputs: Inputs,
 ) -> PaperTable | None:
     """The table of that number; None for sizes where no published ones are given."""
