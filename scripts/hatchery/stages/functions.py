@@ -14,7 +14,7 @@ FUNCTIONS = {
     "describe_corpus": "hatchery.views.cards.stage",
     "train_tokenizer": "hatchery.tokenization.trainer",
     "encode_corpus": "hatchery.tokenization.encoder",
-    "select_tokenizer": "hatchery.tokenization.selection.stage",
+    "select_tokenizer": "hatchery.views.tokenizer_sweep.stage",
     "write_cost": "hatchery.workflow.cost_table",
     "pretrain": "hatchery.training.pretrain",
     "score_minimal_pairs": "hatchery.evaluation.minimal_pairs.stage",

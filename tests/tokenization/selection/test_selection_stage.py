@@ -13,9 +13,9 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, SourceError, TokenizationError
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
-from hatchery.tokenization.selection.stage import select_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.views.tokenizer_sweep.stage import select_tokenizer
 
 BPE = {"name": "bpe", "definition": {"kind": "byte_bpe", "min_frequency": 0}, "sizes": [300, 340, 400]}
 WORDPIECE = {"name": "wordpiece", "definition": {"kind": "wordpiece", "min_frequency": 0}, "sizes": [300, 400]}
@@ -116,13 +116,14 @@ def test_two_processes_and_a_second_run_give_the_same_bytes(swept: Path, corpus:
 
 
 def test_a_killed_sweep_keeps_its_tokenizers(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hatchery.tokenization.selection import candidates, stage
+    from hatchery.tokenization.selection import candidates
+    from hatchery.tokenization.selection import sweep as sweeping
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(stage, "_measure", killed)
+        patched.setattr(sweeping, "_measure", killed)
         with pytest.raises(KeyboardInterrupt):
             sweep(tmp_path, corpus)
     assert not (tmp_path / "manifest.json").exists()

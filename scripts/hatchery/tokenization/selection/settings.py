@@ -4,14 +4,13 @@ Source: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, ESMS, ch
 of Gowda and May). What cannot be carried out is refused before anything is trained.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
 from hatchery.corpora.settings import Splits
 from hatchery.errors import ConfigError
-from hatchery.rendering.style import Style
 from hatchery.settings.base import Count, Natural, Positive, Range, RefusedError, Settings, require
 from hatchery.tokenization.trainer_settings import TokenizerSettings, VocabularySize
 from hatchery.typed import build
@@ -108,8 +107,6 @@ class SweepSettings(SweepKeys):
     """Name of the sweep, for titles."""
     types: Annotated[tuple[CandidateType, ...], MinLen(1)]
     """The candidates, in the order of the tables; of types of equal ESMS the first wins."""
-    style: Style = field(default_factory=Style)
-    """Look of the figure."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out. Raises ConfigError naming the key."""

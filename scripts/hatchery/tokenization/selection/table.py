@@ -1,4 +1,4 @@
-"""The results of a sweep as tables: `selection.csv` for machines, `selection.md` in the layout of a table of a paper.
+"""The results of a sweep as `selection.csv`.
 
 Published values stand beside ours, as they are printed; a cell is empty where there is nothing. Numbers are rounded
 so that the tables are the same on every machine.
@@ -13,10 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hatchery.artifacts.records import read_rows
-from hatchery.rendering.table import Cell, Content, table
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.selection.frequency_rule import SearchResult
-from hatchery.tokenization.selection.settings import SweepSettings
 
 PRETRAINED = "pretrained"
 VALUES = ("word_split_ratio", "esms", "frequency_at_95_percent", "selected_within_type", "final_choice")
@@ -94,7 +92,7 @@ def selection_csv(rows: Sequence[SelectionRow], published: Published) -> str:
     """The text of `selection.csv`: one line per tokenizer, published values in the last columns."""
     body = []
     for row in rows:
-        printed = _printed(row, published)
+        printed = printed_of(row, published)
         body.append(
             [
                 row.type,
@@ -122,89 +120,8 @@ def search_csv(result: SearchResult, least_frequency: int) -> str:
     return csv_text(("size", "frequency_at_95_percent", "satisfies", "largest"), rows)
 
 
-def selection_markdown(
-    settings: SweepSettings,
-    rows: Sequence[SelectionRow],
-    facts: SweepFacts,
-    published: Published,
-    search: SearchResult | None,
-) -> str:
-    """The text of `selection.md`: the table for people, and how to read it."""
-    header = (
-        "type",
-        "size",
-        "word-split ratio",
-        "published",
-        "ESMS (published code)",
-        "published",
-        "ESMS (definition)",
-        "ESMS (code, corrected)",
-        "frequency at 95 %",
-        "published",
-        "fertility",
-        "unknown, %",
-    )
-    shown = table(header, [_cells(row, _printed(row, published)) for row in rows])
-    lines = [f"# Tokenizer selection: {settings.name}", "", shown.markdown()]
-    final = next(row for row in rows if row.final_choice)
-    lines += [
-        "",
-        f"Bold: the size chosen of each type. **Final choice: {final.type}, {final.size:,}** (highest "
-        f"`{settings.choose_by}` among them).",
-        "",
-        f"Word-split ratio, fertility and unknown tokens: {facts.sequences:,} sequences with {facts.sample_words:,} "
-        f"space-separated words, drawn with seed {settings.seed}. ESMS: {facts.reference_words} words with "
-        f"{facts.reference_morphemes} morphemes ({facts.morphemes}). The word-split ratio is measured on words in "
-        "isolation, fertility in running text. Published values are those of the papers, on their corpora and lists.",
-    ]
-    if search is not None and settings.frequency_search is not None:
-        lines += ["", *_search_lines(settings, search)]
-    return "\n".join(lines) + "\n"
-
-
-def _search_lines(settings: SweepSettings, search: SearchResult) -> list[str]:
-    rule = settings.frequency_search
-    assert rule is not None
-    if search.largest_size is None:
-        found = f"none from {rule.lowest:,} on"
-    else:
-        end = ", the end of the range" if search.largest_size == rule.highest else ""
-        found = f"{search.largest_size:,}{end}"
-    return [
-        f"## Largest vocabulary of frequent types ({rule.type})",
-        "",
-        f"The largest size from {rule.lowest:,} to {rule.highest:,} in steps of {rule.step:,} of which 95 % of the "
-        f"types occur at least {rule.least_frequency:,} times in the training text (Gowda and May, 2020): **{found}**. "
-        "The search halves the range and assumes that the frequency falls while the size grows.",
-        "",
-        table(
-            ("size", "frequency at 95 %"),
-            [(f"{probe.size:,}", f"{probe.frequency_at_95_percent:,}") for probe in search.probes],
-            words=0,
-        ).markdown(),
-    ]
-
-
-def _cells(row: SelectionRow, printed: dict[str, str]) -> list[Content]:
-    measures = row.measures
-    chosen = row.selected_within_type
-    return [
-        Cell(row.type, bold=chosen),
-        Cell(PRETRAINED if row.size is None else f"{row.size:,}", bold=chosen),
-        f"{measures.word_split_ratio:.2f}",
-        printed.get("word_split_ratio", ""),
-        _shown(measures.esms_published_code, 4),
-        printed.get("esms", ""),
-        _shown(measures.esms_definition, 4),
-        _shown(measures.esms_published_code_corrected, 4),
-        "" if measures.frequency_at_95_percent is None else f"{measures.frequency_at_95_percent:,}",
-        printed.get("frequency_at_95_percent", ""),
-        _shown(measures.fertility, 2),
-        "" if measures.unknown_rate is None else f"{100 * measures.unknown_rate:.2f}",
-    ]
-
-
-def _printed(row: SelectionRow, published: Published) -> dict[str, str]:
+def printed_of(row: SelectionRow, published: Published) -> dict[str, str]:
+    """The printed values of a tokenizer, as printed."""
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 
 
@@ -212,7 +129,3 @@ def _field(value: float | int | None) -> str:
     if value is None:
         return ""
     return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}f}"
-
-
-def _shown(value: float | None, decimals: int) -> str:
-    return "" if value is None else f"{value:.{decimals}f}"

@@ -1,4 +1,4 @@
-"""The stage `select_tokenizer`: train the candidates, measure them and their references, choose one, tell it all.
+"""A sweep of tokenizers: train the candidates, measure them and their references, and choose one.
 
 Source: reduced-vocabulary study, Section 3.3 and Table 6 (sweep), and LTG-BERT, Appendix G (the rule of Gowda and May).
 The same corpus and settings give the same bytes, whatever the number of threads; a killed sweep goes on with the parts
@@ -7,7 +7,7 @@ that are missing.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hatchery.artifacts.atomic import write_text
@@ -17,11 +17,9 @@ from hatchery.artifacts.parallel_map import make_parts, remove_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
 from hatchery.raw.raw_source import open_source
-from hatchery.runner import stage
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
 from hatchery.tokenization.selection.choice import chosen_rows
-from hatchery.tokenization.selection.figure import SweepPoint, plot_tokenizer_sweep
 from hatchery.tokenization.selection.frequency_rule import (
     SearchResult,
     frequency_of_rule,
@@ -39,7 +37,6 @@ from hatchery.tokenization.selection.table import (
     read_published_selection,
     search_csv,
     selection_csv,
-    selection_markdown,
 )
 from hatchery.tokenization.selection.tasks import (
     CountTask,
@@ -53,11 +50,6 @@ from hatchery.tokenization.selection.word_split_ratio import count_words, draw, 
 from hatchery.tokenization.tokenizer_file import use_threads
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 
-READINGS = {
-    "esms_definition": "definition",
-    "esms_published_code": "published code",
-    "esms_published_code_corrected": "published code, corrected",
-}
 LISTS = {
     None: "the user's list",
     "own": "our own list, not the paper's",
@@ -65,8 +57,22 @@ LISTS = {
 }
 
 
-@stage(reference="reference {}")
-def select_tokenizer(
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found: its tokenizers, the printed values beside them, and what the measurements rest on."""
+
+    rows: Sequence[SelectionRow]
+    facts: SweepFacts
+    printed: Published
+    search: SearchResult | None
+
+    @property
+    def final(self) -> SelectionRow:
+        """The chosen tokenizer."""
+        return next(row for row in self.rows if row.final_choice)
+
+
+def sweep_tokenizers(
     settings: SweepSettings,
     corpus: Manifest,
     reference: Mapping[str, Path],
@@ -74,8 +80,8 @@ def select_tokenizer(
     run: StageRun,
     published: Path | None = None,
     threads: int = 1,
-) -> None:
-    """Write the tables, the figure, all tokenizers and the chosen one into the folder of `run`.
+) -> Sweep:
+    """Write the tables for machines, all tokenizers and the chosen one into the folder of `run`.
 
     `morphemes` is the source manifest of a list of morphemes, `reference` those of a `tokenizer.json` by type, and
     `published` the table of published values. Raises ConfigError for settings that do not fit, SourceError for a
@@ -117,9 +123,17 @@ def select_tokenizer(
         name: open_backend(load_definition(path), name).get_vocab_size() for name, path in reference_files.items()
     }
     rows = chosen_rows(settings, by_size, by_reference, reference_sizes)
-    search = _search(settings, candidates, pre_tokens)
-    _write_tables(settings, rows, sequences, words, printed, search, run)
+    facts = SweepFacts(
+        sequences=len(sequences),
+        sample_words=count_words(sequences).total(),
+        reference_words=len(words),
+        reference_morphemes=sum(len(word.morphemes) for word in words),
+        morphemes=LISTS[settings.morphemes],
+    )
+    sweep = Sweep(rows, facts, printed, _search(settings, candidates, pre_tokens))
+    _write_files(settings, sweep, run)
     remove_parts(parts_folder)
+    return sweep
 
 
 def _check(settings: SweepSettings, morphemes: Path | None, references: Mapping[str, Path]) -> None:
@@ -220,43 +234,21 @@ def _search(settings: SweepSettings, candidates: Candidates, pre_tokens: Mapping
     return largest_size(frequency_of, sizes_between(rule.lowest, rule.highest, rule.step), rule.least_frequency)
 
 
-def _write_tables(
-    settings: SweepSettings,
-    rows: Sequence[SelectionRow],
-    sequences: Sequence[str],
-    words: Sequence[Word],
-    printed: Published,
-    search: SearchResult | None,
-    run: StageRun,
-) -> None:
-    facts = SweepFacts(
-        sequences=len(sequences),
-        sample_words=count_words(sequences).total(),
-        reference_words=len(words),
-        reference_morphemes=sum(len(word.morphemes) for word in words),
-        morphemes=LISTS[settings.morphemes],
-    )
-    texts = {
-        "selection.csv": selection_csv(rows, printed),
-        "selection.md": selection_markdown(settings, rows, facts, printed, search),
-    }
+def _write_files(settings: SweepSettings, sweep: Sweep, run: StageRun) -> None:
+    search, final = sweep.search, sweep.final
+    texts = {"selection.csv": selection_csv(sweep.rows, sweep.printed)}
     if search is not None and settings.frequency_search is not None:
         texts["frequency_search.csv"] = search_csv(search, settings.frequency_search.least_frequency)
-    final = next(row for row in rows if row.final_choice)
     chosen = run.folder / "tokenizers" / f"{final.type}_{final.size}.json"
     texts["tokenizer.json"] = chosen.read_text(encoding="utf-8")
     texts |= _transformers_files(texts["tokenizer.json"], settings.type_named(final.type), str(chosen))
     for name, text in texts.items():
         write_text(run.folder / name, text)
         run.add_output(run.folder / name)
-    figure = run.folder / "tokenizer_sweep.svg"
-    points = [_point(row, settings.choose_by) for row in rows]
-    plot_tokenizer_sweep(settings.name, points, READINGS[settings.choose_by], settings.style, figure)
-    run.add_output(figure)
-    for row in rows:
+    for row in sweep.rows:
         if row.size is not None:
             run.add_output(run.folder / "tokenizers" / f"{row.type}_{row.size}.json")
-    run.measures.update(asdict(facts))
+    run.measures.update(asdict(sweep.facts))
     run.measures.update(
         chosen_type=final.type,
         chosen_size=final.size,
@@ -271,14 +263,3 @@ def _transformers_files(text: str, candidate: CandidateType, where: str) -> dict
     return {
         name: json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n" for name, value in files.items()
     }
-
-
-def _point(row: SelectionRow, choose_by: str) -> SweepPoint:
-    return SweepPoint(
-        type=row.type,
-        size=row.size,
-        ratio=row.measures.word_split_ratio,
-        esms=getattr(row.measures, choose_by),
-        selected=row.selected_within_type,
-        final=row.final_choice,
-    )

@@ -5,8 +5,6 @@ type is compared with; a ring marks the size chosen of each type, a filled star 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -15,50 +13,42 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.rendering.drawing import MUTED, abbreviated, figure_style, legend_below, legend_columns, save_svg
+from hatchery.rendering.drawing import MUTED, abbreviated, legend_below, legend_columns
 from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.tokenization.selection.settings import Esms
+from hatchery.tokenization.selection.table import SelectionRow
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
-@dataclass(frozen=True)
-class SweepPoint:
-    """One tokenizer; `size` is None for the reference of a type, `esms` None where it is not known."""
-
-    type: str
-    size: int | None
-    ratio: float
-    esms: float | None
-    selected: bool = False
-    final: bool = False
+READINGS: dict[Esms, str] = {
+    "esms_definition": "definition",
+    "esms_published_code": "published code",
+    "esms_published_code_corrected": "published code, corrected",
+}
 
 
-def plot_tokenizer_sweep(name: str, points: Sequence[SweepPoint], esms: str, style: Style, output: Path) -> None:
-    """Draw the sweep called `name` into `output` (SVG); `esms` says which reading of ESMS the points carry."""
-    with figure_style(style):
-        save_svg(draw_tokenizer_sweep(points, esms, style), output, f"Tokenizer sweep {name}")
-
-
-def draw_tokenizer_sweep(points: Sequence[SweepPoint], esms: str, style: Style) -> Figure:
-    """The figure: two panels, ratio and ESMS, over a common legend. `points` holds at least one tokenizer."""
-    types = list(dict.fromkeys(point.type for point in points))
+def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: Style) -> Figure:
+    """The figure: two panels, ratio and the reading of ESMS by which one is chosen, over a common legend."""
+    types = list(dict.fromkeys(row.type for row in rows))
     looks = model_styles(types, style)
-    handles = _legend(types, looks, points, style)
-    rows = -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
-    height = style.width_inches * 0.38 + (3 + 1.6 * rows) * style.font_size / 72
+    handles = _legend(types, looks, rows, style)
+    lines = -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
+    height = style.width_inches * 0.38 + (3 + 1.6 * lines) * style.font_size / 72
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     ratios, scores = figure.subplots(1, 2)
     for place, name in enumerate(types):
-        mine = [point for point in points if point.type == name]
+        mine = [row for row in rows if row.type == name]
+        esms = [(row, getattr(row.measures, choose_by)) for row in mine]
         # Dashes of one type fall into the gaps of the others, so that equal references are all seen.
         dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
         for axes, values in (
-            (ratios, [(point, point.ratio) for point in mine]),
-            (scores, [(point, point.esms) for point in mine if point.esms is not None]),
+            (ratios, [(row, row.measures.word_split_ratio) for row in mine]),
+            (scores, [(row, score) for row, score in esms if score is not None]),
         ):
             _draw_type(axes, values, looks[name].colour, MARKERS[place % len(MARKERS)], dashes, style)
     ratios.set_title("word-split ratio (tokens per word)", loc="left")
-    scores.set_title(f"ESMS ({esms})", loc="left")
+    scores.set_title(f"ESMS ({READINGS[choose_by]})", loc="left")
     for axes in (ratios, scores):
         axes.set_xlabel("vocabulary size")
         axes.grid(visible=True)
@@ -72,23 +62,23 @@ def draw_tokenizer_sweep(points: Sequence[SweepPoint], esms: str, style: Style) 
 
 def _draw_type(
     axes: Axes,
-    values: Sequence[tuple[SweepPoint, float]],
+    values: Sequence[tuple[SelectionRow, float]],
     colour: str,
     marker: str,
     dashes: tuple[float, tuple[float, float]],
     style: Style,
 ) -> None:
-    sizes = [(point.size, number) for point, number in values if point.size is not None]
+    sizes = [(row.size, number) for row, number in values if row.size is not None]
     if sizes:
         small = style.font_size * 0.45
         axes.plot(*zip(*sizes, strict=True), color=colour, linewidth=1.5, marker=marker, markersize=small)
-    for point, number in values:
-        if point.size is None:
+    for row, number in values:
+        if row.size is None:
             axes.axhline(number, color=colour, linestyle=dashes, linewidth=1.2)
-        elif point.final:
-            axes.plot([point.size], [number], **_star(style, colour))
-        elif point.selected:
-            axes.plot([point.size], [number], **_ring(style, colour))
+        elif row.final_choice:
+            axes.plot([row.size], [number], **_star(style, colour))
+        elif row.selected_within_type:
+            axes.plot([row.size], [number], **_ring(style, colour))
 
 
 def _ring(style: Style, colour: str) -> dict[str, Any]:
@@ -116,7 +106,7 @@ def _star(style: Style, colour: str) -> dict[str, Any]:
 
 
 def _legend(
-    types: Sequence[str], looks: dict[str, ModelStyle], points: Sequence[SweepPoint], style: Style
+    types: Sequence[str], looks: dict[str, ModelStyle], rows: Sequence[SelectionRow], style: Style
 ) -> list[Artist]:
     handles: list[Artist] = [
         Line2D(
@@ -130,9 +120,9 @@ def _legend(
         )
         for index, name in enumerate(types)
     ]
-    if any(point.size is None for point in points):
+    if any(row.is_reference for row in rows):
         handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), linewidth=1.1, label="reference"))
-    if any(point.selected and not point.final for point in points):
+    if any(row.selected_within_type and not row.final_choice for row in rows):
         handles.append(Line2D([], [], **_ring(style, MUTED), label="chosen size of the type"))
     handles.append(Line2D([], [], **_star(style, MUTED), label="final choice"))
     return handles
