@@ -7,13 +7,14 @@ import pytest
 import yaml
 from summary_text import write_summary
 
+from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.typed import build
 from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value, with_best_bold
 from hatchery.views.paper_tables.layout import read_layout
-from hatchery.views.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
+from hatchery.views.paper_tables.scores import LEADERBOARD_FILES, leaderboard_scores
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.stage import Inputs, all_tables
 from hatchery.views.paper_tables.views import latex_table, markdown_table
@@ -116,15 +117,15 @@ def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
     assert r"\caption{50\% \& more (ELC-BERT, Table 2).}" in latex_table(table)
 
 
-def seventeen(value: float) -> dict[tuple[str, str, str], Score]:
-    return {(suite, name, "accuracy_percent"): Score(value, None, 1, 0) for suite, name in LEADERBOARD_FILES}
+def seventeen(value: float) -> dict[tuple[str, str, str], Aggregate]:
+    return {(suite, name, "accuracy_percent"): Aggregate(value, None, 1, 0) for suite, name in LEADERBOARD_FILES}
 
 
 def test_a_leaderboard_without_an_ingredient_has_no_total() -> None:
-    glue = {("babylm_glue", "average", "score_percent"): Score(70.0, 1.0, 5, 2)}
-    msgs = {("msgs", "average", "score_percent"): Score(-20.0, 4.0, 9, 1)}
+    glue = {("babylm_glue", "average", "score_percent"): Aggregate(70.0, 1.0, 5, 2)}
+    msgs = {("msgs", "average", "score_percent"): Aggregate(-20.0, 4.0, 9, 1)}
     whole = leaderboard_scores({**seventeen(80.0), **glue, **msgs})
-    assert whole["leaderboard", "average", "score_percent"] == Score(57.0, None, 1, 3)
+    assert whole["leaderboard", "average", "score_percent"] == Aggregate(57.0, None, 1, 3)
     assert leaderboard_scores({**seventeen(80.0), **glue}).keys() == {
         ("leaderboard", "blimp", "score_percent"),
         ("leaderboard", "glue", "score_percent"),

@@ -69,7 +69,7 @@ class _Filler:
             mean = None if mean is None else mean - start.mean
         return Value(
             mean=mean,
-            deviation=score.deviation,
+            deviation=score.std,
             digits=self.digits(column, changed),
             n=score.n,
             n_failed=score.n_failed,

@@ -5,18 +5,13 @@ A summary has no rows for what the organisers of BabyLM 2023 computed over suite
 suite `leaderboard`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from hatchery.analysis.aggregates import Aggregate, average_of_tasks
 from hatchery.analysis.measurements import ACCURACY
-from hatchery.analysis.suite_averages import (
-    PARADIGMS_OF_PHENOMENON,
-    SUPPLEMENT_FILES,
-    dynabench_score,
-    leaderboard_blimp_mean,
-    root_mean_square,
-)
+from hatchery.analysis.suite_averages import PARADIGMS_OF_PHENOMENON, SUPPLEMENT_FILES, dynabench_score
 from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.errors import EvaluationError
@@ -30,28 +25,17 @@ LEADERBOARD_FILES = (
 Measure = tuple[str, str, str]
 
 
-@dataclass(frozen=True)
-class Score:
-    """Mean over `n` runs with its deviation, each None where it is not defined; counts as in `summary.csv`."""
-
-    mean: float | None
-    deviation: float | None
-    n: int
-    n_failed: int = 0
-    n_without_number: int = 0
-
-
-Scores = Mapping[str, Mapping[Measure, Score]]
+Scores = Mapping[str, Mapping[Measure, Aggregate]]
 """Scores by model, then by (suite, task, metric) in the names of the paper."""
 
 
-def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Score]]:
+def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
     """The scores of all models of `settings`; a model without any has an empty mapping.
 
     Raises ManifestError for a summary that was altered, EvaluationError naming file and line for an invalid one, one
     of another experiment, a model that the settings do not list, and two rows that the paper would call the same.
     """
-    scores: dict[str, dict[Measure, Score]] = {model: {} for model in settings.models}
+    scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
         if row.experiment != settings.experiment or row.model not in scores:
             raise EvaluationError(
@@ -62,44 +46,30 @@ def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Mea
         own = scores[row.model]
         if measure in own:
             raise EvaluationError(f"{path}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
-        own[measure] = Score(row.mean, row.std, row.n, row.n_failed, row.n_without_number)
+        counts = row.n, row.n_failed, row.mean_without_failed, row.n_without_number
+        own[measure] = Aggregate(row.mean, row.std, *counts)
     for own in scores.values():
         own |= leaderboard_scores(own)
     return scores
 
 
-def leaderboard_scores(scores: Mapping[Measure, Score]) -> dict[Measure, Score]:
+def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Aggregate]:
     """The columns of the leaderboard that one model's scores give; none where an ingredient is missing.
 
     BLiMP over 17 files, GLUE over eleven tasks, MSGS over the six ambiguous tasks (ELC-BERT's mean, not the
     unpublished scale of the board), and the total of 0.5, 0.3 and 0.2 of them. Deviations of the averages are the root
     mean squares of the deviations of what is averaged; the total has none.
     """
-    found: dict[str, Score] = {}
-    files = {name: scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES}
-    parts = [score for score in files.values() if score is not None]
-    means = {name: score.mean for name, score in files.items() if score is not None and score.mean is not None}
-    if len(means) == len(files):
-        deviations = [score.deviation for score in parts if score.deviation is not None]
-        found["blimp"] = Score(
-            leaderboard_blimp_mean(means),
-            root_mean_square(deviations) if len(deviations) == len(files) else None,
-            *_counts(parts),
-        )
+    found: dict[str, Aggregate] = {}
+    files = [scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES]
+    known = [score for score in files if score is not None and score.mean is not None]
+    if len(known) == len(files):
+        found["blimp"] = average_of_tasks(known)
     for name, suite in (("glue", "babylm_glue"), ("msgs", "msgs")):
         if (average := scores.get((suite, AVERAGE, AVERAGE_METRIC))) is not None:
             found[name] = average
     averages = {name: score.mean for name, score in found.items() if score.mean is not None}
     if len(averages) == 3:
-        found[AVERAGE] = Score(
-            dynabench_score(averages),
-            None,
-            *_counts(list(found.values())),
-        )
+        total = average_of_tasks(list(found.values()))
+        found[AVERAGE] = replace(total, mean=dynabench_score(averages), std=None)
     return {(LEADERBOARD, name, AVERAGE_METRIC): score for name, score in found.items()}
-
-
-def _counts(scores: Sequence[Score]) -> tuple[int, int, int]:
-    """The fewest runs of a score, and the failed runs and those without a number of all."""
-    sums = (sum(score.n_failed for score in scores), sum(score.n_without_number for score in scores))
-    return (min(score.n for score in scores), *sums)
