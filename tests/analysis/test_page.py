@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from page_links import link_problems, read_page
-from page_site import NOTES, Site, two_runs
+from page_site import METRICS, NOTES, Site, two_runs
 
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary_rows import row_anchor
@@ -204,6 +204,14 @@ def test_the_page_leads_to_the_cost_and_says_how_the_export_is_made(written: Sit
     assert "<code>snakemake --cores 1 results/demo/export/README.md</code>" in text
     # It is not there when the page is written, so it is no link.
     assert 'href="export' not in text
+
+
+def test_a_single_model_is_told_of_in_the_singular(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.add_run("ltg", METRICS)
+    site.day = "2024-02-29"
+    text = site.write([row for row in ROWS if row.startswith("ltg")])
+    assert "The model is ltg. It is evaluated on blimp." in text and "The model was pretrained on" in text
 
 
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:

@@ -65,8 +65,9 @@ def model_card(
     facts: ModelFacts,
     scores: Sequence[SummaryRow],
     written: Examples | None = None,
+    text: str = "text",
 ) -> str:
-    """The text of README.md; `written` are examples of what the model writes, of sentences of the corpus."""
+    """The text of README.md; `written` are examples of what the model writes, of sentences of the corpus's `text`."""
     return render(
         "model_card.md.j2",
         front_matter=_front_matter(settings, scores, facts),
@@ -76,7 +77,7 @@ def model_card(
         causal=facts.causal,
         direction=_direction(settings, facts),
         example=json.dumps(_example(settings, facts, written), ensure_ascii=False),
-        told=written.wording.told.format("text") if written else "",
+        told=written.wording.told.format(text) if written else "",
         examples=examples_table(written) if written and written.examples else None,
         transformers=TRANSFORMERS,
         sources=_sources(settings.sources),

@@ -7,7 +7,7 @@ from hatchery.analysis.summary_rows import read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ModelError
-from hatchery.evaluation.filled_sentences.results import read_examples
+from hatchery.evaluation.filled_sentences.results import read_examples, text_of_sentences
 from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
@@ -51,8 +51,8 @@ def export_model(
         position_limit=model.config.position_limit,
         mask_token=tokenizer.special.mask,
     )
-    written = None if filled is None else read_examples(filled)
-    write_text(run.folder / CARD, model_card(settings, facts, scores, written))
+    examples = () if filled is None else (read_examples(filled), text_of_sentences(filled))
+    write_text(run.folder / CARD, model_card(settings, facts, scores, *examples))
     run.add_output(run.folder / CARD)
     run.measures["parameters"] = facts.parameters
     run.measures["licence"] = licence_id(settings.sources)

@@ -225,7 +225,7 @@ STAGES = (
     ),
     _view(
         name="write_page",
-        version=11,
+        version=12,
         settings=page_settings,
         inputs=lambda results, experiment: {
             "card": results.cards(experiment),
@@ -236,8 +236,8 @@ STAGES = (
             "filled": results.filled_sentences(experiment),
         },
     ),
-    _view(name="write_provenance", version=6, settings=provenance_settings, memory_mb=1000),
-    _view(name="export_model", version=4, settings=export_settings, environment="evaluation", memory_mb=3000),
+    _view(name="write_provenance", version=7, settings=provenance_settings, memory_mb=1000),
+    _view(name="export_model", version=5, settings=export_settings, environment="evaluation", memory_mb=3000),
     _view(
         name="list_exported_models",
         version=1,

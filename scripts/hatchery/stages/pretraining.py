@@ -83,7 +83,7 @@ def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, objec
 STAGES = (
     Stage(
         name="write_cost",
-        version=4,
+        version=5,
         settings=cost_settings,
         environment="pretraining",
         sort="local",

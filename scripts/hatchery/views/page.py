@@ -245,20 +245,21 @@ def _question(
     suites = [readable(suite) for suite in scores.suites() if suite not in HELD_OUT]
     compared = trained or scores.models
     named = _listed(map(scores.label, compared)) if len(compared) <= MOST_MODELS else f"{len(compared):,} models"
-    sentences = [f"Compared are {named}"]
+    several = len(compared) > 1
+    sentences = [f"Compared are {named}" if several else f"The model is {named}"]
     if len(settings.runs) > len(trained):
         sentences[0] += f", pretrained {len(settings.runs)} times in all with different seeds"
     if others:
         sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
     if suites:
-        sentences.append(f"They are evaluated on {_listed(suites)}")
+        sentences.append(f"{'They are' if several else 'It is'} evaluated on {_listed(suites)}")
     if settings.parts:
         corpora_of = dict.fromkeys(part.corpus for part in settings.parts.values())
         sentences.append(f"Corp{'ora' if len(corpora_of) > 1 else 'us'}: {_listed(corpora_of)}")
     elif inputs.cards:
         sentences.append(f"Corpus: {next(iter(inputs.cards))}")
     if day := pretrained_on(pretrained):
-        sentences.append(f"The models were pretrained {day}")
+        sentences.append(f"The model{'s were' if len(pretrained) > 1 else ' was'} pretrained {day}")
     return sentences
 
 

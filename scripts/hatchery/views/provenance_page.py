@@ -92,7 +92,8 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
         numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))
     words = (*range(len(SELECTORS)), -1)
-    return table((*_ROW_COLUMNS, "made from"), shown, words=words, label="Numbers")
+    header = (*(name.replace("_", " ") for name in _ROW_COLUMNS), "made from")
+    return table(header, shown, words=words, label="Numbers")
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def _tables(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDi
         tables["Memory of each device, without activations"] = _memory(settings, costs)
     if settings.suites or settings.tasks:
         tables["Evaluation, rough"] = _evaluation(settings, costs)
-    return {title: dataclasses.replace(shown, label=title) for title, shown in tables.items()}
+    return {title: dataclasses.replace(shown, label=title, names=True) for title, shown in tables.items()}
 
 
 def _plan(plan: PlanSettings) -> str:
