@@ -89,7 +89,7 @@ def test_paragraphs_are_cut_where_the_corpus_says_english_and_no_option_speaks()
     assert form(sentences="none") == LineForm("wrapped")
     assert form(sentences="line") == LineForm("lines")
     assert form(sentences="line", paragraphs="line") == LineForm("paragraphs")
-    assert "not cut into sentences" in form(english=False).told
+    assert "not cut into sentences" in form(english=False).description
 
 
 def members(archive: Path, prefix: str, encoding: str) -> Iterator[tuple[str, list[str]]]:

@@ -47,7 +47,7 @@ class LineForm:
     """Whether paragraphs are cut into sentences."""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """In words, for what is said about a corpus."""
         words = {
             "lines": "lines kept as they are",

@@ -43,7 +43,7 @@ class Comparison(Protocol):
         """Parts of a lower-cased text, without separators, that hold all its words."""
         ...
 
-    def knows(self, vocabulary: Set[str], word: str) -> bool:
+    def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
         """Whether a word counts as being in the vocabulary."""
         ...
 
@@ -69,7 +69,7 @@ class AsPublished:
         """See Comparison."""
         return self._pieces.findall(text)
 
-    def knows(self, vocabulary: Set[str], word: str) -> bool:
+    def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
         """See Comparison."""
         return word in vocabulary
 
@@ -101,15 +101,15 @@ class Corrected:
         """See Comparison."""
         return self._pieces.findall(self._typed(text))
 
-    def knows(self, vocabulary: Set[str], word: str) -> bool:
+    def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
         """See Comparison."""
-        return self._knows(vocabulary, word, self._most_endings)
+        return self._in_vocabulary(vocabulary, word, self._most_endings)
 
-    def _knows(self, vocabulary: Set[str], word: str, endings: int) -> bool:
+    def _in_vocabulary(self, vocabulary: Set[str], word: str, endings: int) -> bool:
         if word in vocabulary or ("'" in word and word.replace("'", "") in vocabulary):
             return True
         return endings > 0 and any(
-            word.endswith(ending) and self._knows(vocabulary, word.removesuffix(ending), endings - 1)
+            word.endswith(ending) and self._in_vocabulary(vocabulary, word.removesuffix(ending), endings - 1)
             for ending in self._endings
         )
 

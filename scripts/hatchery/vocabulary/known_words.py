@@ -52,7 +52,7 @@ class KnownWords:
             known = piece in self._vocabulary
         else:
             words, _ = self._comparison.words(piece)
-            known = all(self._comparison.knows(self._vocabulary, word) for word in words)
+            known = all(self._comparison.in_vocabulary(self._vocabulary, word) for word in words)
         if len(piece) <= _REMEMBERED_CHARACTERS:
             memory = self._known if known else self._unknown
             if len(memory) >= _REMEMBERED:

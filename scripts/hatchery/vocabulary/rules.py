@@ -48,7 +48,7 @@ def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
     if HYPERLINK in text:
         return LINK, counted
     for word in words:
-        if not rule.comparison.knows(rule.vocabulary, word):
+        if not rule.comparison.in_vocabulary(rule.vocabulary, word):
             return UNKNOWN, counted
     return (SHORT if counted < rule.minimum_counted_words else None), counted
 

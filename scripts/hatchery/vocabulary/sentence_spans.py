@@ -40,7 +40,7 @@ class SentenceSpans:
             self._special |= {""}
         self._context = punkt._lang_vars.period_context_re()
         self._closing = punkt._lang_vars.re_boundary_realignment
-        self._ask_often = lru_cache(1 << 16)(punkt.text_contains_sentbreak)
+        self._cached_has_break = lru_cache(1 << 16)(punkt.text_contains_sentbreak)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Pairs of start and end of the sentences of `text`, in order; white space between them is left out."""
@@ -116,8 +116,10 @@ class SentenceSpans:
                 if plain is not None and len(plain[1]) > 1 and plain[1].lower() not in self._special:
                     return True
         context = text[run_start : position + 1] + self._context.match(text, position).group("after_tok")
-        ask = self._ask_often if len(context) <= _CONTEXT_CHARACTERS else self._punkt.text_contains_sentbreak
-        return bool(ask(context))
+        has_break = (
+            self._cached_has_break if len(context) <= _CONTEXT_CHARACTERS else self._punkt.text_contains_sentbreak
+        )
+        return bool(has_break(context))
 
     def _realigned(self, text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Give quotes and brackets at the start of a sentence to the one before, as Punkt does."""

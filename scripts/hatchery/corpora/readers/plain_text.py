@@ -138,7 +138,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     form = _form(source, file, options, context.english)
     begins = context.piece is None or context.piece.start == 0
     if options.sentences is None and not options.tagged and begins:
-        context.assumed[form.told] += 1
+        context.assumed[form.description] += 1
     make = _text if format_of(file, options) == "text" else _table
     return documents_of(file, make(source, file, context, form), context, options.minimum_words)
 
