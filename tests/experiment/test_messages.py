@@ -199,8 +199,8 @@ MISTAKES = {
     ),
     "perplexity of a split without text": (
         "experiments/my_text.yaml",
-        "perplexity: {splits: [dev]}",
-        "perplexity: {splits: [dev, test]}",
+        "perplexity: {splits: [dev], segments: packed}",
+        "perplexity: {splits: [dev, test], segments: packed}",
         "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in",
     ),
     "perplexity of a split that a release has not": (

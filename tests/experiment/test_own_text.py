@@ -47,6 +47,11 @@ def test_the_experiment_needs_no_data_but_the_text_itself() -> None:
     assert project.config.data["my_text"].path is None
 
 
+def test_held_out_text_is_read_as_in_training_to_the_ends_of_long_lines() -> None:
+    block = Project(REPOSITORY / "config").experiment("my_text")
+    assert block.perplexity.segments == block.pretraining.objective.segments == "packed"
+
+
 def test_blimp_is_one_line_away() -> None:
     text = (REPOSITORY / "config/experiments/my_text.yaml").read_text(encoding="utf-8")
     added = yaml.safe_load(re.sub(r"^# (minimal_pairs:)", r"\1", text, flags=re.MULTILINE))
