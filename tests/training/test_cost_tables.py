@@ -31,6 +31,16 @@ def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):
     assert int(rows[0]["parameters"]) == costs[0].parameters
 
 
+def test_people_read_the_labels_of_swept_runs_and_programs_their_names(pretrain_slice):
+    settings = settings_of([pretrain_slice(), pretrain_slice(steps=0)])
+    swept = dataclasses.replace(settings.runs[0], label="run, learning_rate 0.1, seed 42")
+    settings = dataclasses.replace(settings, runs=[swept, settings.runs[1]])
+    costs = estimate(settings)
+    for shown in (cost_markdown(settings, costs), cost_html(settings, costs).replace("<wbr>", "")):
+        assert "run, learning_rate 0.1, seed 42" in shown and "run1-s42" in shown and "run0-s42" not in shown
+    assert "run0-s42" in cost_csv(settings, costs)
+
+
 def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_slice):
     settings = settings_of(
         [pretrain_slice(precision="auto"), pretrain_slice(precision="auto")], device="a100", devices=4

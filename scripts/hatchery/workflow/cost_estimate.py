@@ -44,6 +44,8 @@ class PlannedRun(Settings):
     first_step: int = 0
     # The set of the grid that the model belongs to, if there is one.
     set: str = ""
+    # What people read instead of the name, where a sweep or a grid made the run.
+    label: str = ""
 
 
 @dataclass(frozen=True)

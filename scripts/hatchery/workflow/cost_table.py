@@ -60,6 +60,7 @@ def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
     """The cost in Markdown: pretraining, disk, evaluation (rough), and what the numbers mean."""
+    costs = _labelled(settings, costs)
     blocks = [f"# {_title(settings)}", f"Planned for {_plan(settings.plan)}."]
     for title, shown in _tables(settings, costs, shards).items():
         blocks += [f"## {title}", shown.markdown(aligned=True)]
@@ -69,9 +70,16 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
 
 def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
     """The same as a page."""
+    costs = _labelled(settings, costs)
     sections = [Section(title, tables=[shown]) for title, shown in _tables(settings, costs, None).items()]
     notes = Section("Notes", _notes(settings, costs, None))
     return card_html(_title(settings), f"Planned for {_plan(settings.plan)}.", [*sections, notes])
+
+
+def _labelled(settings: CostSettings, costs: Sequence[RunCost]) -> list[RunCost]:
+    """The costs with what people read as the names of runs."""
+    labels = {run.name: run.label for run in settings.runs}
+    return [dataclasses.replace(cost, run=labels[cost.run] or cost.run) for cost in costs]
 
 
 def _title(settings: CostSettings) -> str:
@@ -226,8 +234,12 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
 
 def _names(runs: Sequence[PlannedRun]) -> str:
     # All names of a study's models would fill a page.
-    names = [run.name for run in runs]
-    return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} models, such as {names[0]},"
+    names = [run.label or run.name for run in runs]
+    return (
+        ("; " if any(run.label for run in runs) else ", ").join(names)
+        if len(names) <= MOST_NAMES
+        else f"{len(names)} models, such as {names[0]},"
+    )
 
 
 def _peak(costs: Sequence[RunCost], plan: PlanSettings) -> str:
