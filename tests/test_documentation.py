@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hatchery.experiment.project import Project
 from hatchery.modeling.families import FAMILIES
 
 REPOSITORY = Path(__file__).parents[1]
@@ -21,6 +22,8 @@ NAMED = re.compile(
 )
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 CODE = re.compile(r"`([^`]+)`")
+# The folder of a run below an experiment's results.
+RUN = re.compile(r"\bresults/(\w+)/\w+/(\w+-s\d+)\b")
 # `function()`, `Class.method()` or `TwoWords`, a class.
 FUNCTION = re.compile(r"(?:\w+\.)?(\w+)\(\)|([A-Z][a-z]+[A-Z]\w*)")
 # Files that a page tells its reader to write.
@@ -50,6 +53,14 @@ def test_every_target_of_make_that_a_page_names_is_there(page: Path) -> None:
     targets = re.findall(r"^([a-z0-9-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     named = re.findall(r"(?:^|`)make ([a-z][a-z0-9-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(named) <= set(targets), page.name
+
+
+def test_every_run_that_a_page_names_in_a_path_is_one_of_its_experiment() -> None:
+    project = Project(REPOSITORY / "config")
+    named = {found for page in PAGES for found in RUN.findall(page.read_text(encoding="utf-8"))}
+    assert named
+    for experiment, run in named:
+        assert run in {each.name for each in project.seeded_runs(experiment)}, f"{experiment}: {run}"
 
 
 def _steps() -> list[tuple[str, str]]:
