@@ -9,10 +9,10 @@ from pathlib import Path
 import forked
 import pytest
 from projects import make_project, snakemake
+from summary_text import write_summary
 
-from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.verified import checksums_of, write_checksums
+from hatchery.artifacts.verified import checksums_of
 
 pytestmark = pytest.mark.slow
 CORPUS = "results/corpora/tiny/manifest.json"
@@ -73,12 +73,11 @@ def test_a_real_corpus_is_traced_to_the_generated_raw_files(project: Path) -> No
     table = project / "results/tiny/summary.csv"
     table.parent.mkdir(exist_ok=True)
     digest = sha256_file(project / CORPUS)[:12]
-    table.write_text(f"{','.join(COLUMNS)}\ntiny,m,s,t,c,1,,1,0,,0,,,,,,{digest},,\n", encoding="utf-8")
-    write_checksums([table])
+    rows = write_summary(table.parent, [f"tiny,m,s,t,c,1,,1,0,,0,,,,,,{digest},,"])
     command = [sys.executable, "scripts/trace.py", str(table), "--row", "1", "--verify", "--verify-raw", "--json"]
     result = forked.run(command, cwd=project, capture_output=True, text=True, check=False)
-    table.unlink()
-    checksums_of(table).unlink()
+    for path in (table, rows, checksums_of(table)):
+        path.unlink()
     assert (result.returncode, result.stderr) == (0, "")
     nodes = json.loads(result.stdout)["nodes"].values()
     assert sorted(node.get("stage", node.get("name")) for node in nodes) == [
