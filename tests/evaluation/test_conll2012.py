@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import LabelledSpan, bracketed, read_gold_conll, read_hub_rows, tagged
 from hatchery.evaluation.probing.conll2012_records import FOLDERS, Conll2012Settings, convert_conll2012
+from hatchery.evaluation.tasks.task_rows import read_task
+from hatchery.experiment.project import Project
+from hatchery.stages.evaluation import task_settings
 
 # word, part of speech, parse, entity, two predicates, coreference
 WORDS = [
@@ -210,3 +214,28 @@ def test_the_command_writes_the_records_and_refuses_wrong_settings(
     assert len((tmp_path / "out" / "srl" / "train.json").read_text().splitlines()) == 2
     failed = run({"splits": {"train": "*.gold_conll"}, "tasks": ["const"]})
     assert failed.returncode == 1 and len(failed.stderr.splitlines()) == 1 and "tasks" in failed.stderr
+
+
+@pytest.mark.parametrize("layer", sorted(RECORDS))
+def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_converted_records(
+    make_source, tmp_path: Path, repository: Path, layer: str
+) -> None:
+    project = Project(repository / "config")
+    split = {"train": "data/train/data/english/nw/a.gold_conll", "dev": "data/development/data/english/nw/b.gold_conll"}
+    source = make_source(dict.fromkeys(split.values(), gold_conll()))
+    direct = task_settings(project, f"probe_{layer}_conll2012")
+    ours = read_task(source, direct)
+    with stage_run(tmp_path / "out" / "manifest.json", {}) as run:
+        patterns = {"train": split["train"], "development": split["dev"]}
+        convert_conll2012(Conll2012Settings(patterns), source.manifest, run)
+    files = {path.relative_to(run.folder).as_posix(): path.read_text(encoding="utf-8") for path in run.outputs}
+    theirs = read_task(make_source(files), task_settings(project, f"probe_{layer}"))
+
+    def without_places(examples: Any) -> Any:
+        return [(example.words, example.targets) for example in examples]
+
+    assert ours.labels == theirs.labels
+    assert without_places(ours.train) == without_places(theirs.train)
+    assert without_places(ours.scored["validation"]) == without_places(theirs.scored["validation"])
+    with pytest.raises(ConfigError, match=r"label_field is 'tree', expected one of pos, ner, srl, coref"):
+        read_task(source, replace(direct, label_field="tree"))

@@ -1,6 +1,7 @@
 """Every sweep in the configuration becomes settings that the stage accepts."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.table import read_published_selection
 from hatchery.typed import build, plain, stage_body, validated
+from hatchery.workflow.jobs import Jobs
 
 CONFIG = Path(__file__).parents[3] / "config"
 SWEEPS = sorted(path.stem for path in (CONFIG / "tokenizer_sweeps").glob("*.yaml"))
@@ -63,3 +65,26 @@ def test_an_unknown_key_is_named_with_the_nearest() -> None:
     sweep = {"corpus": "demo", "types": {"a": {"definition": {}, "size": [400]}}}
     with pytest.raises(ConfigError, match=r"types\.a\.size: unknown key.*did you mean 'sizes'"):
         validated(FILES["tokenizer_sweep"], sweep, "file")
+
+
+def test_the_references_of_table_6_can_be_measured_instead_of_taken_from_print(tmp_path: Path) -> None:
+    """The rows "pre-trained": each printed ratio can be replaced by an entry of `data` that is there."""
+    shutil.copytree(CONFIG, tmp_path / "config")
+    path = tmp_path / "config/tokenizer_sweeps/reduced_vocabulary.yaml"
+    references = {
+        "byte_bpe": ("1.32", "roberta_base_tokenizer"),
+        "wordpiece": ("1.17", "bert_base_uncased_tokenizer"),
+        "unigram": ("1.29", "t5_base_tokenizer"),
+    }
+    text = path.read_text(encoding="utf-8")
+    for ratio, data in references.values():
+        assert text.count(f"reference_ratio: {ratio}") == 1
+        text = text.replace(f"reference_ratio: {ratio}", f"reference: {data}")
+    path.write_text(text, encoding="utf-8")
+    project = Project(tmp_path / "config")
+    call = Jobs(project).call("select_tokenizer", sweep="reduced_vocabulary")
+    expected = {name: f"resources/sources/{data}.json" for name, (_, data) in references.items()}
+    assert call.arguments["reference"] == expected
+    assert all(
+        kind.reference_ratio is None for kind in project.block("tokenizer_sweep", "reduced_vocabulary").types.values()
+    )

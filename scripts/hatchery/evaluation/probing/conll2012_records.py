@@ -78,7 +78,12 @@ def _sentences(source: RawSource, patterns: str | tuple[str, ...], split: str) -
         if not names:
             raise EvaluationError(f"{source.root}: no file matches {pattern!r}, the split {split!r}")
         for name in names:
-            yield from (read_hub_rows if name.endswith(".parquet") else read_gold_conll)(source, name)
+            yield from sentences_of(source, name)
+
+
+def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
+    """The sentences of a file in columns or of a Parquet file. Raises EvaluationError naming the place."""
+    return (read_hub_rows if name.endswith(".parquet") else read_gold_conll)(source, name)
 
 
 def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:

@@ -1,4 +1,4 @@
-"""The formats of edge probing: jiant's JSON lines, and CoNLL-U for dependencies and parts of speech.
+"""The formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, OntoNotes itself.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is that of the training rows, sorted;
 a label that only other rows have gets the index -1, which no prediction meets.
@@ -16,17 +16,20 @@ import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.json_lines import Record, checked_text, read_json_lines, shorten
+from hatchery.evaluation.probing.conll2012_records import TARGETS, TaskName, sentences_of
 from hatchery.evaluation.probing.conllu import ROOT, ConlluSentence, read_sentences
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget, TaskData
 from hatchery.evaluation.tasks.formats.registry import task_files
-from hatchery.evaluation.tasks.settings import TaskSettings, label_text
+from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
 
 UNKNOWN_LABEL = -1
 # How many spans the targets have that a column of CoNLL-U labels.
 SPANS_OF_COLUMN = {"UPOS": 1, "XPOS": 1, "DEPREL": 2}
+# And those of a layer of OntoNotes.
+SPANS_OF_LAYER: dict[TaskName, int] = {"pos": 1, "ner": 1, "srl": 2, "coref": 2}
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,30 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
     return _task_data(
         source, task, lambda name: (_conllu_example(sentence, column) for sentence in read_sentences(source, name))
     )
+
+
+def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
+    """The sentences of OntoNotes in CoNLL-2012's files or the hub's rows; `label_field` says which layer is labelled.
+
+    The records are those that `convert_conll2012` writes for jiant's format. Raises ConfigError for an unknown layer or
+    a head that takes another number of spans, EvaluationError naming file and line for broken rows.
+    """
+    layer = task.label_field
+    if layer not in TARGETS:
+        raise ConfigError(f"task {task.name!r}: label_field is {layer!r}, expected one of {', '.join(TARGETS)}")
+    if spans_per_target(task) != SPANS_OF_LAYER[layer]:
+        raise ConfigError(
+            f"task {task.name!r}: head.options.n_spans is {spans_per_target(task)}, expected {SPANS_OF_LAYER[layer]} "
+            f"for {layer}"
+        )
+    return _task_data(source, task, lambda name: _layer_examples(source, name, layer))
+
+
+READERS: dict[Format, Callable[[RawSource, TaskSettings], TaskData]] = {
+    "jiant": read_jiant,
+    "conllu": read_conllu,
+    "conll2012": read_conll2012,
+}
 
 
 def spans_per_target(task: TaskSettings) -> int:
@@ -132,6 +159,17 @@ def _indexed(example: NamedExample, indices: dict[str, int], task: TaskSettings)
         for target in example.targets
     )
     return SpanExample(example.words, targets, example.where)
+
+
+def _layer_examples(source: RawSource, name: str, layer: TaskName) -> Iterator[NamedExample]:
+    spans = ("span1", "span2")[: SPANS_OF_LAYER[layer]]
+    for sentence in sentences_of(source, name):
+        for targets in TARGETS[layer](sentence):
+            named = (
+                NamedTarget(tuple((target[span][0], target[span][1]) for span in spans), (target["label"],))
+                for target in targets
+            )
+            yield NamedExample(sentence.words, tuple(named), sentence.where)
 
 
 def _conllu_example(sentence: ConlluSentence, column: str) -> NamedExample:

@@ -10,7 +10,7 @@ from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 from hatchery.settings.base import RefusedError, require
 
-PROBING_FORMATS = ("jiant", "conllu")
+PROBING_FORMATS = ("jiant", "conllu", "conll2012")
 # Heads that need no label set.
 _REGRESSION, _CHOICE, _SPANS = "regression", "multiple_choice", "span_classification"
 _MARKED = "marked_words_classification"

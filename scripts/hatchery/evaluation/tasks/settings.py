@@ -17,7 +17,7 @@ from hatchery.settings.fields import BlockName, Unique, VocabularyName
 
 LabelValue = str | int | bool | float
 
-Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu"]
+Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu", "conll2012"]
 Normalisation = Literal["none", "ltg", "ltg_detokenised"]
 TransferRule = Literal["most_probable", "summed_probabilities"]
 HeadKind = Literal[
@@ -83,7 +83,7 @@ class TaskKeys(Settings):
     suite: BlockName = "finetuning"
     """Under which heading the results stand."""
     format: Format
-    """rows are JSON lines, Parquet or TSV; jiant and conllu are those of edge probing."""
+    """rows are JSON lines, Parquet or TSV; jiant, conllu and conll2012 (OntoNotes) are those of edge probing."""
     layout: LayoutName = "segments"
     """How a row becomes inputs."""
     files: Annotated[dict[str, Files], MinLen(1)]
@@ -94,7 +94,8 @@ class TaskKeys(Settings):
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
     """One to three text fields, or templates such as "Question: {question}"."""
     label_field: str = "label"
-    """Field of the label; dots reach into nested objects (idx.question); conllu: XPOS, UPOS or DEPREL."""
+    """Field of the label; dots reach into nested objects (idx.question); conllu: XPOS, UPOS or DEPREL; conll2012: pos,
+    ner, srl or coref."""
     labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
     """In the order of their ids; the second is the positive class. Empty for numbers, choices and label sets taken from
     the training rows."""

@@ -105,9 +105,9 @@ def read_task_with_report(
 
 
 def _probing(source: RawSource, task: TaskSettings) -> tuple[TaskData, ReadReport]:
-    from hatchery.evaluation.probing.formats import read_conllu, read_jiant
+    from hatchery.evaluation.probing.formats import READERS
 
-    data = read_jiant(source, task) if task.format == "jiant" else read_conllu(source, task)
+    data = READERS[task.format](source, task)
     sets = {**({"train": data.train} if data.train else {}), **data.scored}
     report = ReadReport({name: SetReport(len(rows), len(rows)) for name, rows in sets.items()})
     _check_expected(report, task, str(source.root))

@@ -1,7 +1,7 @@
 """The formats that give records, by name: which sets a task's files make, and how a file is read.
 
-A set is patterns of the task against the names of its source. The formats of edge probing (`jiant`, `conllu`) give
-sentences with spans instead; `probing.formats` reads those.
+A set is patterns of the task against the names of its source. The formats of edge probing (`jiant`, `conllu`,
+`conll2012`) give sentences with spans instead; `probing.formats` reads those.
 """
 
 from collections.abc import Callable, Collection, Iterator
