@@ -19,8 +19,8 @@ from hatchery.os_errors import writing_refused
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.experiment.invocation import frozen_configuration
 from hatchery.stages.registry import KEPT
+from hatchery.workflow.invocation import frozen_configuration
 from hatchery.workflow.rules import plainly
 from hatchery.workflow.open_workflow import (
     check_request,

@@ -4,8 +4,8 @@ python scripts/write_schemas.py
 """
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.experiment.schema_files import SCHEMAS, schema_texts
-from hatchery.experiment.settings_page import PAGE, settings_page
+from hatchery.schemas.schema_files import SCHEMAS, schema_texts
+from hatchery.schemas.settings_page import PAGE, settings_page
 
 
 def main() -> None:

@@ -8,9 +8,10 @@ import pytest
 from figure_readback import assert_nothing_overlaps, legend
 from matplotlib.axes import Axes
 
-from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.experiment.project import Project
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.stages.registry import stage_settings
 from hatchery.typed import build

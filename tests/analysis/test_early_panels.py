@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.tidy_tables import CURVES, write_rows
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.views.figures.early_panels import Panel, draw_early, points_by_model
 
 

@@ -10,10 +10,11 @@ from matplotlib.patches import Rectangle
 
 from hatchery.analysis import read_tables
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
-from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering import drawing
 from hatchery.rendering.style import Style, model_styles
 from hatchery.runner import run_stage

@@ -12,10 +12,11 @@ from hatchery.analysis.layer_contribution import (
     least_squares_slope,
     probe_weights,
 )
-from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
 from hatchery.views.figures.layer_contributions import draw_layer_contributions
 

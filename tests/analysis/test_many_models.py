@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from hatchery.analysis.settings import FigureSettings, SeededRun, SummarySettings
+from hatchery.analysis.settings import FigureSettings, SummarySettings
 from hatchery.analysis.summary import Summary, summarised
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import save_drawings
 from hatchery.rendering.style import Style
 from hatchery.views.figures.stage import remarks

@@ -11,13 +11,13 @@ import pytest
 from page_links import link_problems, read_page
 from page_site import METRICS, NOTES, Site, two_runs
 
-from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style, model_styles
 from hatchery.typed import build
 from hatchery.views.figures.registry import declared_figures

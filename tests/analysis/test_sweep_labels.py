@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.settings import SeededRun, models_with_counts
+from hatchery.analysis.settings import models_with_counts
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
 from hatchery.views.page import _listed
 from hatchery.views.summary_text import WIDTH

@@ -8,8 +8,9 @@ import pytest
 from figure_readback import assert_nothing_overlaps
 
 from hatchery.analysis.read_tables import read_measurements
-from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.settings import FigureSettings
 from hatchery.experiment.project import Project
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.stages.figures import drawable, figure_settings

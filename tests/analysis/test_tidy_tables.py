@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from hatchery.analysis.read_tables import read_curves, read_layer_weights, read_runs
-from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TABLES, TidyTable, read_frame, write_rows
 from hatchery.errors import ManifestError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.typed import build, stage_body
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.invocation import COPIES, VARIABLE, frozen_configuration
+from hatchery.workflow.invocation import COPIES, VARIABLE, frozen_configuration
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hatchery.analysis.studies import analyses_of
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.modeling.families import model_config
@@ -224,7 +225,7 @@ def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_
 
 
 def test_the_laws_are_fitted_without_and_with_the_larger_models() -> None:
-    analyses = PROJECT.study("reduced_vocabulary").analyses
+    analyses = analyses_of(PROJECT, "reduced_vocabulary")
     without, including = (analyses[name] for name in ("power_laws", "with_larger_models"))
     sizes = {run: roberta_parameters(config_of(CONSTRAINED, run)) for run in trained(PROJECT, CONSTRAINED)}
     left_out = {run for run, size in sizes.items() if size > without.most_parameters}

@@ -7,6 +7,8 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.settings.problems import Problems
+from hatchery.workflow.plan_checks import collect_problems
 
 
 def edit(folder: Path, name: str, old: str, new: str) -> None:
@@ -434,10 +436,10 @@ def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
 
 
 def load_everything(folder: Path) -> None:
-    project = Project(folder)
-    for kind in ("corpus", "tokenizer", "model", "suite", "task", "experiment"):
-        for name in project.names(kind):
-            project.check(kind, name)
+    project, problems = Project(folder), Problems()
+    kinds = ("corpus", "tokenizer", "model", "suite", "task", "experiment", "study")
+    collect_problems(project, [(kind, name) for kind in kinds for name in project.names(kind)], problems)
+    problems.raise_any()
 
 
 @pytest.mark.parametrize(

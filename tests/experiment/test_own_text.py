@@ -14,11 +14,11 @@ from hatchery.corpora.readers.babylm import NORMALISERS
 from hatchery.errors import ConfigError
 from hatchery.experiment.held_out_text import held_out_splits
 from hatchery.experiment.own_text import check_own_text
-from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.plan_checks import collect_problems
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

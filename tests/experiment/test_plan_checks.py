@@ -10,11 +10,11 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.metrics import METRICS
 from hatchery.evaluation.metrics.registry import metric_called
 from hatchery.evaluation.tasks.settings import HeadKind
-from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.settings.problems import Problems
 from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.workflow.plan_checks import collect_problems
 
 EXPERIMENT = """
 corpus: {corpus}

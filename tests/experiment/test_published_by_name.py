@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.analysis.studies import check_published
 from hatchery.errors import ConfigError
-from hatchery.experiment.invocation import VARIABLE, frozen_configuration
 from hatchery.experiment.project import Project
+from hatchery.workflow.invocation import VARIABLE, frozen_configuration
 
 CONSTRAINED, UNCONSTRAINED = "reduced_vocabulary_constrained", "reduced_vocabulary_unconstrained"
 
@@ -63,7 +64,7 @@ def test_an_unknown_paper_is_told_with_those_that_there_are(folder: Path) -> Non
     text = path.read_text(encoding="utf-8").replace("paper: reduced_vocabulary", "paper: reduced_vocabular")
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"got 'reduced_vocabular'; did you mean 'reduced_vocabulary'"):
-        Project(folder).check("experiment", CONSTRAINED)
+        check_published(Project(folder), CONSTRAINED)
 
 
 def test_jobs_of_a_cluster_find_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

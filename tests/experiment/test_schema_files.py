@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.experiment.kinds import FILES, FOLDERS
-from hatchery.experiment.schema_files import SCHEMAS, schema_texts
-from hatchery.experiment.settings_page import PAGE, settings_page
+from hatchery.schemas.schema_files import SCHEMAS, schema_texts
+from hatchery.schemas.settings_page import PAGE, settings_page
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import hints_of
 from hatchery.settings.walk import key_paths, members_of, metadata

@@ -5,7 +5,6 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,11 +12,14 @@ from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
 from hatchery.analysis.analyses.names import analysis_names
 from hatchery.analysis.settings import models_in_order
+from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.settings.problems import Problems
 from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.plan_checks import collect_problems
 
 SIDE_BY_SIDE = """\
 description: My two runs side by side.
@@ -35,6 +37,13 @@ def folder(tmp_path: Path, repository: Path) -> Path:
     return tmp_path / "config"
 
 
+def check(folder: Path, study: str) -> None:
+    """Raise ConfigError with everything that is wrong with the study and what it leads to."""
+    problems = Problems()
+    collect_problems(Project(folder), [("study", study)], problems)
+    problems.raise_any()
+
+
 def test_two_experiments_side_by_side_are_a_file_of_four_lines(folder: Path) -> None:
     project = Project(folder)
     assert project.parts("side") == ["demo", "demo_suites"]
@@ -48,14 +57,14 @@ def test_a_study_can_be_based_on_another_and_say_what_differs(folder: Path) -> N
     (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
     other = "base: side\nanalyses: {of_one: {against: demo/elc_bert}}\n"
     (folder / "studies/other.yaml").write_text(other, encoding="utf-8")
-    study, base = (Project(folder).study(name) for name in ("other", "side"))
-    assert study.experiments == base.experiments == ("demo", "demo_suites")
-    ours, theirs = dict[str, Any](study.analyses), dict[str, Any](base.analyses)
+    project = Project(folder)
+    assert project.study("other").experiments == project.study("side").experiments == ("demo", "demo_suites")
+    ours, theirs = (analyses_of(project, name) for name in ("other", "side"))
     assert ours["comparison"] == theirs["comparison"]
     assert ours["of_one"] == replace(theirs["of_one"], against="demo/elc_bert") != theirs["of_one"]
     (folder / "studies/other.yaml").write_text("base: sied\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"studies/other.yaml: base: got 'sied', no such study; .*mean 'side'"):
-        Project(folder).check("study", "other")
+        check(folder, "other")
 
 
 def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
@@ -193,7 +202,7 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
 def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str, new: str, message: str) -> None:
     (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE.replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError, match=message) as caught:
-        Project(folder).check("study", "side")
+        check(folder, "side")
     assert all(re.match(r".*config/studies/side\.yaml: ", line) for line in str(caught.value).splitlines())
 
 
@@ -207,10 +216,10 @@ def test_each_model_of_a_grid_is_compared_with_its_variant(repository: Path) -> 
 def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
     (folder / "studies/demo.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"experiments/demo.yaml has the same name"):
-        Project(folder).check("study", "demo")
+        check(folder, "demo")
     (folder / "studies/tokens.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
     with pytest.raises(ConfigError, match="'tokens' cannot be a study's name"):
-        Project(folder).check("study", "tokens")
+        check(folder, "tokens")
 
 
 def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.invocation import Request, read_request
 from hatchery.experiment.project import Project
-from hatchery.experiment.targets import asked_blocks, check_targets, unknown_target
 from hatchery.settings.fields import NAME
+from hatchery.workflow.invocation import Request, read_request
+from hatchery.workflow.targets import asked_blocks, check_targets, unknown_target
 
 PATTERNS = [
     "results/{experiment}/summary.csv",

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.plan_checks import collect_problems
 
 Write = Callable[[str, dict[str, Any]], Project]
 TRAINING = {"steps": 4, "batch_size": 2, "sequence_length": 16}

@@ -10,9 +10,9 @@ from sacrebleu.significance import PairedTest
 
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.paired_bootstrap import ANALYSIS, BootstrapSettings
-from hatchery.analysis.settings import SeededRun
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.translation.metrics import paired_differences, scores
 
 WORDS = ["a", "cat", "sees", "the", "old", "dog", "near", "our", "house", "while", "two", "birds", "sing"]

@@ -7,6 +7,7 @@ import pytest
 from projects import make_project, planned_rules, snakemake
 from tiny_experiment import changed
 
+from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
@@ -77,7 +78,7 @@ def numbers(folder: Path, entry: str) -> list[dict[str, str]]:
 def test_the_page_has_the_figures_and_the_tables_of_the_study_which_are_latex_too(folder: Path) -> None:
     page = (folder / PAGE).read_text(encoding="utf-8")
     project = Project(folder / "config")
-    for entry, settings in project.analyses(STUDY).items():
+    for entry, settings in analyses_of(project, STUDY).items():
         made = {path.name for path in (folder / f"results/{STUDY}/analyses/{entry}").iterdir()}
         assert {"tables.tex", "table_01.tex", "tables.md", "numbers.csv"} <= made
         assert f"analyses/{entry}/table_01.tex" in page

@@ -20,20 +20,14 @@ from hatchery.analysis.measurements import (
     perplexity_measurements,
 )
 from hatchery.analysis.pretrained_run import PretrainedRun, pretrained_run
-from hatchery.analysis.settings import (
-    CollectSettings,
-    SeededRun,
-    baseline_runs,
-    match_evaluations,
-    match_runs,
-    runs_by_name,
-)
+from hatchery.analysis.settings import CollectSettings, baseline_runs, match_evaluations, match_runs, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.analysis.translation_measurements import learning_measurements, translation_measurements
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.evaluation.perplexity.asked_objective import objective_of
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import stage
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
 

@@ -9,9 +9,10 @@ import polars as pl
 from hatchery.analysis.layer_contribution import LayerContribution, layer_contributions
 from hatchery.analysis.measurements import Kind, Level
 from hatchery.analysis.pretraining_outputs import CurvePoint, LayerWeights
-from hatchery.analysis.settings import SeededRun, runs_by_name
+from hatchery.analysis.settings import runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_frame
 from hatchery.errors import EvaluationError
+from hatchery.experiment.seeded_run import SeededRun
 
 
 def read_measurements(

@@ -1,49 +1,18 @@
 """Settings of the summary and the figures, and the pairing of their inputs with the runs of an experiment.
 
-A seeded run is one pretrained model: a run of the configuration with one pretraining seed. The order of the runs is the
-order of the configuration, and every table for people and every figure keeps it.
+The order of the runs is the order of the configuration, and every table for people and every figure keeps it.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings
-
-
-@dataclass(frozen=True)
-class SeededRun(Settings):
-    """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
-
-    `label` is what people read instead of `model`, where a sweep or a grid made the run:
-    `ltg_bert, learning_rate 0.005`.
-    """
-
-    name: str
-    model: str
-    seed: int
-    label: str = ""
-    is_baseline: bool = False
-
-    @classmethod
-    def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
-        """The run of a model's name and a seed, called as files call it."""
-        return cls(f"{model}-s{seed}", model, seed, label)
-
-    @property
-    def words(self) -> str:
-        """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""
-        return f"{self.label or self.model}, seed {self.seed}"
-
-
-def within(experiment: str, run: SeededRun) -> SeededRun:
-    """A run as a study of several experiments calls it, where another one may have a model of the same name."""
-    label = f"{experiment}/{run.label}" if run.label else ""
-    return replace(run, name=f"{experiment}/{run.name}", model=f"{experiment}/{run.model}", label=label)
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.evaluation_files import TaskFile
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
 from hatchery.experiment.own_text import check_files, check_own_text
-from hatchery.experiment.paper_tables import VALUES, check_paper_tables, check_published_rows
+from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
 from hatchery.experiment.protocols import reads_first_token
-from hatchery.experiment.study_file import check_study
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.experiment.text_limits import check_quotas
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
-from hatchery.settings.problems import ALLOWED, Problems, offered
+from hatchery.settings.problems import Problems
 from hatchery.settings.walk import references
 from hatchery.training.settings import EVALUATION_INTERVAL_STEPS, require_zero_stage
 
@@ -85,8 +83,6 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_within_steps(experiment, project.expansion(name).own, where)
     with problems.collecting():
         check_published_rows(experiment, where)
-    with problems.collecting():
-        check_published(experiment, where, project)
     with problems.collecting():
         check_perplexity_splits(experiment, where, project)
     with problems.collecting():
@@ -195,20 +191,6 @@ def _lengths(experiment: Experiment, run: str, finetuned: Mapping[str, int]) -> 
         yield f"max_length of finetuning.tasks.{task}", most
 
 
-def check_published(experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
-    chosen, folder = experiment.published, project.folder / VALUES
-    if chosen is None:
-        return
-    papers = sorted(path.stem for path in folder.glob("*.csv"))
-    if chosen.paper not in papers:
-        raise ConfigError(f"{where}: published.paper: got {chosen.paper!r}{offered(chosen.paper, papers, ALLOWED)}")
-    problems = Problems()
-    with problems.collecting(where):
-        check_choice(read_numbers(folder / f"{chosen.paper}.csv"), chosen.track, chosen.rows)
-    problems.raise_any()
-
-
 def check_block(kind: str, name: str, block: Any, where: str, project: "Project") -> None:
     """Raise ConfigError for values of a block that do not fit each other; the blocks that it names exist."""
     if kind in _CHECKS:
@@ -246,7 +228,6 @@ def check_task(name: str, task: TaskFile, where: str, project: "Project") -> Non
 
 _CHECKS: dict[str, Callable[[str, Any, str, "Project"], None]] = {
     "experiment": check_experiment,
-    "study": check_study,
     "corpus": check_corpus,
     "tokenizer": check_tokenizer,
     "task": check_task,

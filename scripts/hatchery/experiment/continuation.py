@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Experiment
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered

@@ -23,7 +23,11 @@ TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 
 
 def held_out_splits(project: "Project", name: str) -> set[str]:
-    """The splits `dev` and `test` that a corpus may have; one that is not here is surely empty."""
+    """The splits `dev` and `test` that a corpus may have; one that is not here is surely empty.
+
+    Raises ConfigError for a corpus that cannot be, such as one that is made from itself.
+    """
+    project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
         # Drawn documents keep their splits.
@@ -123,8 +127,9 @@ def check_translation(name: str, experiment: Experiment, where: str, project: "P
                 f"{where}: {key}: got {', '.join(names)}, expected none in an experiment with objective.task "
                 f"{TRANSLATION}, whose models are scored by translation.tests alone"
             )
-        if not _holds_pairs(project, experiment.corpus):
-            problems.add(f"{where}: corpus: {_no_pairs(experiment.corpus)}")
+        with problems.collecting():
+            if not _holds_pairs(project, experiment.corpus):
+                problems.add(f"{where}: corpus: {_no_pairs(experiment.corpus)}")
         with problems.collecting(where):
             _check_special_tokens(experiment.tokenizer, project)
     runs = list(experiment.runs)
@@ -135,13 +140,14 @@ def check_translation(name: str, experiment: Experiment, where: str, project: "P
         problems.add(f"{where}: translation.leave_out: leaves no run that translates, expected one at least")
     for called, test in tests.items():
         place, corpus = f"{where}: translation.tests.{called}", test.corpus
-        if not _holds_pairs(project, corpus):
-            problems.add(f"{place}.corpus: {_no_pairs(corpus)}")
-        elif test.split not in (there := _splits_of_pairs(project, corpus)):
-            problems.add(
-                f"{place}.split: got {test.split!r}, a split that the corpus {corpus!r} does not have; "
-                f"allowed are: {', '.join(there)}"
-            )
+        with problems.collecting():
+            if not _holds_pairs(project, corpus):
+                problems.add(f"{place}.corpus: {_no_pairs(corpus)}")
+            elif test.split not in (there := _splits_of_pairs(project, corpus)):
+                problems.add(
+                    f"{place}.split: got {test.split!r}, a split that the corpus {corpus!r} does not have; "
+                    f"allowed are: {', '.join(there)}"
+                )
     problems.raise_any()
 
 
@@ -187,7 +193,8 @@ def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]
 
 
 def _holds_pairs(project: "Project", name: str) -> bool:
-    """Whether every document of a corpus is a pair of sentences."""
+    """Whether every document of a corpus is a pair of sentences. Raises ConfigError for a corpus that cannot be."""
+    project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
         return _holds_pairs(project, corpus.sample.corpus)

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hatchery.analysis.settings import SeededRun, within
 from hatchery.artifacts.roots import expanded
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
@@ -25,7 +24,8 @@ from hatchery.experiment.overrides import merged
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.protocols import resolve_protocol
 from hatchery.experiment.reserved import RESERVED
-from hatchery.experiment.study_file import StudyFile, own_analyses, with_analyses
+from hatchery.experiment.seeded_run import SeededRun, within
+from hatchery.experiment.study_file import StudyFile
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
 from hatchery.experiment.written_blocks import INLINE, WrittenBlocks
 from hatchery.modeling.configuration import EncoderSizes
@@ -104,8 +104,6 @@ class Project:
         raw = self._written_model(name) if kind == "model" else self.written.read(kind, name)
         place = self.place(kind, name)
         refuse_sweeps(raw, place)
-        if kind == "study":
-            return with_analyses(raw, place)
         if kind == "task" and (task := self.written.file_of_variant(name)):
             # What is wrong with the file is told once, where it stands.
             self.task(task)
@@ -211,10 +209,6 @@ class Project:
         """The experiments that a name of results stands for: those of a study, or the experiment itself."""
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
-    def analyses(self, name: str) -> dict[str, Any]:
-        """The settings of a study's analyses by entry, or of those that an experiment has by itself."""
-        return self.study(name).analyses if self.is_study(name) else own_analyses(self.experiment(name))
-
     def shown_runs(self, name: str) -> list[SeededRun]:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""
         if not self.is_study(name):
@@ -288,13 +282,15 @@ class Project:
         for named in references(block):
             with problems.collecting():
                 self._require_named(named, f"{where}: {named.key}")
+        # What follows looks into the blocks that are named.
+        problems.raise_any()
         for inline in INLINE if kind == "experiment" else ():
             if self.written.is_inline(inline, name):
                 with problems.collecting():
                     self.check(inline, name)
-        # What follows looks into the blocks that are named.
+        with problems.collecting():
+            check_block(kind, name, block, where, self)
         problems.raise_any()
-        check_block(kind, name, block, where, self)
 
     def _check_name(self, kind: str, name: str, where: str) -> None:
         """Results of experiments and studies lie beside each other."""

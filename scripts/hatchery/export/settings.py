@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 
 

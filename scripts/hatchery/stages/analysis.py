@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hatchery.analysis.settings import SeededRun, models_in_order
+from hatchery.analysis.settings import models_in_order
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
 from hatchery.experiment.experiment_file import Published
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.stages.record import Stage
 from hatchery.typed import keys_of

@@ -1,10 +1,10 @@
 """Joining the tables of the experiments of a study, and analyses of these and of single experiments."""
 
 from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.analysis.studies import analysis_entry
 from hatchery.experiment.experiment_file import Published
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
-from hatchery.experiment.study_file import analysis_entry
 from hatchery.stages.analysis import runs_of, under_names_of_study
 from hatchery.stages.record import Stage
 

@@ -10,16 +10,16 @@ from snakemake.io import strip_wildcard_constraints
 
 from hatchery.artifacts.roots import check_roots, link_roots
 from hatchery.errors import ConfigError
-from hatchery.experiment.invocation import read_request
-from hatchery.experiment.plan_checks import collect_problems
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
-from hatchery.experiment.targets import check_targets
 from hatchery.experiment.text_limits import epochs_to_tell
 from hatchery.stages.registry import KEPT
+from hatchery.workflow.invocation import read_request
+from hatchery.workflow.plan_checks import collect_problems
 from hatchery.workflow.rules import Rules, plainly
 from hatchery.workflow.software import require_slurm
 from hatchery.workflow.summaries import show_summaries
+from hatchery.workflow.targets import check_targets
 
 DEFAULT_RULE = "all"
 """The rule of plain `snakemake`."""

@@ -19,11 +19,11 @@ from hatchery.analysis.analyses.analysis import (
     TRANSLATIONS,
 )
 from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.analysis.studies import analyses_of, analysis_entry
 from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
-from hatchery.experiment.study_file import analysis_entry
 from hatchery.experiment.text_files import source_of
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
@@ -190,7 +190,7 @@ class ResultPaths:
 
     def analyses(self, experiment: str) -> dict[str, str]:
         """Manifests of what the analyses of a study or an experiment found, by entry."""
-        entries = self.project.analyses(experiment)
+        entries = analyses_of(self.project, experiment)
         return {name: f"results/{experiment}/analyses/{name}/manifest.json" for name in entries}
 
     def analysis_tables(self, experiment: str, analysis: str) -> dict[str, str]:
@@ -246,7 +246,7 @@ class ResultPaths:
         declared = self.figure(experiment, figure)
         tables = {name: f"results/{experiment}/{name}.parquet" for name in tables_of(declared)}
         if self.project.is_study(experiment):
-            entries = self.project.analyses(experiment)
+            entries = analyses_of(self.project, experiment)
             made = self.analyses(experiment)
             needed = {name: entry.analysis for name, entry in entries.items() if entry.analysis in declared.needs}
             tables |= {f"{kind}/{name}": made[name] for name, kind in needed.items()}
@@ -257,5 +257,5 @@ class ResultPaths:
     def _drawable(self, experiment: str) -> list[str]:
         has = [need for part in self.project.parts(experiment) for need in drawable(self.project, part)]
         if self.project.is_study(experiment):
-            has += [entry.analysis for entry in self.project.analyses(experiment).values()]
+            has += [entry.analysis for entry in analyses_of(self.project, experiment).values()]
         return has

@@ -10,8 +10,8 @@ from summary_text import write_summary
 
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.comparison import ANALYSIS, ComparisonSettings
-from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
 
 PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
 MEANS: Mapping[str, Mapping[tuple[str, str, str], tuple[str, str]]] = {

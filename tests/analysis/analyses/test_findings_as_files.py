@@ -13,6 +13,7 @@ from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.findings import read_findings, tables_as_files
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.analyses.stage import analyse
+from hatchery.analysis.studies import analyses_of
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.rendering.table import table
@@ -66,7 +67,7 @@ def test_a_sign_that_latex_does_not_know_is_told() -> None:
 @pytest.fixture(scope="module")
 def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
     """What the analyses of the reduced-vocabulary study find that read no file of a corpus or a sweep."""
-    made = Project(repository / "config").analyses("reduced_vocabulary")
+    made = analyses_of(Project(repository / "config"), "reduced_vocabulary")
     few = {"experiments": (), "frontier": (), "sets": (), "draws": 2}
     found = {}
     for name, entry in made.items():

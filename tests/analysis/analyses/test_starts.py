@@ -7,9 +7,9 @@ import pytest
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.starts import ANALYSIS, StartsSettings
-from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.views.figures.start_scores import panels_of
 
 SCORES = {"one/zero": [10.0, 14.0], "one/unigram": [20.0, 24.0, 28.0], "one/single": [15.0], "two/zero": [50.0, 50.0]}

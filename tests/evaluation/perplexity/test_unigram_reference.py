@@ -10,10 +10,10 @@ import pytest
 from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure
 
 from hatchery.analysis.measurements import perplexity_measurements
-from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.perplexity.asked_objective import objective_of
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 

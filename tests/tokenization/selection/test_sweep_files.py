@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.analysis.studies import analyses_of
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FILES
@@ -57,7 +58,7 @@ def test_the_tokenizer_of_any_words_is_the_one_that_its_sweep_would_choose_with_
     assert {**plain(entry.definition), "vocabulary_size": 29_000, "corpus": sweep.corpus}.items() >= {
         key: value for key, value in own.items() if key != "description"
     }.items()
-    study = project.analyses("reduced_vocabulary")["tokenizers_unconstrained"]
+    study = analyses_of(project, "reduced_vocabulary")["tokenizers_unconstrained"]
     assert study.sweep == name
 
 

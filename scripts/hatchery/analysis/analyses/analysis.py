@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from hatchery.analysis.settings import PublishedChoice, SeededRun
+from hatchery.analysis.settings import PublishedChoice
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Table
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import Reference, Unique

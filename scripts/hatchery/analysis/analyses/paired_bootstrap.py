@@ -12,8 +12,8 @@ from typing import Any
 
 from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Study
 from hatchery.analysis.analyses.starts import StartsSettings, check
-from hatchery.analysis.settings import SeededRun
 from hatchery.evaluation.translation.settings import REFERENCE_LINES, TRANSLATED_LINES
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Count, Natural
 

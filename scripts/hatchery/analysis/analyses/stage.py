@@ -14,9 +14,10 @@ from hatchery.analysis.analyses.findings import (
     tables_as_files,
 )
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
-from hatchery.analysis.settings import PublishedChoice, SeededRun
+from hatchery.analysis.settings import PublishedChoice
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import stage
 from hatchery.settings.base import Settings
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from hatchery.analysis.settings import SeededRun, labels_of
+from hatchery.analysis.settings import labels_of
 from hatchery.evaluation.filled_sentences.results import (
     WORDINGS,
     Answer,
@@ -15,6 +15,7 @@ from hatchery.evaluation.filled_sentences.results import (
     read_examples,
     text_of_sentences,
 )
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Table, table
 from hatchery.rendering.templates import render
 

@@ -6,6 +6,7 @@ data lies here. A broken block does not keep the others from being looked at.
 
 from collections.abc import Iterable
 
+from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError
 from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
 from hatchery.evaluation.tasks.settings import TaskSettings
@@ -27,10 +28,15 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
         kind, name = waiting.pop(0)
         with problems.collecting():
             project.check(kind, name)
+            if kind == "study":
+                check_study(project, name)
         try:
             block = project.block(kind, name)
         except ConfigError:
             continue  # told already: not even its keys are right
+        if kind == "experiment":
+            with problems.collecting():
+                check_published(project, name)
         if kind == "suite":
             _check_first_rows(project, kind, name, block.data, build(ScoringSettings, block.scored(name)), problems)
         if kind == "task":

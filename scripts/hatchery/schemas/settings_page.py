@@ -7,7 +7,7 @@ from typing import Any
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES
-from hatchery.experiment.schema_files import SCHEMAS, file_schemas, json_schema
+from hatchery.schemas.schema_files import SCHEMAS, file_schemas, json_schema
 from hatchery.settings.base import BOUNDS
 from hatchery.settings.walk import members_of
 from hatchery.tokenization.trainer_settings import TokenizerSettings

@@ -1,0 +1,105 @@
+"""The analyses of a study or an experiment: their settings, and whether these fit the experiments and other files."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.analyses.registry import analysis_called, kind_of
+from hatchery.analysis.published_values import check_choice, read_numbers
+from hatchery.errors import ConfigError
+from hatchery.experiment.experiment_file import Experiment
+from hatchery.experiment.paper_tables import VALUES
+from hatchery.experiment.project import Project
+from hatchery.settings.problems import ALLOWED, Problems, nearest, offered
+from hatchery.settings.walk import references
+from hatchery.typed import validated
+
+PUBLISHED = "published"
+"""Folder of published tables, below the configuration."""
+PAIR_TESTS = "minimal_pair_tests"
+"""The analysis that experiments have by themselves."""
+
+
+@lru_cache(maxsize=64)
+def analyses_of(project: Project, name: str) -> dict[str, Any]:
+    """The settings of the analyses of a study by entry, or of those that an experiment has by itself.
+
+    Raises ConfigError with a line for each problem.
+    """
+    if not project.is_study(name):
+        return _own_analyses(project.experiment(name))
+    problems, made, where = Problems(), dict[str, Any](), project.place("study", name)
+    for key, entry in project.study(name).analyses.items():
+        place = f"{where}: analyses.{key}"
+        with problems.collecting():
+            kind = kind_of(key, entry, place)
+            made[key] = validated(analysis_called(kind).settings, {**entry, "analysis": kind}, place)
+    problems.raise_any()
+    return made
+
+
+def analysis_entry(project: Project, name: str, analysis: str) -> Any:
+    """An entry of the analyses of a study or an experiment. Raises ConfigError with the nearest where there is none."""
+    entries = analyses_of(project, name)
+    if analysis not in entries:
+        raise ConfigError(f"{name!r} has no analysis {analysis!r}{offered(analysis, entries)}")
+    return entries[analysis]
+
+
+def _own_analyses(experiment: Experiment) -> dict[str, Any]:
+    """The entries that an experiment has without a study: the test between models that judge the same minimal pairs."""
+    models = [*experiment.runs, *experiment.baselines]
+    if len(models) < 2 or not experiment.minimal_pairs:
+        return {}
+    return {PAIR_TESTS: analysis_called(PAIR_TESTS).settings(analysis=PAIR_TESTS)}
+
+
+def check_study(project: Project, name: str) -> None:
+    """Raise ConfigError for an analysis that does not fit the study, its experiments or the published tables."""
+    study, where, problems = project.study(name), project.place("study", name), Problems()
+    shown = Study(name, tuple(project.shown_runs(name)), project.sets_of(study.experiments))
+    translates = any(project.experiment(part).translation.tests for part in study.experiments)
+    for key, entry in analyses_of(project, name).items():
+        place, declared = f"{where}: analyses.{key}", analysis_called(entry.analysis)
+        if declared.of_translations and not translates:
+            problems.add(
+                f"{place}: {entry.analysis} compares translations, but no experiment of this study has "
+                "translation.tests; leave it out"
+            )
+            continue
+        with problems.collecting(place):
+            declared.check(entry, shown)
+        for named in references(entry):
+            with problems.collecting():
+                project.require(named.kind, named.name, f"{place}.{named.key}")
+                if named.kind == "experiment" and named.name not in study.experiments:
+                    raise ConfigError(
+                        f"{place}.{named.key}: got {named.name!r}, no experiment of this study"
+                        f"{offered(named.name, study.experiments)}"
+                    )
+        with problems.collecting():
+            _check_tables(declared.published(entry), place, project.folder / PUBLISHED)
+    problems.raise_any()
+
+
+def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
+    known = [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.csv"))]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{where}: there is no {folder / name}.csv with published numbers{nearest(name, known)}")
+
+
+def check_published(project: Project, experiment: str) -> None:
+    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
+    chosen, folder = project.experiment(experiment).published, project.folder / VALUES
+    if chosen is None:
+        return
+    where, papers = project.place("experiment", experiment), sorted(path.stem for path in folder.glob("*.csv"))
+    if chosen.paper not in papers:
+        raise ConfigError(f"{where}: published.paper: got {chosen.paper!r}{offered(chosen.paper, papers, ALLOWED)}")
+    problems = Problems()
+    with problems.collecting(where):
+        check_choice(read_numbers(folder / f"{chosen.paper}.csv"), chosen.track, chosen.rows)
+    problems.raise_any()

@@ -1,0 +1,36 @@
+"""One pretrained model: a run of an experiment with one pretraining seed."""
+
+from dataclasses import dataclass, replace
+
+from hatchery.settings.base import Settings
+
+
+@dataclass(frozen=True)
+class SeededRun(Settings):
+    """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
+
+    `label` is what people read instead of `model`, where a sweep or a grid made the run:
+    `ltg_bert, learning_rate 0.005`.
+    """
+
+    name: str
+    model: str
+    seed: int
+    label: str = ""
+    is_baseline: bool = False
+
+    @classmethod
+    def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
+        """The run of a model's name and a seed, called as files call it."""
+        return cls(f"{model}-s{seed}", model, seed, label)
+
+    @property
+    def words(self) -> str:
+        """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""
+        return f"{self.label or self.model}, seed {self.seed}"
+
+
+def within(experiment: str, run: SeededRun) -> SeededRun:
+    """A run as a study of several experiments calls it, where another one may have a model of the same name."""
+    label = f"{experiment}/{run.label}" if run.label else ""
+    return replace(run, name=f"{experiment}/{run.name}", model=f"{experiment}/{run.model}", label=label)
