@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hatchery.analysis.run_scores import RunScore, score_lists
 from hatchery.analysis.stochastic_order import violation_ratio
 from hatchery.analysis.stochastic_order_matrix import corrected_confidence, order_matrix
 from hatchery.errors import ConfigError, EvaluationError
@@ -168,16 +167,10 @@ def typical_matrix(printed: Printed, rates: int, seeds: int, unit: str, syntheti
     matrices = []
     for draw in range(synthetic):
         random = np.random.default_rng(draw)
-        runs = {
-            variant: [
-                RunScore(f"task {task}", (seed,), float(rate), random.normal(mean, deviation))
-                for task, (mean, deviation) in enumerate(cells)
-                for seed in range(seeds)
-                for rate in range(rates)
-            ]
-            for variant, cells in printed.items()
-        }
-        scores = score_lists(runs, unit)
+        scores = {}
+        for variant, cells in printed.items():
+            tasks = [random.normal(mean, deviation, seeds * rates) for mean, deviation in cells]
+            scores[variant] = list(np.mean(tasks, axis=0) if unit == "run_average" else np.concatenate(tasks))
         matrices.append(order_matrix(scores, draws=300, seed=draw, reading="as_published").epsilon)
     return np.median(matrices, axis=0)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars.dataframe.group_by import GroupBy
 
 
 @dataclass(frozen=True)
@@ -119,18 +120,24 @@ def _mean_of_all(means: Sequence[float | None]) -> float | None:
 def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None) -> Aggregate:
     """Average the `tasks` within each run, then take mean and deviation over the runs that have a number for all.
 
-    `runs` are rows of measurements with the number of their `task`. Runs are matched over tasks by their two seeds and
-    by the rank of the learning rate among those of the task, because one protocol may give each task a rate of its own.
-    A run fails if it failed on any task.
+    `runs` are rows of measurements with the number of their `task`. A run fails if it failed on any task.
+    """
+    # Means are taken outside: they are exact there, and equal whatever computes them.
+    found = by_run(runs).agg("value", first_failure()).select("value", "failed").iter_rows()
+    means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
+    return aggregate_values(means, blind_guess)
+
+
+def by_run(runs: "pl.DataFrame") -> "GroupBy":
+    """Rows of measurements of several tasks, a group for each run.
+
+    Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task, because
+    one protocol may give each task a rate of its own.
     """
     import polars as pl
 
     rate = pl.col("learning_rate").fill_null(0.0).rank("dense").over("task")
-    by_run = runs.with_columns(rate=rate).group_by("seed", "finetuning_seed", "rate", maintain_order=True)
-    # Means are taken outside: they are exact there, and equal whatever computes them.
-    found = by_run.agg("value", first_failure()).select("value", "failed").iter_rows()
-    means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
-    return aggregate_values(means, blind_guess)
+    return runs.with_columns(rate=rate).group_by("seed", "finetuning_seed", "rate", maintain_order=True)
 
 
 def first_failure() -> "pl.Expr":

@@ -58,7 +58,7 @@ def order_matrix(
     reading: ReadingName = "corrected",
     comparisons: int | None = None,
 ) -> OrderMatrix:
-    """Compare all models, given one score per run and higher being better (see `run_scores.score_lists`).
+    """Compare all models, given one score per run and higher being better (see `run_scores`).
 
     "corrected" integrates exactly and corrects by Bonferroni over the k (k - 1) cells, each of which gets a confidence
     of 1 - (1 - confidence) / comparisons. "as_published" is what the package behind ELC-BERT computes: quantiles on a

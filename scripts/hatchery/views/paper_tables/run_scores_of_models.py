@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
+from hatchery.analysis.aggregates import by_run, mean_and_deviation
 from hatchery.analysis.read_tables import read_measurements
-from hatchery.analysis.run_scores import RunScore, score_lists
 from hatchery.analysis.settings import labels_of
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES
 from hatchery.errors import ConfigError, EvaluationError
@@ -43,27 +43,43 @@ def lists_of_models(
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
     labels = labels_of(settings.runs)
+    named = runs.with_columns(pl.col("task").map_elements(settings.papers_task, pl.String))
     for model in settings.shown:
         label = labels.get(model, model)
-        scores = [
-            RunScore(settings.papers_task(task), (seed, finetuning_seed or 0), rate or 0.0, value)
-            for task, seed, finetuning_seed, rate, value in runs.filter(pl.col("model") == model)
-            .select("task", "seed", "finetuning_seed", "learning_rate", "value")
-            .iter_rows()
-            if settings.papers_task(task) in tasks
-        ]
-        if not scores:
+        own = named.filter(pl.col("model") == model, pl.col("task").is_in(tasks))
+        if own.is_empty():
             continue
-        if missing := sorted(set(tasks) - {score.task for score in scores}):
+        if missing := sorted(set(tasks).difference(own["task"])):
             left_out[model] = f"{label} was not run on {', '.join(missing)}"
             continue
         try:
-            found = score_lists({label: scores})[label]
+            found = run_scores(own, tasks)
         except EvaluationError as error:
-            left_out[model] = str(error)
+            left_out[model] = f"{label}: {error}"
             continue
         if len(found) < 2:
             left_out[model] = f"{label} has a single run"
         else:
             lists[model] = found
     return lists, left_out
+
+
+def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
+    """The mean over `tasks` of every run that has a value for all of them, of the rows of one model.
+
+    ELC-BERT, Appendix E, does not say what its order compares: averaging the tasks within each run reproduces the
+    pattern of its Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs that
+    collapsed to a constant answer do have a value and stay: the order compares whole distributions.
+    Raises EvaluationError when a run lacks a task, or no score is left.
+    """
+    scores = []
+    for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):
+        if missing := sorted(set(tasks).difference(rows["task"])):
+            run = f"seed {seed}, {tuned or 0} at learning rate {rate} of the sweep"
+            raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
+        # Exactly: equal averages must come out equal, or the order would take a rounding error for dominance.
+        mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
+        scores += [] if rows["value"].has_nulls() or mean is None else [mean]
+    if not scores:
+        raise EvaluationError("no run has a score for every task")
+    return scores
