@@ -19,9 +19,9 @@ from hatchery.os_errors import writing_refused
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.stages.registry import KEPT
+from hatchery.stages.registry import SHARED
 from hatchery.workflow.invocation import frozen_configuration
-from hatchery.workflow.rules import plainly
+from hatchery.workflow.rules import with_plain_errors
 from hatchery.workflow.open_workflow import (
     check_request,
     open_workflow,
@@ -33,7 +33,7 @@ from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_ca
 prepare_call(workflow, lambda wildcards: JOBS.words(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 RULES = open_workflow(
-    plainly(frozen_configuration)(
+    with_plain_errors(frozen_configuration)(
         "config", workflow.is_main_process, is_real_run(workflow)
     ),
     config,

@@ -30,8 +30,6 @@ sys.path.insert(0, str(REPOSITORY / "scripts"))
 
 from hatchery.artifacts.checksums import digest  # noqa: E402
 from hatchery.experiment.project import Project  # noqa: E402
-from hatchery.job_spec import Call  # noqa: E402
-from hatchery.stages.record import wanted  # noqa: E402
 from hatchery.stages.registry import stage_of  # noqa: E402
 from hatchery.workflow.jobs import Jobs  # noqa: E402
 
@@ -168,12 +166,10 @@ def scores(accuracies: str) -> bytes:
 
 def call(layout: Jobs, stage: str, *words: str, **wildcards: str) -> tuple[float, float]:
     """Run a command of the workflow as its rule does; seconds and the most GiB of memory."""
-    record = stage_of(stage)
-    arguments = record.arguments(layout, **wanted(record.arguments, wildcards))
-    file = Call(record.canonical_settings(layout.project, **wildcards), arguments)
+    file = layout.call(stage, **wildcards)
     file.write()
     started = time.perf_counter()
-    child = subprocess.Popen([sys.executable, "scripts/run.py", record.called, f"@{file.path}", *words])
+    child = subprocess.Popen([sys.executable, "scripts/run.py", stage_of(stage).called, f"@{file.path}", *words])
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{stage} failed")

@@ -17,7 +17,7 @@ from hatchery.artifacts.atomic import atomic_path
 from hatchery.command import run_command
 from hatchery.errors import ModelError
 from hatchery.os_errors import refusal, writing_refused
-from hatchery.workflow.rules import plainly
+from hatchery.workflow.rules import with_plain_errors
 
 
 class ForeignError(Exception):
@@ -67,11 +67,11 @@ def test_a_full_disk_and_a_long_name_end_the_planning_in_one_line_and_a_defect_d
         raise OSError(number, os.strerror(number), "results/settings/x.json")
 
     with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: No space left on device; make room"):
-        plainly(plan)(errno.ENOSPC)
+        with_plain_errors(plan)(errno.ENOSPC)
     with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: File name too long; names of files have"):
-        plainly(plan)(errno.ENAMETOOLONG)
+        with_plain_errors(plan)(errno.ENAMETOOLONG)
     with pytest.raises(FileNotFoundError):
-        plainly(plan)(errno.ENOENT)
+        with_plain_errors(plan)(errno.ENOENT)
 
 
 def test_a_full_disk_is_named_where_a_library_does_not_say_what_it_wrote(tmp_path: Path, monkeypatch) -> None:

@@ -82,7 +82,7 @@ rule show_result:
     output:
         update("results/{experiment}/{kind}/{place}/manifest.json"),
     wildcard_constraints:
-        kind="|".join(KEPT),
+        kind="|".join(SHARED),
         place=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+(/[A-Za-z0-9][A-Za-z0-9_]*)?",
     params:
         kept=recorded(JOBS.manifest),

@@ -13,7 +13,7 @@ from hatchery.experiment.finetuning_jobs import task_batch
 from hatchery.experiment.project import Project
 from hatchery.experiment.protocols import head_of_task
 from hatchery.job_spec import Argument
-from hatchery.stages.record import Kept, Stage
+from hatchery.stages.record import Shared, Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ FINETUNE = _on_model(
     version=3,
     settings=finetuning_settings,
     inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
-    kept=Kept("finetuning", ("task",)),
+    shared=Shared("finetuning", ("task",)),
     expected_minutes=lambda work, run, task: work.finetuning_minutes(run, [task]),
     runtime=_FINETUNING,
 )
@@ -108,7 +108,7 @@ MINIMAL_PAIRS = _on_model(
     version=4,
     settings=minimal_pairs_settings,
     inputs=lambda data, suite: {"source": data.suite_source(suite)},
-    kept=Kept("minimal_pairs", ("suite",)),
+    shared=Shared("minimal_pairs", ("suite",)),
     expected_minutes=lambda work, run, suite: work.minimal_pairs_minutes(run, suite),
     runtime=_SCORING,
 )
@@ -129,7 +129,7 @@ STAGES = (
         version=1,
         settings=perplexity_settings,
         inputs=lambda results, experiment: {"tokens": results.tokens(experiment)},
-        kept=Kept("perplexity"),
+        shared=Shared("perplexity"),
         minutes=240,
         runtime=_SCORING,
     ),
@@ -138,7 +138,7 @@ STAGES = (
         version=2,
         settings=translation_settings,
         inputs=lambda results, experiment: {"corpus": results.translation_corpora(experiment)},
-        kept=Kept("translation"),
+        shared=Shared("translation"),
         minutes=240,
         runtime=_SCORING,
     ),
@@ -148,7 +148,7 @@ STAGES = (
         version=2,
         settings=several_tasks_settings,
         inputs=several_tasks_inputs,
-        kept=Kept("finetuning_jobs", ("batch",)),
+        shared=Shared("finetuning_jobs", ("batch",)),
         expected_minutes=lambda work, project, experiment, run, batch: work.finetuning_minutes(
             run, task_batch(project, experiment, batch)
         ),

@@ -7,7 +7,7 @@ from hatchery.experiment.cluster import planned_device
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Argument
 from hatchery.settings.fields import ABSENT
-from hatchery.stages.record import Kept, Stage
+from hatchery.stages.record import Shared, Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ STAGES = (
         version=1,
         settings=pretraining_settings,
         inputs=pretraining_inputs,
-        kept=Kept("pretraining"),
+        shared=Shared("pretraining"),
         environment="pretraining",
         sort="pretraining",
         threads="pretraining",

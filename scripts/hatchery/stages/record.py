@@ -19,8 +19,8 @@ Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """That results belong to a model and are kept by what they are made from, not by who asks.
+class Shared:
+    """That results belong to a model and lie under what they are made from, so that experiments share them.
 
     `folder` of an experiment holds links to them; `names` tell the results of one model apart there.
     """
@@ -36,7 +36,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage. A rule, its log and its benchmark are called `name`; the rest is what `Stages` of a project reads."""
+    """One stage. A rule, its log and its benchmark are called `name`; the rest is what `workflow` asks for its jobs."""
 
     name: str
     # Raised when the meaning of the code changes, so that results of the old code are made anew.
@@ -57,7 +57,7 @@ class Stage:
     # Arguments of the command that the call's file holds, of the wildcards and of what makes paths by their names:
     # `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
     inputs: Callable[..., Mapping[str, Argument]] = lambda: {}
-    kept: Kept | None = None
+    shared: Shared | None = None
     # Minutes of a job, of the planned work (`work`), the project and the names of a result.
     expected_minutes: Callable[..., float | None] | None = None
     # Whose function it is, if the stage is another use of another stage's; empty for none.
@@ -71,7 +71,7 @@ class Stage:
     @property
     def wildcards(self) -> tuple[str, ...]:
         """The wildcards of the rule, in the order in which logs and benchmarks name them."""
-        return self.kept.wildcards if self.kept else parameters(self.settings)[1:]
+        return self.shared.wildcards if self.shared else parameters(self.settings)[1:]
 
     def place(self, root: str, suffix: str) -> str:
         """The pattern of a file of this stage's jobs below `root`, such as `logs/finetune/{model}/{address}.log`."""
@@ -82,7 +82,7 @@ class Stage:
 
         Raises ConfigError for a broken or unknown block.
         """
-        body = self.settings(project, **wanted(self.settings, wildcards))
+        body = self.settings(project, **arguments_for(self.settings, wildcards))
         return canonical_json(plain({"stage": self.called, "stage_version": self.version, **body}))
 
 
@@ -92,6 +92,6 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def wanted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_for(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that the function takes by their names."""
     return {name: values[name] for name in parameters(function) if name in values}

@@ -8,14 +8,14 @@ from hatchery.experiment.project import Project
 from hatchery.settings.problems import nearest
 from hatchery.stages import analysis, corpora, evaluation, figures, pretraining, sources, studies, tokenization
 from hatchery.stages.functions import FUNCTIONS
-from hatchery.stages.record import Kept, Stage
+from hatchery.stages.record import Shared, Stage
 
 _MODULES = (sources, corpora, tokenization, pretraining, evaluation, analysis, studies, figures)
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for module in _MODULES for stage in module.STAGES}
 
-KEPT: Mapping[str, tuple[Stage, Kept]] = {
-    stage.kept.folder: (stage, stage.kept) for stage in STAGES.values() if stage.kept is not None
+SHARED: Mapping[str, tuple[Stage, Shared]] = {
+    stage.shared.folder: (stage, stage.shared) for stage in STAGES.values() if stage.shared is not None
 }
 """The folders of an experiment whose results are kept by what they are made from, with the stages that make them."""
 

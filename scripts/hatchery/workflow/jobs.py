@@ -25,12 +25,12 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.reserved import RESERVED
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
-from hatchery.stages.record import wanted
-from hatchery.stages.registry import KEPT, stage_of
+from hatchery.stages.record import arguments_for
+from hatchery.stages.registry import SHARED, stage_of
 from hatchery.workflow.data_paths import DataPaths
 from hatchery.workflow.result_paths import ResultPaths
 
-_READABLE = re.compile(rf"results/([^/]+)/({'|'.join(KEPT)})/([^/]+)(?:/(.*))?")
+_READABLE = re.compile(rf"results/([^/]+)/({'|'.join(SHARED)})/([^/]+)(?:/(.*))?")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Jobs:
     def settings(self, stage: str, **wildcards: str) -> str:
         """Canonical settings of a job, computed once; of the wildcards, those that they depend on are taken."""
         record = stage_of(stage)
-        chosen = wanted(record.settings, wildcards)
+        chosen = arguments_for(record.settings, wildcards)
         key = (stage, *chosen.values())
         if key not in self._settings:
             self._settings[key] = record.canonical_settings(self.project, **chosen)
@@ -87,7 +87,7 @@ class Jobs:
         if key not in self._calls:
             inputs = stage_of(stage).inputs
             known = {"jobs": self, "data": self.data, "results": self.results, **wildcards}
-            call = Call(self.settings(stage, **wildcards), inputs(**wanted(inputs, known)))
+            call = Call(self.settings(stage, **wildcards), inputs(**arguments_for(inputs, known)))
             self._calls[key] = call
             if call.digest not in self._by_digest:
                 self._by_digest[call.digest] = call
@@ -131,7 +131,7 @@ class Jobs:
         if match is None or match[1] in RESERVED:
             return path
         experiment, kind, run, rest = match.groups(default="")
-        names = KEPT[kind][1].names
+        names = SHARED[kind][1].names
         parts = rest.split("/", len(names))
         if len(parts) < len(names) or (names and not parts[0]):
             return path
@@ -168,7 +168,7 @@ class Jobs:
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
         """What names the folder of a result: `names` are its run, or its suite, task or batch."""
-        call = self.call(KEPT[kind][0].name, experiment=experiment, **names)
+        call = self.call(SHARED[kind][0].name, experiment=experiment, **names)
         corpus = self.project.experiment(experiment).corpus
         return f"{corpus if kind == 'pretraining' else next(iter(names.values()), corpus)}-{call.digest}"
 

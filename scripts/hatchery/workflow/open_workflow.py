@@ -13,10 +13,10 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.text_limits import epochs_to_tell
-from hatchery.stages.registry import KEPT
+from hatchery.stages.registry import SHARED
 from hatchery.workflow.invocation import read_request
 from hatchery.workflow.plan_checks import collect_problems
-from hatchery.workflow.rules import Rules, plainly
+from hatchery.workflow.rules import Rules, with_plain_errors
 from hatchery.workflow.software import require_slurm
 from hatchery.workflow.summaries import show_summaries
 from hatchery.workflow.targets import check_targets
@@ -25,7 +25,7 @@ DEFAULT_RULE = "all"
 """The rule of plain `snakemake`."""
 
 
-@plainly
+@with_plain_errors
 def open_workflow(
     folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True, is_real_run: bool = False
 ) -> Rules:
@@ -43,7 +43,7 @@ def open_workflow(
     return rules
 
 
-@plainly
+@with_plain_errors
 def check_request(rules: Rules, workflow: Any) -> None:
     """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
 
@@ -58,7 +58,8 @@ def check_request(rules: Rules, workflow: Any) -> None:
     if not request.targets or len(targets) < len(request.targets):
         targets += rules.default_pages()
     outputs = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
-    patterns = [output.replace("{kind}", kind) for output in outputs for kind in (KEPT if "{kind}" in output else "-")]
+    kinds = {output: SHARED if "{kind}" in output else ("-",) for output in outputs}
+    patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
@@ -71,14 +72,14 @@ def check_request(rules: Rules, workflow: Any) -> None:
         print(f"note: {line}", file=sys.stderr)
 
 
-@plainly
+@with_plain_errors
 def require_raw_data(project: Project, dag: Any) -> None:
     """Raise ConfigError with one line for each raw input that the planned jobs need and that cannot be had."""
     if lines := missing_sources(project, planned_sources(dag)):
         raise ConfigError("\n".join(lines))
 
 
-@plainly
+@with_plain_errors
 def show_results(project: Project) -> None:
     """Print the tables of the experiments and studies that this invocation looked at; a study's stand for all."""
     studies = [name for kind, name in project.checked if kind == "study"]

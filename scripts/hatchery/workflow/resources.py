@@ -17,7 +17,7 @@ from hatchery.artifacts.checksums import canonical_json
 from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
-from hatchery.stages.record import Stage, Threads, wanted
+from hatchery.stages.record import Stage, Threads, arguments_for
 from hatchery.stages.registry import stage_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.launch import is_slurm_job, launch_command
@@ -189,7 +189,7 @@ class Resources:
         names = self._jobs.names(wildcards.model, getattr(wildcards, "address", ""))
         try:
             known = {"work": self._planned(names["experiment"]), "project": self._jobs.project, **names}
-            return record.expected_minutes(**wanted(record.expected_minutes, known))
+            return record.expected_minutes(**arguments_for(record.expected_minutes, known))
         # A suite or task that the experiment does not name can be asked for all the same; and the job that Slurm has
         # started does not ask for time any more.
         except KeyError:

@@ -15,7 +15,7 @@ from hatchery.errors import HatcheryError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call
 from hatchery.os_errors import refusal
-from hatchery.stages.record import Stage, wanted
+from hatchery.stages.record import Stage, arguments_for
 from hatchery.stages.registry import STAGES
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.raw_files import RawFiles
@@ -24,7 +24,7 @@ from hatchery.workflow.resources import Resources
 Result = TypeVar("Result")
 
 
-def plainly(function: Callable[..., Result]) -> Callable[..., Result]:
+def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
     """The function, with errors that end the invocation with their own lines, as what the machine refuses does.
 
     Snakemake wraps every exception of an input function, its own WorkflowError too, in a message with a traceback;
@@ -71,19 +71,19 @@ class Rules:
             paths = _listed(_of_wildcards(function, wildcards))
             return self._to_read(paths) if each_once else [self.raw_files.as_input(path) for path in paths]
 
-        return plainly(found)
+        return with_plain_errors(found)
 
     def job_paths(self, name: str) -> Callable[[Any], list[str]]:
         """An input function for results at an address: the paths that their call names as this argument."""
-        return plainly(lambda wildcards: self._to_read(self._call_at(wildcards).paths(name)))
+        return with_plain_errors(lambda wildcards: self._to_read(self._call_at(wildcards).paths(name)))
 
     def recorded(self, function: Callable[..., str]) -> Callable[[Any], str]:
         """A parameter by wildcards. Snakemake records it, so jobs run again when it changes."""
-        return plainly(lambda wildcards: _of_wildcards(function, wildcards))
+        return with_plain_errors(lambda wildcards: _of_wildcards(function, wildcards))
 
     def unrecorded(self, function: Callable[..., str]) -> Callable[[Any, Any], str]:
         """A parameter by wildcards that no rerun follows from: Snakemake records none that asks for resources."""
-        return plainly(lambda wildcards, resources: _of_wildcards(function, wildcards))
+        return with_plain_errors(lambda wildcards, resources: _of_wildcards(function, wildcards))
 
     def source_listing(self, source: str) -> str:
         """One word for the user's raw files. Where there is nothing to list, these are the settings once more.
@@ -104,7 +104,7 @@ class Rules:
                 workflow.dag.forcefiles.add(shown)
             return self.jobs.place(shown)
 
-        return plainly(manifest)
+        return with_plain_errors(manifest)
 
     def _to_read(self, paths: Iterable[str]) -> list[str]:
         return [self.raw_files.as_input(path) for path in self.jobs.to_make(paths)]
@@ -153,7 +153,7 @@ class Rules:
         params: dict[str, Callable[..., str]] = {}
 
         def call(wildcards: Any) -> Call:
-            return self._call_at(wildcards) if record.kept else self.jobs.call(record.name, **dict(wildcards.items()))
+            return self._call_at(wildcards) if record.shared else self.jobs.call(record.name, **dict(wildcards.items()))
 
         params["settings"] = lambda wildcards: call(wildcards).settings
         params["call"] = lambda wildcards: str(call(wildcards).path)
@@ -163,7 +163,7 @@ class Rules:
             params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources)
         if record.sort == "pretraining":
             params["launch"] = lambda wildcards, resources: self.resources.launch(resources)
-        return {name: plainly(function) for name, function in params.items()}
+        return {name: with_plain_errors(function) for name, function in params.items()}
 
     # A call of Snakemake ---------------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Rules:
 
 
 def _of_wildcards(function: Callable[..., Any], wildcards: Any) -> Any:
-    return function(**wanted(function, dict(wildcards.items())))
+    return function(**arguments_for(function, dict(wildcards.items())))
 
 
 def _listed(paths: Any) -> list[str]:
@@ -192,4 +192,4 @@ def _listed(paths: Any) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    return plainly(value) if callable(value) else value
+    return with_plain_errors(value) if callable(value) else value

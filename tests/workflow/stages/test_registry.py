@@ -14,7 +14,7 @@ from hatchery.experiment.project import Project
 from hatchery.runner import BY_THE_RUNNER, arguments_of
 from hatchery.stages.functions import FUNCTIONS
 from hatchery.stages.record import parameters
-from hatchery.stages.registry import KEPT, STAGES, stage_of
+from hatchery.stages.registry import SHARED, STAGES, stage_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import dag_of, opened
 from hatchery.workflow.resources import Resources
@@ -112,7 +112,7 @@ def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Jobs) -
 
 
 def test_results_that_belong_to_a_model_are_kept_by_one_stage_each() -> None:
-    assert [record.name for record, _ in KEPT.values()] == [name for name, record in STAGES.items() if record.kept]
+    assert [record.name for record, _ in SHARED.values()] == [name for name, record in STAGES.items() if record.shared]
 
 
 def test_another_use_of_a_function_has_its_version() -> None:
