@@ -21,13 +21,12 @@ from hatchery.workflow.failed_jobs import GO_ON, INTERRUPTED, FailedJobs, Words,
 
 # A job that took longer is told when it ends, too.
 LONG_SECONDS = 30.0
+# Of what has no event of its own.
 _NOISE = re.compile(
-    r"Building DAG|Using shell|Provided (cores|remote nodes|resources)|Rules claiming|Select jobs|Execute \d|"
-    r"(Conda environments|Singularity containers): ignored|Shutting down|Finished jobid|Elapsed time|"
-    r"Group jobs: inactive|Activating conda environment|Removing output files of failed job|"
-    r"Assuming unrestricted|Cleaning up SLURM log files|Storing output in storage|"
-    r"Warning: the following output files of rule show_result were not present|"
-    r"(?:Exiting because a job execution failed)"
+    r"Building DAG|Using shell|Select jobs|(Conda environments|Singularity containers): ignored|Shutting down|"
+    r"Elapsed time|Group jobs: inactive|Activating conda environment|Removing output files of failed job|"
+    r"Assuming unrestricted|Cleaning up SLURM log files|Storing output in storage|Exiting because a job|"
+    r"Warning: the following output files of rule show_result were not present"
 )
 _HIDDEN = (
     LogEvent.WORKFLOW_STARTED,
