@@ -121,6 +121,7 @@ class Experiment:
         metrics: Sequence[Mapping[str, Any]],
         layers: int = 2,
         alphas: Mapping[tuple[int, int], float] | None = None,
+        causal: bool = False,
     ) -> str:
         """`alphas` by (consuming layer, producing layer); None for a model without layer weighting."""
         run = f"{model}-s{seed}"
@@ -134,6 +135,7 @@ class Experiment:
                     "num_hidden_layers": layers,
                     "layer_weighting": "none" if alphas is None else "zero",
                     "vocab_size": 100,
+                    **({"causal": True} if causal else {}),
                 }
             ),
         }

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from hatchery.analysis.collect_measurements import collect_measurements
@@ -125,6 +126,16 @@ def test_a_damaged_learning_curve_names_file_and_line(experiment: Any, line: str
 def test_a_model_that_was_not_trained_has_no_development_loss(experiment: Any) -> None:
     experiment.add_model("random", 1, [])
     assert read(experiment) == []
+
+
+def test_the_file_of_a_causal_model_is_read_like_any_other(experiment: Any) -> None:
+    for model in ("masked", "causal"):
+        experiment.add_model(model, 1, [], causal=model == "causal")
+    experiment.collected()
+    masked, causal = (
+        pl.read_parquet(experiment.folder / "runs.parquet").drop("model", "label", "run", "manifest").to_dicts()
+    )
+    assert masked == causal
 
 
 def test_perplexity_keeps_its_unit_and_accuracy_becomes_percent(experiment: Any) -> None:

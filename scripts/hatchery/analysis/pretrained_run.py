@@ -102,6 +102,8 @@ def _model(path: Path) -> tuple[dict[str, Any], ModelConfig]:
     """The configuration in a file, as it stands there without the size of the vocabulary, and as its class."""
     try:
         values = json.loads(path.read_bytes())
+        # The file says it of a model (`modeling.store.description`); no configuration has it.
+        values.pop("causal", None)
         return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
     except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:
         raise EvaluationError(f"{path}: not the configuration of a model: {type(error).__name__}: {error}") from error
