@@ -81,7 +81,7 @@ def test_one_file_alone_is_refused() -> None:
 
 
 def test_the_corpus_of_iwslt14_reads_the_files_of_the_release(source_of: Sources, repository: Any) -> None:
-    block = Project(repository / "config").block("corpus", "iwslt14_de_en_wit3")
+    block = Project(repository / "config").corpus("iwslt14_de_en_wit3")
     options = block.sources[0].options
     names = ["train.tags.de-en.de", "train.tags.de-en.en"]
     held_out = [f"IWSLT14.TED.{part}.de-en.{side}.xml" for part in ("dev2010", "tst2012") for side in ("de", "en")]

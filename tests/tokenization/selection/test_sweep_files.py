@@ -86,6 +86,4 @@ def test_the_references_of_table_6_can_be_measured_instead_of_taken_from_print(t
     call = Jobs(project).call("select_tokenizer", sweep="reduced_vocabulary")
     expected = {name: f"resources/sources/{data}.json" for name, (_, data) in references.items()}
     assert call.arguments["reference"] == expected
-    assert all(
-        kind.reference_ratio is None for kind in project.block("tokenizer_sweep", "reduced_vocabulary").types.values()
-    )
+    assert all(kind.reference_ratio is None for kind in project.tokenizer_sweep("reduced_vocabulary").types.values())
