@@ -1,6 +1,7 @@
 """Fixtures that several test folders share, and how tests share the processors."""
 
 import os
+import shutil
 from pathlib import Path
 
 import hypothesis
@@ -65,4 +66,12 @@ def real_data() -> Path:
     folder = REPOSITORY.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs public corpora in ../shared/data, which are not passed on with the repository")
+    return folder
+
+
+@pytest.fixture
+def configuration(tmp_path: Path, repository: Path) -> Path:
+    """A copy of the shipped configuration that a test may break: `config/` in a folder of its own."""
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
     return folder

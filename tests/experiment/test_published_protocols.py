@@ -7,8 +7,8 @@ import pytest
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.experiment.experiment_file import Finetuning
+from hatchery.experiment.finetuning import SEQUENCE_HEADS, resolve_protocol
 from hatchery.experiment.project import Project
-from hatchery.experiment.protocols import SEQUENCE_HEADS, resolve_protocol
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.stages.evaluation import task_settings
 from hatchery.typed import build, plain

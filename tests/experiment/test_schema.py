@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FILES
-from hatchery.experiment.overrides import merged
 from hatchery.experiment.project import Project
+from hatchery.experiment.written_blocks import merged
 from hatchery.settings.base import Settings
 from hatchery.typed import validated
 

@@ -10,7 +10,7 @@ from typing import Any
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Grid, GridPart
-from hatchery.experiment.overrides import merged
+from hatchery.experiment.written_blocks import merged
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.typed import validated

@@ -18,16 +18,15 @@ from hatchery.experiment.checks import check_block
 from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
 from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile
+from hatchery.experiment.finetuning import resolve_protocol
 from hatchery.experiment.kinds import FILES
 from hatchery.experiment.main_file import MainFile
-from hatchery.experiment.overrides import merged
 from hatchery.experiment.paper_tables import with_rows_by_name
-from hatchery.experiment.protocols import resolve_protocol
 from hatchery.experiment.reserved import RESERVED
 from hatchery.experiment.seeded_run import SeededRun, within
 from hatchery.experiment.study_file import StudyFile
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
-from hatchery.experiment.written_blocks import INLINE, WrittenBlocks
+from hatchery.experiment.written_blocks import INLINE, WrittenBlocks, merged
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.raw.settings import SourceKeys
 from hatchery.settings.fields import ABSENT, DATA

@@ -1,10 +1,12 @@
 """The blocks of a configuration as people wrote them: where each stands, and what it takes from its base.
 
 Most blocks are a file each. A task can also be a variant in the file of another task, and an experiment's own file can
-hold its corpus and its tokenizer, which are then called like the experiment. A block's name is a folder of `results/`
+hold its corpus and its tokenizer, which are then called like the experiment. What differs is laid over what it is taken
+from, key by key. A block's name is a folder of `results/`
 and a part of patterns, so a file with another name is never found, and whoever asks for it is told how to rename it.
 """
 
+import copy
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
@@ -16,7 +18,7 @@ from typing import Any
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FOLDERS
-from hatchery.experiment.overrides import merged
+from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
 from hatchery.settings.problems import Problems, offered
 
@@ -27,6 +29,10 @@ VARIANTS = "variants"
 _BASED = ("task", "study", "experiment")
 _CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
 """Keys of which a file has one: what it says takes the place of what its base says."""
+
+
+_INSTEAD_OF = {"warmup_steps": ("warmup_fraction", "warmup_steps_limit"), "warmup_fraction": ("warmup_steps",)}
+"""Keys that take the place of others, which the base may have."""
 
 
 @dataclass
@@ -212,3 +218,22 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
         there = f" ({wanted}.yaml is taken)" if wanted in taken else f" to {wanted}.yaml"
         return f"{path}: expected {what}; rename the file{there}"
     return None
+
+
+def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole.
+
+    So is an objective by one of another task, to which its keys mean nothing.
+    """
+    replaced = {other for key in overrides for other in _INSTEAD_OF.get(key, ())}
+    result = copy.deepcopy({key: value for key, value in base.items() if key not in replaced})
+    for key, value in overrides.items():
+        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping) and not _is_other(result[key], value):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def _is_other(base: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return "task" in value and value["task"] != base.get("task", DEFAULT_TASK)

@@ -9,9 +9,8 @@ from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.minimal_pairs.settings import ExternalModel
 from hatchery.evaluation.perplexity.settings import OPTIONAL
 from hatchery.evaluation.tasks.settings import TaskSettings
-from hatchery.experiment.finetuning_jobs import task_batch
+from hatchery.experiment.finetuning import head_of_task, task_batch
 from hatchery.experiment.project import Project
-from hatchery.experiment.protocols import head_of_task
 from hatchery.job_spec import Argument
 from hatchery.stages.record import Shared, Stage
 from hatchery.typed import keys_of

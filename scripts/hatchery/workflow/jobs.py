@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
-from hatchery.experiment.finetuning_jobs import batches_by_task
+from hatchery.experiment.finetuning import batches_by_task
 from hatchery.experiment.project import Project
 from hatchery.experiment.reserved import RESERVED
 from hatchery.job_spec import FOLDER, Call, read_call
