@@ -122,8 +122,13 @@ class Experiment:
         layers: int = 2,
         alphas: Mapping[tuple[int, int], float] | None = None,
         causal: bool = False,
+        initial: Path | None = None,
+        **more: Any,
     ) -> str:
-        """`alphas` by (consuming layer, producing layer); None for a model without layer weighting."""
+        """`alphas` by (consuming layer, producing layer); None for a model without layer weighting.
+
+        `initial` is the manifest of the model that it starts from, `more` are further settings.
+        """
         run = f"{model}-s{seed}"
         self.runs.append({"name": run, "model": model, "seed": seed})
         folder = self.folder / "pretraining" / run
@@ -145,8 +150,9 @@ class Experiment:
                 for (n, i), alpha in alphas.items()
             ]
             files["layer_weights.json"] = json.dumps({"rows": rows})
-        settings = {**PRETRAINING, "steps": len(metrics), "seed": seed}
-        with stage_run(folder / "manifest.json", settings) as stage:
+        settings = {**PRETRAINING, "steps": len(metrics), "seed": seed, **more}
+        inputs = {} if initial is None else {"initial_model": initial}
+        with stage_run(folder / "manifest.json", settings, inputs) as stage:
             last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
             stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=model)
             for name, text in files.items():

@@ -96,6 +96,27 @@ def test_a_model_that_was_not_trained_has_a_row_and_no_curve(experiment: Any) ->
     assert read_curves(CURVES.beside(table), runs_of(experiment)) == {"random-s1": []}
 
 
+def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_curve_of_its_run(experiment: Any) -> None:
+    rows = [
+        {"step": step, "tokens": 100 * step, "loss": 5.0 - step}
+        | ({"development_loss": 6.0 - step, "development_perplexity": 9.0 - step} if step % 2 == 0 else {})
+        for step in (1, 2, 3, 4)
+    ]
+    whole = experiment.add_model("whole", 1, rows, milestones=[2])
+    start = {"take": "weights", "step": 2}
+    experiment.add_model("half", 1, [], initial=experiment.pretraining[whole], initialise_from=start)
+    table = experiment.collected()
+    found = {row["model"]: row for row in read_runs(RUNS.beside(table))}
+    half = found["half"]
+    assert (half["steps"], half["tokens"], half["loss"], half["development_loss"]) == (2, 200, 3.0, 4.0)
+    assert (half["training_flops"], half["sequences"]) == tuple(
+        found["whole"][key] / 2 for key in ("training_flops", "sequences")
+    )
+    # It counts as trained from random weights, under its own manifest, and adds no curve.
+    assert half["initial"] == "" and half["manifest"] != found["whole"]["manifest"] and half["seconds"] is None
+    assert read_curves(CURVES.beside(table), runs_of(experiment))["half-s1"] == []
+
+
 def test_minimal_pairs_have_paradigms_and_both_ways_of_counting_ties(two_models: Any) -> None:
     frame = two_models.measured().filter(pl.col("run") == "elc-s1", pl.col("kind") == "minimal_pairs")
     assert set(frame["level"].unique()) == {"paradigm", "phenomenon", "suite", "average"}
