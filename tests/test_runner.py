@@ -11,10 +11,13 @@ from typing import Any
 
 import forked
 import pytest
+from faults import DAMAGE
 
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
-from hatchery.errors import ConfigError, ManifestError
-from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, stage
+from hatchery.artifacts.verified import write_checksums
+from hatchery.errors import ConfigError, ManifestError, SourceError
+from hatchery.raw.registration import register_source
+from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, stage, verify_inputs
 from hatchery.settings.base import Settings
 from hatchery.stages.functions import FUNCTIONS
 
@@ -48,6 +51,17 @@ def count(
     SEEN.clear()
     SEEN.update(locals())
     run.add_output(run.folder / "out.txt").write_text(str(settings.least))
+
+
+@stage()
+def altering(settings: CountSettings, corpus: Manifest, run: StageRun) -> None:
+    """Alter what is read."""
+    corpus.file("a.txt").write_text("other")
+
+
+@stage()
+def joining(settings: CountSettings, first: Mapping[str, Path], second: Mapping[str, Path], output: Path) -> None:
+    """Write no manifest."""
 
 
 @pytest.fixture
@@ -103,6 +117,46 @@ def test_an_altered_input_is_named_before_the_function_is_called(
     with pytest.raises(ManifestError, match=rf"{name}/a\.txt: "):
         run_stage(count, SETTINGS, tmp_path / "out/manifest.json", **given)
     assert not SEEN and not (tmp_path / "out/manifest.json").exists()
+
+
+def test_inputs_of_two_arguments_may_have_one_name_and_both_are_compared(given: dict[str, Any], tmp_path: Path) -> None:
+    both = {"first": {"same": given["more"][0]}, "second": {"same": given["more"][1]}}
+    for name in ("one", "two"):
+        (tmp_path / name / "a.txt").write_text("other")
+        with pytest.raises(ManifestError, match=rf"{name}/a\.txt: "):
+            run_stage(joining, SETTINGS, tmp_path / "out.csv", **both)
+        (tmp_path / name / "a.txt").write_text(name)
+    run_stage(joining, SETTINGS, tmp_path / "out.csv", **both)
+
+
+def test_an_input_that_was_altered_while_it_was_read_is_named_and_no_manifest_written(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(ManifestError, match=r"corpus/a\.txt: "):
+        run_stage(altering, SETTINGS, tmp_path / "out/manifest.json", corpus=given["corpus"])
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", ["output", "raw file", "view"])
+def test_every_damage_to_what_is_vouched_for_is_named(kind: str, damage: str, tmp_path: Path) -> None:
+    file = tmp_path / "in/numbers.csv"
+    file.parent.mkdir()
+    file.write_text("a,b\n1,2\n" * 20)
+    if kind == "output":
+        given = file.with_name("manifest.json")
+        with stage_run(given, {}) as run:
+            run.add_output(file)
+    elif kind == "raw file":
+        given = tmp_path / "raw.json"
+        register_source("raw", file.parent, given)
+    else:
+        given = file
+        write_checksums([file])
+    verify_inputs([given])
+    DAMAGE[damage](file)
+    with pytest.raises((ManifestError, SourceError), match=r"numbers\.csv"):
+        verify_inputs([given])
 
 
 def test_wrong_settings_are_named_by_stage_and_key(given: dict[str, Any], tmp_path: Path) -> None:

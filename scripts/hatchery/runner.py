@@ -6,21 +6,26 @@ A stage is a function beside its code, marked by `stage`. It is given what its a
 - `run`: what collects the outputs of the manifest at `output`, which is made around the call.
 - `job`: settings and inputs as the manifest has them; without `run`, the function makes the manifest itself.
 - `output`: where there is no manifest, the file to write.
-- a `Manifest`: read, and its outputs compared with their checksums. A `Path` is an input, too, which the function
-  opens itself; a `Place` is where it writes. Those in a mapping are `NAME=PATH` on the command line.
+- a `Manifest`, read. A `Path` is an input, too, which the function opens itself; a `Place` is where it writes. Those in
+  a mapping are `NAME=PATH` on the command line.
 - other settings, such as `runtime`: JSON text, or the path of a JSON file.
+
+Before and after the function is called, every input is compared with what vouches for it. So functions read files as
+they are.
 """
 
 import argparse
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from hatchery.artifacts.finished import take_finished
-from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, stage_run
+from hatchery.artifacts.verified import checksums_of, vouched
 from hatchery.command import load_settings, named_paths
+from hatchery.raw.raw_source import location_of, open_source
 from hatchery.typed import build, stage_body
 
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -108,14 +113,27 @@ class Argument:
         if self.type is not Manifest or given is None:
             return given
         if self.group is Mapping:
-            return {name: _verified(path) for name, path in given.items()}
-        return [_verified(path) for path in given] if self.group else _verified(given)
+            return {name: read_manifest(path) for name, path in given.items()}
+        return [read_manifest(path) for path in given] if self.group else read_manifest(given)
 
 
-def _verified(path: Path) -> Manifest:
-    manifest = read_manifest(path)
-    manifest.verify()
-    return manifest
+def verify_inputs(paths: Iterable[Path]) -> None:
+    """Compare what manifests, source manifests and files of checksums vouch for with what lies there.
+
+    Raises ManifestError or SourceError naming the first file that was altered.
+    """
+    for path in paths:
+        if path.name == MANIFEST:
+            read_manifest(path).verify()
+        elif location_of(path).exists():
+            open_source(path).verify()
+        elif checksums_of(path).exists():
+            vouched(path)
+        elif (beside := path.with_name(MANIFEST)).exists():
+            manifest = read_manifest(beside)
+            for output in manifest.outputs:
+                if output.path == path:
+                    manifest.check(output)
 
 
 def arguments_of(function: Callable[..., None]) -> dict[str, Argument]:
@@ -159,6 +177,8 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     arguments, keep = arguments_of(function), function.__dict__["keep"]
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
+    # Where there is no manifest, inputs of several arguments may have one name.
+    paths = [path for name, value in given.items() for path in arguments[name].inputs(value, None).values()]
     known: dict[str, Any] = {"settings": settings, "job": Job(settings, inputs, output), "output": output}
     if typed is not Any:
         known["settings"] = build(typed, stage_body(settings), settings.get("stage", function.__name__))
@@ -167,12 +187,15 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     known |= {each.name: each.opened(given.get(each.name, each.default)) for each in others if each.is_json}
 
     def call(**more: Any) -> None:
+        verify_inputs(paths)
         opened = {
             each.name: each.opened(given.get(each.name, each.default))
             for each in others
             if not each.is_json and (each.name in given or not each.is_required)
         }
         function(**{name: value for name, value in known.items() if name in arguments}, **opened, **more)
+        # What was altered while it was being read must not count as made from what the manifests say.
+        verify_inputs(paths)
 
     if "run" not in arguments:
         call()

@@ -14,6 +14,7 @@ import yaml
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, read
 from hatchery.errors import ConfigError, SourceError
+from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
@@ -59,7 +60,7 @@ def test_each_track_of_the_whole_release_is_usable_alone(
 def test_folder_and_zip_of_the_release_give_the_same_documents(source_of: SourceOf, tmp_path: Path) -> None:
     folder = source_of(**RELEASE)
     archive = shutil.make_archive(str(tmp_path / "babylm_data"), "zip", folder.root)
-    register_source("zip", archive, tmp_path / "zip.json")
+    register_settings({"name": "zip", "path": archive}, tmp_path / "zip.json", tmp_path / "fetched")
     expected = documents(folder, track="100M")
     assert documents(open_source(tmp_path / "zip.json"), track="100M") == expected
     assert [document.doc_id for document in expected] == [

@@ -1,7 +1,5 @@
 """Damaged and hostile BNC texts: one SourceError of one line that names the file and the line, in both readings."""
 
-import io
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.bnc_xml import BncOptions, files, read
 from hatchery.errors import SourceError
-from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc></teiHeader>"
@@ -201,14 +199,3 @@ def test_what_the_rules_do_not_know_is_an_error(
 def test_a_head_or_speaker_in_second_place_is_an_error_as_published_only(body: str, source_of: Make) -> None:
     assert "line 3: element <" in error_of(source_of(A00__xml=written(body)), "as_published")
     assert list(documents(source_of(A00__xml=written(body)), "corrected"))
-
-
-def test_a_damaged_member_of_the_archive_is_an_error_naming_it(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("Texts/A00.xml", written(f"<p>{SENTENCE}</p>"))
-    path = tmp_path / "bnc.zip"
-    path.write_bytes(buffer.getvalue())
-    register_source("bnc", path, tmp_path / "bnc.json")
-    path.write_bytes(buffer.getvalue().replace(b"Hello", b"HELLO", 1))
-    assert "A00.xml" in error_of(open_source(tmp_path / "bnc.json"))

@@ -12,6 +12,7 @@ from hatchery.corpora.bnc_text import convert_text
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.bnc_xml import BncOptions, files, read
 from hatchery.errors import SourceError
+from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName
 
@@ -72,7 +73,8 @@ def test_the_zip_and_the_unpacked_folder_give_the_same_documents(tmp_path: Path)
         path.write_text(content)
     documents = []
     for name in ("2554.zip", "unpacked"):
-        register_source("bnc", tmp_path / name, tmp_path / f"{name}.json")
+        settings = {"name": "bnc", "path": str(tmp_path / name)}
+        register_settings(settings, tmp_path / f"{name}.json", tmp_path / "fetched")
         documents.append(reading_of(open_source(tmp_path / f"{name}.json")))
     assert documents[0] == documents[1]
     assert [document.doc_id for document in documents[0]] == ["bnc/A00", "bnc/KB0"]

@@ -15,6 +15,7 @@ from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, read
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.errors import ConfigError, HatcheryError, SourceError
+from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
@@ -252,7 +253,8 @@ def test_embedded_sources_are_read(folder: str, embedded_folder: Path, tmp_path:
 
 
 def test_real_zip_archives_are_read(real_data: Path, tmp_path: Path) -> None:
-    register_source("brown", real_data / "nltk" / "brown.zip", tmp_path / "brown.json")
+    path = str(real_data / "nltk" / "brown.zip")
+    register_settings({"name": "brown", "path": path}, tmp_path / "brown.json", tmp_path / "fetched")
     source = open_source(tmp_path / "brown.json")
     (text,) = texts_of(source, files="brown/ca01", format="text", tagged=True)
     assert text.startswith("The Fulton County Grand Jury said Friday an investigation of Atlanta's recent primary")

@@ -17,6 +17,7 @@ from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, ExternalMod
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.runtime import prepare_device
+from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source, register_source
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
@@ -44,7 +45,8 @@ IDENTICAL = {("passive_1", i) for i in ("324", "810")} | {
 @pytest.fixture(scope="module")
 def source(real_data, tmp_path_factory):
     manifest = tmp_path_factory.mktemp("blimp") / "blimp.json"
-    register_source("blimp", real_data / "blimp.zip", manifest)
+    settings = {"name": "blimp", "path": str(real_data / "blimp.zip")}
+    register_settings(settings, manifest, manifest.with_name("fetched"))
     return open_source(manifest)
 
 

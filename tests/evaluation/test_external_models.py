@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, ModelError, SourceError
+from hatchery.errors import ConfigError, ModelError
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.minimal_pairs.settings import ExternalModel
@@ -264,16 +264,6 @@ def test_a_checkpoint_without_a_head_is_refused_instead_of_being_scored_at_rando
     network.bert.save_pretrained(folder)
     with pytest.raises(ModelError, match=r"no masked language model: the weights of \d+ parts are missing"):
         load_transformers_model(register(folder), ExternalModel("masked"), CPU)
-
-
-def test_a_file_that_changed_since_it_was_registered_is_refused(stored, tmp_path):
-    folder = copy_of(stored("bert"), tmp_path)
-    source = register(folder)
-    weights = bytearray((folder / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (folder / "model.safetensors").write_bytes(weights)
-    with pytest.raises(SourceError, match=r"'model.safetensors': has the SHA-256"):
-        load_transformers_model(source, ExternalModel("masked"), CPU)
 
 
 def test_code_that_comes_with_the_weights_is_never_run(stored, tmp_path):

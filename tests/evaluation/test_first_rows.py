@@ -1,6 +1,6 @@
 """A look at the first rows tells wrong fields, wrong labels and missing files, and never complains of a sound task."""
 
-import zipfile
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +72,16 @@ def test_what_the_files_do_not_have_is_named(changes: dict[str, object], expecte
     assert "\n" not in problem
 
 
-def test_zip_archives_tables_and_parquet_are_looked_into(tmp_path: Path) -> None:
+def test_tables_and_parquet_are_looked_into_and_archives_are_not(tmp_path: Path) -> None:
     columns = {"sentence": [text for text, _ in GOOD], "label": [label for _, label in GOOD]}
-    pq.write_table(pa.table(columns), tmp_path / "dev.parquet")
-    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
-        archive.writestr("train.tsv", "sentence\tlabel\nIt rains.\tgood\nRains it.\tbad\n")
-        archive.write(tmp_path / "dev.parquet", "dev.parquet")
-    assert first_problem(build(TaskSettings, task()), tmp_path / "data.zip") is None
-    assert "train.tsv:2: the field 'text'" in (
-        first_problem(build(TaskSettings, task(fields=["text"])), tmp_path / "data.zip") or ""
-    )
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "data/dev.parquet")
+    (tmp_path / "data/train.tsv").write_text("sentence\tlabel\nIt rains.\tgood\nRains it.\tbad\n")
+    archive = shutil.make_archive(str(tmp_path / "data"), "zip", tmp_path / "data")
+    wrong = build(TaskSettings, task(fields=["text"]))
+    assert first_problem(build(TaskSettings, task()), tmp_path / "data") is None
+    assert "train.tsv:2: the field 'text'" in (first_problem(wrong, tmp_path / "data") or "")
+    assert first_problem(wrong, archive) is None
 
 
 def test_only_the_first_lines_of_a_long_file_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 import collections
 import json
-import zipfile
 
 import pytest
 
@@ -20,23 +19,10 @@ from hatchery.evaluation.minimal_pairs.pairs import (
     read_minimal_pairs,
 )
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairColumns, SuiteSettings
-from hatchery.raw.registration import open_source, register_source
 
 
 def pair(paradigm="p", phenomenon="f", pair_id="0", good="good .", bad="bad ."):
     return MinimalPair(paradigm, phenomenon, pair_id, good, bad)
-
-
-def test_a_zip_and_its_unpacked_folder_give_the_same_pairs(tmp_path, make_source, json_lines):
-    files = {
-        f"blimp/{name}.jsonl": json_lines([{"sentence_good": f"{name} a.", "sentence_bad": f"{name} b."}])
-        for name in ("one", "two")
-    }
-    with zipfile.ZipFile(tmp_path / "pairs.zip", "w") as archive:
-        for name, content in reversed(files.items()):
-            archive.writestr(name, content)
-    register_source("zip", tmp_path / "pairs.zip", tmp_path / "zip.json")
-    assert read_minimal_pairs(open_source(tmp_path / "zip.json")) == read_minimal_pairs(make_source(files))
 
 
 def test_names_come_from_the_record_or_else_from_the_file(make_source, json_lines):

@@ -8,7 +8,7 @@ from faults import DAMAGE, damaged
 from finetuning_cases import RUNTIME, contents, sentences, short
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import ConfigError, EvaluationError, ManifestError, SourceError
 from hatchery.evaluation.finetuning import stage
 from hatchery.evaluation.finetuning.stage import finetune, finetune_tasks
 from hatchery.runner import run_stage
@@ -124,7 +124,7 @@ MODEL = ("model.safetensors", "config.json", "tokenizer.json")
 @pytest.mark.parametrize("kind", [*MODEL, "train.jsonl", "validation.jsonl"])
 def test_altered_models_and_data_are_named(kind, damage, job, model_manifest, source, tmp_path):
     folder = model_manifest.parent if kind in MODEL else source.root
-    with damaged(folder / kind, damage), pytest.raises(EvaluationError, match=kind) as caught:
+    with damaged(folder / kind, damage), pytest.raises((ManifestError, SourceError), match=kind) as caught:
         job({"first": named("first")})
     assert str(caught.value).count("\n") == 0
     assert not output(tmp_path).exists()

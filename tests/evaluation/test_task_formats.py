@@ -8,7 +8,8 @@ import pytest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_task_with_report
-from hatchery.raw.registration import open_source, register_source
+from hatchery.raw.obtain import register_settings
+from hatchery.raw.registration import open_source
 
 RTE_LABELS = ("entailment", "not_entailment")
 
@@ -279,7 +280,8 @@ def test_a_missing_file_and_a_file_on_both_sides_are_named_with_their_role(make_
 
 
 def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path):
-    register_source("rte", real_data / "nltk" / "rte.zip", tmp_path / "rte.json")
+    path = str(real_data / "nltk" / "rte.zip")
+    register_settings({"name": "rte", "path": path}, tmp_path / "rte.json", tmp_path / "fetched")
     data = read_task(
         open_source(tmp_path / "rte.json"),
         rte([f"rte{i}_dev.xml" for i in (1, 2, 3)], [f"rte{i}_test.xml" for i in (1, 2, 3)]),

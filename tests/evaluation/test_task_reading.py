@@ -7,7 +7,8 @@ from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings, VocabularyFilter
 from hatchery.evaluation.tasks.task_rows import limited, read_task, read_task_with_report
-from hatchery.raw.registration import open_source, register_source
+from hatchery.raw.obtain import register_settings
+from hatchery.raw.registration import open_source
 
 
 def lines_task(**changes):
@@ -123,7 +124,8 @@ def test_an_empty_file_of_lines_is_named(make_source):
 
 
 def test_the_real_subjectivity_data_gives_600_training_rows(real_data, tmp_path):
-    register_source("s", real_data / "nltk" / "subjectivity.zip", tmp_path / "s.json")
+    path = str(real_data / "nltk" / "subjectivity.zip")
+    register_settings({"name": "s", "path": path}, tmp_path / "s.json", tmp_path / "fetched")
     data = read_task(open_source(tmp_path / "s.json"), lines_task(train_limit=600, validation_limit=200))
     assert (len(data.train), len(data.scored["validation"])) == (600, 200)
     assert 200 < sum(example.label for example in data.train) < 400

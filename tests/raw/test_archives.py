@@ -91,6 +91,7 @@ def test_a_zip_archive_is_unpacked(tmp_path: Path, tree: Callable[[Path], list[s
         ("..", "leads outside"),
         ("/evil.txt", "absolute path"),
         ("C:/evil.txt", "absolute path"),
+        ("c:evil.txt", "absolute path"),
         ("..\\evil.txt", "a backslash"),
     ],
 )
@@ -140,6 +141,27 @@ def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as handle:
         handle.writestr(info, "/etc/passwd")
     refused(tmp_path / "a.zip", "the member 'evil' is a link")
+
+
+def test_an_encrypted_zip_is_refused(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "a.zip", ("secret.txt", b"secret"))
+    content = bytearray(archive.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    archive.write_bytes(bytes(content))
+    refused(archive, r"the member 'secret\.txt' is encrypted")
+
+
+@pytest.mark.parametrize("field", ["the size", "a byte"])
+def test_a_zip_whose_content_is_not_what_its_directory_says_is_refused(field: str, tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "a.zip", ("a.txt", b"x" * 1000))
+    content = bytearray(archive.read_bytes())
+    if field == "the size":
+        at = content.index(b"PK\x01\x02") + 24
+        content[at : at + 4] = (10).to_bytes(4, "little")
+    else:
+        content[content.index(b"a.txt") + 6] ^= 0xFF
+    archive.write_bytes(bytes(content))
+    refused(archive, r"is damaged: the member 'a\.txt': ")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -196,10 +218,11 @@ def test_the_limits_can_be_set(suffix: str, tmp_path: Path) -> None:
     refused(archive, r"more than 1 members", ArchiveLimits(members=1))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".zip"])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
-def test_a_truncated_tar_is_told(suffix: str, share: float, tmp_path: Path) -> None:
-    archive = tar(tmp_path / f"a{suffix}", *((f"{i}.txt", bytes(str(i), "ascii") * 3000) for i in range(20)))
+def test_a_truncated_archive_is_told(suffix: str, share: float, tmp_path: Path) -> None:
+    make: Any = zipped if suffix == ".zip" else tar
+    archive = make(tmp_path / f"a{suffix}", *((f"{i}.txt", bytes(str(i), "ascii") * 3000) for i in range(20)))
     content = archive.read_bytes()
     # A plain tar ends with kilobytes of padding that nobody needs.
     whole = len(content) if suffix != ".tar" else content.rindex(b"19.txt") + 512 + 6000

@@ -95,20 +95,24 @@ def test_licence_and_terms_are_recorded_and_shown(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "x.location.json").read_text())["terms"] == "research only"
 
 
-@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"])
-def test_a_local_tar_archive_is_unpacked_once(
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip", ""])
+def test_a_local_archive_is_unpacked_once(
     suffix: str, register: Any, tmp_path: Path, tree: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mode = {".tgz": "w:gz", ".tar": "w"}.get(suffix, f"w:{suffix[5:]}")
+    def packed(*members: tuple[str, bytes]) -> bytes:
+        mode = {".tgz": "w:gz", ".tar": "w"}.get(suffix, f"w:{suffix[5:]}")
+        return zip_of(*members) if suffix in (".zip", "") else tar_of(*members, mode=mode)
+
     archive = tmp_path / f"books{suffix}"
-    archive.write_bytes(tar_of(("books/one.txt", b"one"), mode=mode))
+    archive.write_bytes(packed(("books/one.txt", b"one"), ("__MACOSX/books/._one.txt", b"?")))
     source = register(path=str(archive))
     assert source.read_bytes("books/one.txt") == b"one"
+    assert source.kind == ("zip" if suffix in (".zip", "") else "folder")
     assert tree(tmp_path / "resources/fetched") == [f"x/{STAMP}", "x/books/one.txt"]
     with monkeypatch.context() as patch:
         patch.setattr(obtain, "unpack", lambda *arguments: pytest.fail("unpacked again"))
         register(path=str(archive))
-    archive.write_bytes(tar_of(("books/two.txt", b"two"), mode=mode))
+    archive.write_bytes(packed(("books/two.txt", b"two")))
     assert register(path=str(archive)).names() == ["books/two.txt"]
 
 
@@ -144,9 +148,10 @@ def test_a_downloaded_file_is_itself_the_source(web: Any, register: Any, tmp_pat
     ]
 
 
-def test_a_downloaded_zip_is_read_in_place_or_unpacked(web: Any, register: Any) -> None:
+def test_a_downloaded_zip_is_a_source_of_its_files(web: Any, register: Any) -> None:
     entry = offer(web, "words.zip", zip_of(("words/en", b"a\nb\n")))
-    assert register(download=[entry]).kind == "zip"
+    zipped = register(download=[entry])
+    assert (zipped.kind, zipped.names(), zipped.read_bytes("words/en")) == ("zip", ["words/en"], b"a\nb\n")
     unpacked = register(download=[{**entry, "unpack": True}])
     assert (unpacked.kind, unpacked.names()) == ("folder", ["words/en"])
     assert not (unpacked.root / "words.zip").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.corpora.raw_texts import RawTextOptions
-from hatchery.raw.registration import register_source
+from hatchery.raw.obtain import register_settings
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings, VocabularySettings
@@ -27,7 +27,8 @@ def register(tmp_path: Path) -> Callable[[str, Files | Path], Path]:
                 path = root / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        register_source(name, root, tmp_path / f"{name}.json")
+        settings = {"name": name, "path": str(root)}
+        register_settings(settings, tmp_path / f"{name}.json", tmp_path / "fetched")
         return tmp_path / f"{name}.json"
 
     return make
@@ -73,14 +74,13 @@ def vocabulary_of(
 def select(
     tmp_path: Path, register: Callable[..., Path], vocabulary_of: Callable[..., Path]
 ) -> Callable[..., Manifest]:
-    """Runs a selection from files within some words into a folder below the test's; `damage` gets the vocabulary."""
+    """Runs a selection from files within some words into a folder below the test's."""
 
     def run_selection(
         files: Files,
         words: Iterable[str],
         folder: str = "out",
         workers: int = 1,
-        damage: Callable[[Path], object] = id,
         **changes: Any,
     ) -> Manifest:
         settings: dict[str, Any] = {
@@ -93,7 +93,6 @@ def select(
             "minimum_counted_words": 3,
         }
         source, vocabulary = register("pages", files), vocabulary_of(words)
-        damage(vocabulary)
         output = tmp_path / folder / "manifest.json"
         with stage_run(output, {}) as run:
             select_text(SelectionSettings(**{**settings, **changes}), source, vocabulary, run, workers=workers)

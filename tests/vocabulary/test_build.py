@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, ManifestError, SourceError
-from hatchery.vocabulary.word_lists import read_vocabulary
+from hatchery.errors import ConfigError, SourceError
 
 HEADER = "id,gloss,num_tokens,speaker_role,target_child_age,collection_name\n"
 APPENDED = ("okay", "gonna", "youre", "im", "wanna")
@@ -139,14 +138,6 @@ def test_a_dictionary_beside_a_word_list_is_refused(tmp_path: Path, register: Re
     source = register("list", {"list.csv": "word,frequency\ndog,1\n"})
     with pytest.raises(ConfigError, match="dictionary"):
         build(tmp_path / "v", source, source, kind="word_list")
-
-
-def test_a_vocabulary_file_that_was_changed_is_refused(vocabulary_of: Callable[..., Path]) -> None:
-    manifest = vocabulary_of(["dog", "cat"])
-    assert read_vocabulary(manifest) == {"dog", "cat"}
-    (manifest.parent / "vocabulary.csv").write_text("word,frequency\ndog,1\ncow,1\n")
-    with pytest.raises(ManifestError, match=r"vocabulary\.csv: has the SHA-256"):
-        read_vocabulary(manifest)
 
 
 def test_real_transcripts_give_released_words_only_and_reject_no_released_word(

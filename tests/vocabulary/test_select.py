@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.raw_texts import RawTextOptions
-from hatchery.errors import ConfigError, ManifestError, SourceError
+from hatchery.errors import ConfigError, SourceError
 from hatchery.vocabulary import select as stage
 from hatchery.vocabulary import selection_parts
 from hatchery.vocabulary.rules import windows
@@ -262,24 +261,6 @@ def test_damaged_input_is_one_error_and_leaves_no_output(
         select({name: content}, WORDS)
     assert not [path for path in (tmp_path / "out").iterdir() if path.name != ".parts"]
     assert not list((tmp_path / "out" / ".parts").iterdir())
-
-
-def test_a_file_of_the_same_size_that_changed_after_registration_is_named(select: Select, tmp_path: Path) -> None:
-    def change(vocabulary: Path) -> None:
-        (path,) = tmp_path.rglob("p.json")
-        path.write_bytes(path.read_bytes().replace(b"a cat", b"a dog"))
-
-    with pytest.raises(SourceError, match=r"'p\.json': has the SHA-256"):
-        select({"p.json": b'{"text": "a cat is big"}\n'}, WORDS, damage=change)
-
-
-def test_a_damaged_vocabulary_is_one_error_before_any_work(select: Select, tmp_path: Path) -> None:
-    def cut(vocabulary: Path) -> None:
-        os.truncate(vocabulary.parent / "vocabulary.csv", 20)
-
-    with pytest.raises(ManifestError, match=r"vocabulary\.csv: has 20 bytes"):
-        select({"p.json.gz": json_lines(PAGES)}, WORDS, damage=cut)
-    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_source_without_matching_files_and_wrong_settings_are_told(select: Select) -> None:

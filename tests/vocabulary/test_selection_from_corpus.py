@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row
 from hatchery.corpora.settings import ConvertSettings
-from hatchery.errors import ConfigError, ManifestError
+from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.typed import build as typed
@@ -33,15 +33,14 @@ Select = Callable[..., Manifest]
 
 @pytest.fixture
 def select(tmp_path: Path, vocabulary_of: Callable[[Iterable[str]], Path]) -> Select:
-    """Selects from a corpus `pair` of the documents; `damage` gets its folder."""
+    """Selects from a corpus `pair` of the documents."""
 
-    def run_selection(damage: Callable[[Path], object] = id, workers: int = 1, **changes: Any) -> Manifest:
+    def run_selection(workers: int = 1, **changes: Any) -> Manifest:
         folder = tmp_path / "pair"
         with stage_run(folder / "manifest.json", {}) as run, CorpusWriter(run, ["books", "speech"], 1) as corpus:
             for name, text in DOCUMENTS.items():
                 split = "dev" if name.startswith("speech") else "train"
                 corpus.write(document_row(name, name.partition("/")[0], split, text))
-        damage(folder)
         settings = SelectionSettings(name="lines", **{"level": "sentences", "minimum_counted_words": 3, **changes})
         output = tmp_path / f"out{workers}" / "manifest.json"
         with stage_run(output, {}) as run:
@@ -75,15 +74,6 @@ def test_windows_are_drawn_from_documents_of_a_corpus_too(select: Select) -> Non
 
 def test_the_number_of_workers_changes_nothing(select: Select) -> None:
     assert items(select()) == items(select(workers=2))
-
-
-def test_a_shard_that_has_changed_is_named(select: Select) -> None:
-    def change(folder: Path) -> None:
-        (shard,) = folder.glob("train-*.parquet")
-        shard.write_bytes(b"x" + shard.read_bytes()[1:])
-
-    with pytest.raises(ManifestError, match=r"train-.*\.parquet: has the SHA-256"):
-        select(damage=change)
 
 
 def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both(repository: Path) -> None:

@@ -9,13 +9,11 @@ which package versions, how long, how fast. It names the folder, so results that
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from hatchery.artifacts.atomic import json_text, json_value, write_json, write_text
@@ -33,18 +31,18 @@ PROVENANCE = "provenance.json"
 RESULTS = "results"
 SHORT_DIGEST = 12
 """Hexadecimal digits of a manifest's SHA-256 by which tables and pages call it."""
-_BYTES_FOR_THREADS, _MOST_THREADS = 16 << 20, 8
 REMEDY = "remove it to have it made again"
 """What to do about a manifest: Snakemake makes what is missing, and asks after manifests only."""
 
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One file that a manifest vouches for."""
+    """One file that a manifest vouches for; `modified` is its modification time in ns when it was written, if known."""
 
     path: Path
     bytes: int
     sha256: str
+    modified: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,57 +76,29 @@ class Manifest:
         ]
 
     def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
-        """The paths of the outputs that `listed` names, whose bytes have been compared with their checksums.
-
-        Raises ManifestError naming the first file that differs.
-        """
-        return self.check(self.listed(suffix, prefix))
-
-    def check(self, outputs: Sequence[OutputFile]) -> list[Path]:
-        """The paths of these outputs, whose bytes have been compared, in their order.
-
-        Raises ManifestError naming the first file that differs.
-        """
-        if len(outputs) < 2 or sum(output.bytes for output in outputs) < _BYTES_FOR_THREADS:
-            return [self.checked(output) for output in outputs]
-        # Hashing holds no lock of Python, so it takes the processors that there are. Errors come in order all the same.
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(outputs), _MOST_THREADS)) as pool:
-            return list(pool.map(self.checked, outputs))
+        """The paths of the outputs that `listed` names."""
+        return [output.path for output in self.listed(suffix, prefix)]
 
     def file(self, name: str) -> Path:
-        """The path of the output called `name`, relative to the folder, whose bytes have been compared.
-
-        Raises ManifestError when there is none, or it differs from its checksum.
-        """
+        """The path of the output called `name`, relative to the folder. Raises ManifestError when there is none."""
         for output in self.outputs:
             if output.path == self.folder / name:
-                return self.checked(output)
+                return output.path
         raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
 
-    def checked(self, output: OutputFile) -> Path:
-        """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
+    def check(self, output: OutputFile) -> None:
+        """Raise ManifestError naming an output that is not what this manifest says (see `artifacts.verified`)."""
         remedy = f"remove {self.path} and give the same command again to have it made anew"
-        expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), remedy)
-        return check_file(output.path, expected)
-
-    def check_ahead(self, outputs: Sequence[OutputFile]) -> None:
-        """Begin to compare outputs with their checksums, in a thread; `checked` then does what is left to do.
-
-        For the start of a command, while one processor imports modules: it raises nothing, since `checked` will.
-        """
-
-        def check() -> None:
-            with suppress(ManifestError):
-                for output in outputs:
-                    self.checked(output)
-
-        # A daemon: a command that fails at once does not wait for gigabytes.
-        Thread(target=check, name="check ahead", daemon=True).start()
+        told_by = str(self.path)
+        check_file(
+            output.path,
+            Expected(str(output.path), output.bytes, output.sha256, told_by, remedy, modified=output.modified),
+        )
 
     def verify(self) -> None:
-        """Compare sizes and checksums of all outputs. Raises ManifestError naming the first file that differs."""
+        """Raise ManifestError naming the first output that is not what this manifest says."""
         for output in self.outputs:
-            self.checked(output)
+            self.check(output)
 
 
 def read_manifest(path: str | Path) -> Manifest:
@@ -143,9 +113,12 @@ def read_manifest(path: str | Path) -> Manifest:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ManifestError(f"{path}: the manifest cannot be read: {reason}; {REMEDY}") from error
     found = sha256(content).hexdigest()
-    _check_manifest(path, found)
+    modified = _check_manifest(path, found)
     try:
-        outputs = [OutputFile(path.parent / o["path"], int(o["bytes"]), str(o["sha256"])) for o in value["outputs"]]
+        outputs = [
+            OutputFile(path.parent / o["path"], int(o["bytes"]), str(o["sha256"]), modified.get(o["path"]))
+            for o in value["outputs"]
+        ]
         return Manifest(
             path=path,
             stage=value["stage"],
@@ -159,12 +132,15 @@ def read_manifest(path: str | Path) -> Manifest:
         raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
 
 
-def _check_manifest(path: Path, found: str) -> None:
-    """Compare a manifest with `provenance.json`: its checksum, its place; one that lies alone stands for itself."""
+def _check_manifest(path: Path, found: str) -> dict[str, int]:
+    """Compare a manifest with `provenance.json`: its checksum, its place; one that lies alone stands for itself.
+
+    Returns when the outputs were written, by their names.
+    """
     try:
         facts = volatile_facts(path)
     except ManifestError:
-        return
+        return {}
     if (expected := facts.get("manifest_sha256")) is not None:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
@@ -174,6 +150,7 @@ def _check_manifest(path: Path, found: str) -> None:
         folders = (path.parent, Path(os.path.realpath(path.parent)))
         if tail and not any(folder.parts[-len(tail) :] == tail for folder in folders):
             raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
+    return dict(facts.get("modified", {}))
 
 
 def _place(folder: Path) -> str | None:
@@ -253,14 +230,11 @@ def stage_run(
     digests = input_digests(inputs or {})
     run = StageRun(output.parent)
     yield run
-    entries = [
-        {
-            "path": path.resolve().relative_to(output.parent.resolve()).as_posix(),
-            "bytes": path.stat().st_size,
-            "sha256": sha256_file(path),
-        }
-        for path in run.outputs
-    ]
+    entries, modified = [], {}
+    for path in run.outputs:
+        name, found = path.resolve().relative_to(output.parent.resolve()).as_posix(), path.stat()
+        entries.append({"path": name, "bytes": found.st_size, "sha256": sha256_file(path)})
+        modified[name] = found.st_mtime_ns
     identity = {
         "stage": settings.get("stage", ""),
         "stage_version": settings.get("stage_version", 0),
@@ -274,6 +248,7 @@ def stage_run(
         **surroundings(started),
         **run.volatile,
         "files": {path.name: sha256_file(path) for path in run.volatile_files},
+        "modified": modified,
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
         "place": _place(output.parent),
     }

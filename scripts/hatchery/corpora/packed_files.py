@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import lzma
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,10 +14,8 @@ from hatchery.raw.registration import RawSource
 
 
 def where_in(source: RawSource, name: str) -> str:
-    """How messages call a member of a source: by its path, inside the archive where there is one."""
-    if source.kind == "file":
-        return str(source.root)
-    return f"{source.root}:{name}" if source.kind == "zip" else str(source.root / name)
+    """How messages call a member of a source: by its path."""
+    return str(source.path(name))
 
 
 @contextmanager
@@ -39,7 +36,7 @@ _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".xz": lzma.LZMAFile,
     ".zst": _zstd,
 }
-_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BLOCK_BYTES = 1 << 20
 _NAMES_SHOWN = 8
 
@@ -50,9 +47,9 @@ def uncompressed_suffix(name: str) -> str:
     return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
 
-def is_packed(source: RawSource, name: str) -> bool:
+def is_packed(name: str) -> bool:
     """Whether a member has to be decompressed to be read."""
-    return source.kind == "zip" or PurePosixPath(name).suffix in _OPENERS
+    return PurePosixPath(name).suffix in _OPENERS
 
 
 def unpacked_bytes(source: RawSource, name: str) -> int:

@@ -38,7 +38,7 @@ def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
 
     To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
     """
-    if is_direct(encoding) and not is_packed(source, name):
+    if is_direct(encoding) and not is_packed(name):
         return PIECE_BYTES
     return max(PIECE_BYTES, unpacked_bytes(source, name) // _PACKED_PIECES)
 
@@ -114,10 +114,16 @@ class Lines:
     ) -> None:
         self.source, self.name, self.encoding, self.piece = source, name, encoding, piece
         self.where = where_in(source, name)
+        self.mark = ": line "
         self.offset = 0 if piece is None else piece.start
         self.line = 0 if piece is None else piece.line
         self._longest = longest
         self._length = 0
+
+    @property
+    def place(self) -> str:
+        """Where the line at hand stands, for messages."""
+        return f"{self.where}{self.mark}{self.line}"
 
     @property
     def first(self) -> int:

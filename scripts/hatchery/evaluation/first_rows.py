@@ -1,25 +1,21 @@
 """Files of suites and tasks, read as scoring and fine-tuning will read them, before the first training.
 
-While the workflow is planned, `first_problem` looks into what lies on this machine as a file, a folder or a zip
-archive: at all of small files, and at the beginning of large ones. When a raw input is registered, `check_registered`
+While the workflow is planned, `first_problem` looks into what lies on this machine as a file or a folder: at all of
+small files, and at the beginning of large ones. When a raw input is registered, `check_registered`
 reads all that suites and tasks will take from it, so that a mistake deep in a file is known, too.
 """
 
-import zipfile
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.verified import Expected
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
 from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
-from hatchery.raw.archive_members import is_hidden
-from hatchery.raw.raw_source import RawSource, open_source
+from hatchery.raw.raw_source import RawSource, open_source, unregistered
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20
@@ -46,10 +42,6 @@ class FirstLines(RawSource):
             data = handle.read(HEAD_BYTES)
             return data[: data.rfind(b"\n") + 1]
 
-    def _is_known(self, path: Path, expected: Expected) -> bool:
-        # Nobody has registered a checksum yet.
-        return True
-
     def is_whole(self, name: str) -> bool:
         """Whether all lines are read."""
         return self.size(name) <= SMALL_BYTES
@@ -58,12 +50,13 @@ class FirstLines(RawSource):
 def first_problem(settings: ScoringSettings | TaskSettings, root: str | Path) -> str | None:
     """What is wrong with the files of a suite or task below `root`, as far as they are small, or else None.
 
-    One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no tar archives.
+    One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no archives.
     """
     try:
-        source = _unregistered(Path(root))
-        if source is None:
+        found = unregistered(Path(root), MOST_FILES)
+        if found is None or found.kind == "zip":
             return None
+        source = FirstLines(found.manifest, found.name, found.kind, found.root, found.files)
         if isinstance(settings, ScoringSettings):
             _read_small_files(source, settings)
         elif settings.format == "rows":
@@ -106,23 +99,3 @@ def _read_small_files(source: FirstLines, suite: ScoringSettings) -> None:
             return
         for _ in read_pairs(source, suite, name):
             pass
-
-
-def _unregistered(root: Path) -> FirstLines | None:
-    """The files at `root` with their sizes; None for a tar archive and for very many files."""
-    if root.is_dir():
-        paths = list(islice((path for path in root.rglob("*") if path.is_file()), MOST_FILES + 1))
-        names = {path.relative_to(root).as_posix(): path.stat().st_size for path in paths}
-        kind = "folder"
-    elif zipfile.is_zipfile(root):
-        with zipfile.ZipFile(root) as archive:
-            names = {info.filename: info.file_size for info in archive.infolist() if not info.is_dir()}
-        kind = "zip"
-    elif root.suffix in (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst"):
-        return None
-    else:
-        names, kind = {root.name: root.stat().st_size}, "file"
-    if len(names) > MOST_FILES:
-        return None
-    files = {name: (size, "") for name, size in sorted(names.items()) if not is_hidden(name)}
-    return FirstLines(manifest=root, name=root.name, kind=kind, root=root, files=files)

@@ -26,7 +26,6 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     translates where none is asked for: a sentence by itself says nothing to it.
     """
     manifest = read_manifest(manifest_path)
-    manifest.verify()
     tokenizer = load_tokenizer(manifest.folder / "tokenizer.json", recognise=())
     model = load_language_model(manifest.folder).float()
     if isinstance(model.config, EncoderDecoderConfig) and not translates:

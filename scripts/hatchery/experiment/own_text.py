@@ -3,8 +3,6 @@
 There may be nothing that a reader of text takes, or too little for a development split.
 """
 
-import os
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +11,8 @@ from hatchery.corpora.packed_files import uncompressed_suffix
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, format_of, is_cut
 from hatchery.errors import ConfigError, SourceError
 from hatchery.experiment.text_files import CorpusFile
-from hatchery.raw.archive_members import is_hidden
 from hatchery.raw.archives import archive_suffix
-from hatchery.raw.raw_source import RawSource
+from hatchery.raw.raw_source import RawSource, unregistered
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 
@@ -104,39 +101,4 @@ def _is_one_document(source: RawSource, name: str, options: PlainTextOptions) ->
 
 def source_at(place: str | None) -> RawSource | None:
     """The names and sizes at a path as a source without checksums; None where they cannot be told at once."""
-    if place is None:
-        return None
-    path = Path(place)
-    try:
-        sizes = _sizes(path)
-    except (OSError, zipfile.BadZipFile):
-        return None
-    if sizes is None:
-        return None
-    kind = "folder" if path.is_dir() else "zip" if zipfile.is_zipfile(path) else "file"
-    entries: dict[str, Any] = {name: (size, "") for name, size in sorted(sizes.items())}
-    return RawSource(manifest=Path(), name="", kind=kind, root=path, files=entries)
-
-
-def _sizes(path: Path) -> dict[str, int] | None:
-    found: dict[str, int] = {}
-    if path.is_dir():
-        for folder, _folders, names in os.walk(path):
-            for name in names:
-                file = Path(folder, name)
-                relative = file.relative_to(path).as_posix()
-                if not is_hidden(relative) and file.is_file():
-                    found[relative] = file.stat().st_size
-            if len(found) > _FILES_SEEN:
-                return None
-        return found
-    if not path.is_file():
-        return None
-    if archive_suffix(path.name) and not zipfile.is_zipfile(path):
-        # Unpacked, or told to be damaged, when it is registered.
-        return None
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and not is_hidden(info.filename)]
-        return {info.filename: info.file_size for info in members}
-    return {path.name: path.stat().st_size}
+    return None if place is None else unregistered(Path(place), _FILES_SEEN)

@@ -9,7 +9,9 @@ import bz2
 import gzip
 import lzma
 import shutil
+import stat
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,6 @@ from typing import IO, Any, Self
 
 from hatchery.errors import SourceError
 from hatchery.raw.archive_members import ArchiveLimits, MemberChecks, is_hidden
-from hatchery.raw.zip_archives import checked_members, open_zip, while_reading
 
 _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
     ".tar": lambda path: path.open("rb"),
@@ -29,6 +30,9 @@ _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
 SUFFIXES = (".zip", *_TAR_OPENERS)
 
 _DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, ValueError, RecursionError)
+# zipfile raises NotImplementedError for a compression that it does not know, RuntimeError for a missing password.
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError)
+_ENCRYPTED = 0x1
 _EXTENDED_HEADERS = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -48,18 +52,33 @@ def archive_suffix(name: str) -> str | None:
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
-def is_tar(path: Path) -> bool:
-    """Whether a path is called like a tar archive."""
-    return archive_suffix(path.name) in _TAR_OPENERS
+def is_zip(path: Path) -> bool:
+    """Whether a file is called like a zip archive, or is one and called like no other archive."""
+    return archive_suffix(path.name) == ".zip" or (archive_suffix(path.name) is None and zipfile.is_zipfile(path))
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a path is a file called like an archive, or a zip archive of any name."""
+    return path.is_file() and (archive_suffix(path.name) is not None or is_zip(path))
+
+
+def zipped_sizes(archive: Path) -> dict[str, int]:
+    """The sizes of a zip archive's files by their names, hidden ones left out; none where it is none, or damaged."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = [info for info in opened.infolist() if not info.is_dir() and not is_hidden(info.filename)]
+    except (OSError, zipfile.BadZipFile):
+        return {}
+    return {info.filename: info.file_size for info in members}
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
-    """Unpack the files of `archive`, known by its suffix, into the folder `target`.
+    """Unpack the files of `archive` into the folder `target`.
 
     Files that are there already are never replaced. Raises SourceError naming the archive and the member for
     anything unsafe, damaged or too large, for a name that is taken, and when the disk is full.
     """
-    suffix = archive_suffix(archive.name)
+    suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
         raise SourceError(f"{archive}: not an archive that can be unpacked; expected one of {', '.join(SUFFIXES)}")
     target.mkdir(parents=True, exist_ok=True)
@@ -75,10 +94,36 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
 
 
 def _unpack_zip(archive: Path, target: Path, limits: ArchiveLimits) -> None:
-    with open_zip(archive) as opened:
-        for info, path in checked_members(archive, opened, limits):
-            with while_reading(archive, info.filename), opened.open(info) as content:
-                _write(content, _free_place(archive, info.filename, target, path))
+    member = ""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for info, path in _checked_members(archive, opened, limits):
+                member = f"the member {info.filename!r}: "
+                with opened.open(info) as content:
+                    _write(content, _free_place(archive, info.filename, target, path))
+    except _DAMAGED_ZIP as error:
+        raise SourceError(f"{archive}: is damaged: {member}{str(error) or 'it ends too early'}") from error
+
+
+def _checked_members(
+    archive: Path, opened: zipfile.ZipFile, limits: ArchiveLimits
+) -> list[tuple[zipfile.ZipInfo, str]]:
+    """The files of a zip archive that are not hidden, each with the relative path that it is unpacked to."""
+    checks = MemberChecks(archive, archive.stat().st_size, limits)
+    members = []
+    for info in opened.infolist():
+        checks.check_count()
+        path = checks.check_name(info.filename)
+        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise checks.refusal(info.filename, "is a link or a device, not a file")
+        if info.is_dir():
+            continue
+        if info.flag_bits & _ENCRYPTED:
+            raise checks.refusal(info.filename, "is encrypted; unpack the archive yourself and give the folder")
+        checks.check_file(info.filename, info.file_size, info.compress_size)
+        if not is_hidden(path):
+            members.append((info, path))
+    return members
 
 
 def _unpack_tar(archive: Path, opener: Callable[[Path], Any], target: Path, limits: ArchiveLimits) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,16 +33,16 @@ class Listed(NamedTuple):
 Listing = Mapping[str, Listed]
 
 
-def listing_of(root: str | Path, refuse_links: bool = False) -> dict[str, Listed]:
+def listing_of(root: str | Path, refuse_links: bool = False, most: int | None = None) -> dict[str, Listed]:
     """The files of the folder, or the file, at `root` by relative name, sorted; empty where there is none.
 
-    Hidden files are left out, as they are by registering. Reads no file. With `refuse_links`, raises SourceError for a
-    link to a folder or to nothing, which would otherwise be passed over.
+    Hidden files are left out, as they are by registering. Reads no file, and looks no further after `most` files. With
+    `refuse_links`, raises SourceError for a link to a folder or to nothing, which would otherwise be passed over.
     """
     root = Path(root)
     if root.is_file():
         return {root.name: _listed(root.stat())}
-    return dict(sorted(_walk(root, "", refuse_links)))
+    return dict(sorted(islice(_walk(root, "", refuse_links), most)))
 
 
 def _walk(folder: str | Path, prefix: str, refuse_links: bool) -> Iterator[tuple[str, Listed]]:
@@ -77,6 +78,12 @@ def kept_listing(manifest: str | Path) -> Path:
     """Where the listing of the source with this manifest is kept."""
     path = Path(manifest)
     return path.with_name(f".{path.stem}.listing.json")
+
+
+def unpacked(manifest: str | Path) -> Path:
+    """What stands for the manifest where the files that were unpacked from an archive are listed, not the archive."""
+    path = Path(manifest)
+    return path.with_name(f"{path.stem}.unpacked.json")
 
 
 def read_listing(manifest: str | Path) -> dict[str, Listed]:

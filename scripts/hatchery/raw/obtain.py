@@ -1,8 +1,7 @@
 """From a source's settings to files on this machine: its path if it has one, otherwise what is fetched for it.
 
-Tar archives and downloads to be unpacked are unpacked once, into `<fetched>/<name>/`; everything else is read where
-it lies. A source that nothing can be fetched for is told in one message: what is missing, where to get it, what it
-may be used for, and where to put it.
+Archives are unpacked once, into `<fetched>/<name>/`; everything else is read where it lies. A source that nothing can
+be fetched for is told in one message: what is missing, where to get it, what it may be used for, and where to put it.
 """
 
 import os
@@ -16,7 +15,7 @@ from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import SourceError
 from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.archives import is_tar, unpack
+from hatchery.raw.archives import is_archive, unpack
 from hatchery.raw.fetched_folder import FetchedFolder
 from hatchery.raw.presence import conditions, source_problem
 from hatchery.raw.registration import open_source, register_source
@@ -29,10 +28,11 @@ GENERATED = "embedded_"
 
 @dataclass(frozen=True)
 class Obtained:
-    """Where a source's files lie, and where they came from (a value that JSON can hold)."""
+    """Where a source's files lie, where they came from (a value that JSON can hold), and the archive that held them."""
 
     root: Path
     origin: dict[str, Any]
+    archive: Path | None = None
 
 
 def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
@@ -47,7 +47,7 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
         generated = read_manifest(obtained.root.parent / "manifest.json")
         for made in generated.outputs:
             if made.path.is_relative_to(obtained.root):
-                generated.checked(made)
+                generated.check(made)
     register_source(
         source.name,
         obtained.root,
@@ -55,7 +55,7 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
         licence=source.licence,
         terms=source.terms,
         origin=obtained.origin,
-        limits=source.limits,
+        archive=obtained.archive,
     )
     files = open_source(output).files.values()
     size = sum(size for size, _sha256 in files)
@@ -69,8 +69,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
     if problem := source_problem(source):
         raise SourceError(problem)
     if source.path is not None:
-        path = Path(source.path)
-        return Obtained(_unpacked_tar(path, folder, source.limits) if path.is_file() and is_tar(path) else path, {})
+        return _files_at(Path(source.path), folder, source.limits, {})
     if source.hub is not None:
         # Both libraries take long to import, and most sources need neither.
         from hatchery.raw.hub import fetch_hub
@@ -78,10 +77,19 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
         return Obtained(fetch_hub(source.hub, folder), {"hub": asdict(source.hub)})
     downloads = source.download or ()
     root = _downloaded(downloads, folder, source.limits)
-    return Obtained(root, {"download": [asdict(download) for download in downloads]})
+    return _files_at(
+        root, folder / "unpacked", source.limits, {"download": [asdict(download) for download in downloads]}
+    )
 
 
-def _unpacked_tar(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
+def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, Any]) -> Obtained:
+    """What lies at `path`; an archive is unpacked into `folder`."""
+    if not is_archive(path):
+        return Obtained(path, origin)
+    return Obtained(_unpacked(path, folder, limits), origin, path)
+
+
+def _unpacked(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
     target = FetchedFolder(folder, {"archive": path.name, "sha256": sha256_file(path)})
     if target.is_complete():
         return folder

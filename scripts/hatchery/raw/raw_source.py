@@ -1,27 +1,21 @@
-"""Reading registered raw inputs: a file, a folder or a zip archive, member by member, in place.
+"""Reading registered raw inputs: a file or a folder, member by member, in place.
 
-A source is known by its manifest (names, sizes, checksums); where it lies is in a second file beside it. Members of
-a zip archive are never unpacked to disk. Whatever is wrong with a member while it is read is one SourceError that
-names the source and the member.
+A source is known by its manifest (names, sizes, checksums); where it lies is in a second file beside it. Whatever is
+wrong with a member is one SourceError that names the source and the member.
 """
 
 import fnmatch
 import hashlib
-import io
 import json
-import lzma
-import os
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from hatchery.artifacts.atomic import json_value
-from hatchery.artifacts.verified import Expected, VerifiedStream, is_sound, remember, status
+from hatchery.artifacts.verified import Expected, check_file
 from hatchery.errors import SourceError
+from hatchery.raw.archives import is_archive, zipped_sizes
+from hatchery.raw.listings import listing_of, read_listing, unpacked
 
 BUFFER_BYTES = 256 << 10
 # The stamp in a folder that we fetched or unpacked.
@@ -29,16 +23,10 @@ FETCHED = ".fetched.json"
 # Where the workflow keeps source manifests, each under the name of its source.
 SOURCES = "sources"
 
-# What reading a damaged, truncated, encrypted or vanished file raises.
-_UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
-
 
 @dataclass(frozen=True)
 class RawSource:
-    """A registered raw input; `files` maps relative names to (bytes, sha256), sorted by name.
-
-    May be sent to other processes: each opens the archive for itself.
-    """
+    """A registered raw input; `files` maps relative names to (bytes, sha256), sorted by name."""
 
     manifest: Path
     name: str
@@ -47,10 +35,6 @@ class RawSource:
     files: dict[str, tuple[int, str]]
     licence: str = ""
     terms: str = ""
-    _archives: dict[int, zipfile.ZipFile] = field(default_factory=dict, compare=False, repr=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_archives": {}}
 
     def names(self, pattern: str = "*") -> list[str]:
         """Sorted names whose whole relative path, or whose last part, matches the shell pattern."""
@@ -70,48 +54,39 @@ class RawSource:
         """SHA-256 (hexadecimal) of a member when it was registered. Raises SourceError when it is unknown."""
         return self._entry(name)[1]
 
-    def verify(self, name: str) -> None:
-        """Read a member to its end and compare its checksum. Raises SourceError when it has changed."""
-        with self.open(name) as handle:
-            while handle.read(BUFFER_BYTES):
-                pass
+    def path(self, name: str) -> Path:
+        """Where a member lies. Raises SourceError when it is unknown."""
+        self._entry(name)
+        return self.root if self.kind == "file" else self.root / name
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a member for reading; the stream is buffered and can be rewound.
-
-        Its bytes are compared with the registered checksum as they are read (see `artifacts.verified`). Raises
-        SourceError when the member is unknown, gone or changed, damaged, or ends too early.
-        """
-        expected = self._expected(name)
-        path = self.root / name if self.kind == "folder" else self.root
-        with self._readable(name):
-            before = status(path)
-            if self.kind == "zip":
-                archive = self._archive()
-                expected.check_size(archive.getinfo(name).file_size)
-                handle: IO[bytes] = archive.open(name)
-            else:
-                expected.check_size(before.st_size)
-                handle = path.open("rb", buffering=0)
-            known = self._is_known(path, expected)
-        stream = VerifiedStream(
-            handle, expected, lambda: self._readable(name), lambda: remember(path, expected, before), known
-        )
-        return io.BufferedReader(stream, BUFFER_BYTES)
+        """A member as a stream that can be rewound. Raises SourceError when it is unknown or cannot be read."""
+        try:
+            return self.path(name).open("rb", BUFFER_BYTES)
+        except OSError as error:
+            raise SourceError(f"{self.root}: {name!r} cannot be read: {error.strerror}") from error
 
     def read_bytes(self, name: str) -> bytes:
-        """All bytes of a member. Raises SourceError when it cannot be read, or has changed."""
+        """All bytes of a member. Raises SourceError when it cannot be read."""
         with self.open(name) as handle:
             return handle.read()
 
-    def _is_known(self, path: Path, expected: Expected) -> bool:
-        """Whether the bytes need not be compared again."""
-        return is_sound(path, expected)
+    def verify(self) -> None:
+        """Raise SourceError naming the first member that is not what was registered.
 
-    def _expected(self, name: str) -> Expected:
+        Those that look as they did then are not read again.
+        """
+        found, registered = listing_of(self.root), read_listing(self.manifest) | read_listing(unpacked(self.manifest))
+        for name, (size, sha256) in self.files.items():
+            seen = found.get(name)
+            if seen is None or seen._replace(sha256=sha256) != registered.get(name) or seen.bytes != size:
+                self.check(name)
+
+    def check(self, name: str) -> None:
+        """Read a member and compare it with its checksum. Raises SourceError when it has changed."""
         size, sha256 = self._entry(name)
         place = f"{self.root}: {name!r}"
-        return Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError)
+        check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
 
     def _remedy(self) -> str:
         """What to do about a file that has changed: generated and fetched ones are made again, others registered."""
@@ -126,23 +101,6 @@ class RawSource:
         if name not in self.files:
             raise SourceError(f"{self.root}: there is no file {name!r} in this source")
         return self.files[name]
-
-    def _archive(self) -> zipfile.ZipFile:
-        # By process: after a fork, an inherited archive would share its position in the file with the parent's.
-        process = os.getpid()
-        if process not in self._archives:
-            self._archives[process] = zipfile.ZipFile(self.root)
-        return self._archives[process]
-
-    @contextmanager
-    def _readable(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise self._expected(name).differs("is missing") from error
-        except _UNREADABLE as error:
-            reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
-            raise SourceError(f"{self.root}: {name!r} cannot be read: {reason}") from error
 
 
 def location_of(manifest_path: str | Path) -> Path:
@@ -163,6 +121,9 @@ def open_source(manifest_path: str | Path) -> RawSource:
             expected.check_digest(hashlib.sha256(content).hexdigest())
         if path.parent.name == SOURCES and value["name"] != path.stem:
             raise SourceError(f"{path}: is that of the source {value['name']!r}; {remedy}")
+        if value["kind"] == "zip" and Path(about["root"]).is_file():
+            remedy = f"to unpack it: snakemake --cores 1 --force {path}"
+            raise SourceError(f"{path}: was registered when archives were still read in place; {remedy}")
         files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         return RawSource(
             manifest=path,
@@ -177,3 +138,18 @@ def open_source(manifest_path: str | Path) -> RawSource:
         raise SourceError(f"{path}: the source is not registered") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise SourceError(f"{path}: not a source manifest: {error}") from error
+
+
+def unregistered(root: Path, most_files: int) -> RawSource | None:
+    """What lies at a path, with sizes and no checksums; of a zip archive, what could be unpacked from it.
+
+    None where there is nothing, for other archives and damaged ones, and for a folder of more than `most_files`.
+    """
+    if is_archive(root):
+        kind, sizes = "zip", zipped_sizes(root)
+    else:
+        kind = "folder" if root.is_dir() else "file"
+        sizes = {name: entry.bytes for name, entry in listing_of(root, most=most_files + 1).items()}
+    if not sizes or (kind == "folder" and len(sizes) > most_files):
+        return None
+    return RawSource(root, root.name, kind, root, {name: (size, "") for name, size in sorted(sizes.items())})

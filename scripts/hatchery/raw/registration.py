@@ -1,4 +1,4 @@
-"""Raw inputs as they lie on disk: a file, a folder or a zip archive, registered once and read safely.
+"""Raw inputs as they lie on disk: a file or a folder, registered once.
 
 Registering writes a small manifest of names, sizes and checksums, so a changed raw file is noticed by content, and
 every number can be followed back to raw bytes. A file that looks as it did is not read again (`listings`). Where the
@@ -8,17 +8,15 @@ or described in other words, has the same identity.
 
 import hashlib
 import json
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.errors import SourceError
-from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.listings import listing_of, read_listing, with_checksums, write_listing
+from hatchery.raw.archives import is_zip
+from hatchery.raw.listings import listing_of, read_listing, unpacked, with_checksums, write_listing
 from hatchery.raw.raw_source import RawSource, location_of, open_source
-from hatchery.raw.zip_archives import checked_members, open_zip, while_reading
 
 __all__ = ["RawSource", "location_of", "open_source", "register_source"]
 
@@ -31,13 +29,13 @@ def register_source(
     licence: str = "",
     terms: str = "",
     origin: dict[str, Any] | None = None,
-    limits: ArchiveLimits | None = None,
+    archive: Path | None = None,
 ) -> None:
-    """Write the source manifest of the file, folder or zip archive at `root` to `output`, and its location beside it.
+    """Write the source manifest of the file or folder at `root` to `output`, and its location beside it.
 
-    `origin` says where the files came from; it goes to the location, as do licence and terms. Raises SourceError when
-    `root` does not exist, holds no file or one that cannot be read, or is an archive that is damaged, encrypted or
-    unsafe to unpack.
+    `origin` says where the files came from; it goes to the location, as do licence and terms. `archive` is
+    what the folder was unpacked from. Raises SourceError when `root` does not exist, holds no file or one that cannot
+    be read.
     """
     root = Path(root)
     if not root.exists():
@@ -46,21 +44,17 @@ def register_source(
     if not (root.is_file() or root.is_dir()):
         raise SourceError(f"source {name!r}: {root} is a device or a pipe, expected a file or a folder")
     try:
-        listing = listing_of(root, refuse_links=True)
-        kind = _kind(name, root)
-        if kind == "zip":
-            entries = list(_zip_entries(root, limits or ArchiveLimits()))
-        else:
-            listing = with_checksums(root, listing, read_listing(output))
-            entries = [
-                {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256}
-                for path, entry in listing.items()
-            ]
+        listed = output if archive is None else unpacked(output)
+        listing = with_checksums(root, listing_of(root, refuse_links=True), read_listing(listed))
     except OSError as error:
         raise SourceError(f"source {name!r}: {error.filename or root}: {error.strerror or error}") from error
-    if not entries:
+    if not listing:
         raise SourceError(f"source {name!r}: {root} holds no files")
-    entries.sort(key=lambda entry: str(entry["path"]))
+    entries = [
+        {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256} for path, entry in listing.items()
+    ]
+    # A source that is one zip archive is called so, however it is read.
+    kind = "zip" if archive is not None and is_zip(archive) else "folder" if root.is_dir() else "file"
     text = _manifest_text({"kind": kind, "name": name}, entries)
     checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
     about = {
@@ -70,19 +64,11 @@ def register_source(
         "licence": licence,
         "terms": terms,
     }
-    write_listing(output, listing)
+    write_listing(listed, listing)
+    if archive is not None:
+        write_listing(output, listing_of(archive))
     write_json(location_of(output), about)
     write_text(output, text)
-
-
-def _kind(name: str, root: Path) -> str:
-    if root.is_dir():
-        return "folder"
-    if zipfile.is_zipfile(root):
-        return "zip"
-    if root.suffix.lower() == ".zip":
-        raise SourceError(f"source {name!r}: {root} is called .zip but is not a readable zip archive")
-    return "file"
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, Any]]) -> str:
@@ -98,11 +84,3 @@ def _checked(root: Path, name: str) -> str:
     except UnicodeEncodeError:
         raise SourceError(f"{root}: the file name {name!r} is not UTF-8; rename it") from None
     return name
-
-
-def _zip_entries(root: Path, limits: ArchiveLimits) -> Iterator[dict[str, Any]]:
-    with open_zip(root) as archive:
-        for info, _path in checked_members(root, archive, limits):
-            with while_reading(root, info.filename), archive.open(info) as handle:
-                checksum = hashlib.file_digest(handle, "sha256").hexdigest()  # type: ignore[arg-type]
-            yield {"path": info.filename, "bytes": info.file_size, "sha256": checksum}

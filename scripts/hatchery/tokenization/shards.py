@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
-from hatchery.errors import CorpusError, HatcheryError, TokenizationError
+from hatchery.errors import CorpusError, TokenizationError
 
 TOKEN_SHARDS = ".arrow"
 """The suffix of shards of tokens; those of documents are Parquet."""
@@ -34,29 +34,9 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
     return {split: [shards[split][index] for index in sorted(shards[split])] for split in sorted(shards)}
 
 
-def shards_by_split(manifest: Manifest, suffix: str = ".parquet", only: str | None = None) -> dict[str, list[Path]]:
-    """The paths of `listed_shards`.
-
-    Their bytes are compared with the manifest's checksums, of one split alone where `only` names it ("" for none).
-    Raises ManifestError for a shard that differs, and CorpusError as `listed_shards`.
-    """
-    return {
-        split: manifest.check(files) if only in (None, split) else [file.path for file in files]
-        for split, files in listed_shards(manifest, suffix).items()
-    }
-
-
-def check_ahead(manifest: Path, suffix: str, split: str) -> None:
-    """Begin to compare the shards of a split in a thread, if there are any; who reads them compares what is left.
-
-    Called while one processor imports the modules of a command. It raises nothing: the reader will.
-    """
-    try:
-        found = read_manifest(manifest)
-        shards = listed_shards(found, suffix)
-    except HatcheryError:
-        return
-    found.check_ahead(shards.get(split, []))
+def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
+    """The paths of `listed_shards`. Raises CorpusError as that does."""
+    return {split: [file.path for file in files] for split, files in listed_shards(manifest, suffix).items()}
 
 
 def watch_shards(manifest: Path) -> Callable[[], None]:

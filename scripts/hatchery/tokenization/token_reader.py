@@ -105,12 +105,12 @@ class TokenShards:
     def open(cls, manifest_path: str | Path, split: str) -> Self:
         """Map the shards of `split` into memory.
 
-        Raises ManifestError naming the file when the manifest is unusable, or a shard is missing or differs from its
-        checksum, and TokenizationError when the split is missing or a shard is not laid out as it should be.
+        Raises ManifestError when the manifest is unusable, and TokenizationError when the split is missing or a shard
+        is not laid out as it should be.
         """
         manifest = read_manifest(manifest_path)
         try:
-            shards = shards_by_split(manifest, TOKEN_SHARDS, only=split)
+            shards = shards_by_split(manifest, TOKEN_SHARDS)
         except CorpusError as error:
             raise TokenizationError(str(error)) from error
         if split not in shards:

@@ -45,7 +45,6 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     if chosen is None or initial is None:
         return
     made = read_manifest(initial)
-    made.verify()
     _check_vocabulary(made, read_manifest(tokenizer))
     if chosen.step and not milestone_folder(initial.parent, chosen.step).is_dir():
         raise ConfigError(

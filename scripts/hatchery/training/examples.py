@@ -30,7 +30,7 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
     None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
     """
-    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS, only="")
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or settings.evaluation_sequences == 0:
         return None
     objective = objective_of(settings.objective)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.runner import Job, Place, stage
-from hatchery.tokenization.shards import TOKEN_SHARDS, TRAINING_SPLIT, check_ahead
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.settings import PretrainSettings
 
@@ -30,8 +29,6 @@ def pretrain(
     call the run `name`.
     """
     leave_on_signals()
-    # While PyTorch is imported, a second processor has nothing to do.
-    check_ahead(tokens, TOKEN_SHARDS, TRAINING_SPLIT)
     from hatchery.training.run import Inputs
     from hatchery.training.stage import train_and_export
 

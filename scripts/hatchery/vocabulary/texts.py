@@ -43,7 +43,7 @@ def opened_texts(manifest: Path, options: RawTextOptions | None) -> Texts:
 
 
 def _documents(corpus: Manifest, shard: OutputFile) -> Iterator[tuple[str, str]]:
-    for table in read_groups(corpus.checked(shard), ["doc_id", "text"]):
+    for table in read_groups(shard.path, ["doc_id", "text"]):
         yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 

@@ -41,7 +41,7 @@ def write_cost(settings: CostSettings, output: Path, markdown: Place, page: Plac
     write_text(output, cost_csv(settings, costs))
     write_text(markdown, cost_markdown(settings, costs))
     write_text(page, cost_html(settings, costs))
-    write_checksums([output, markdown])
+    write_checksums([output, markdown, page])
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:

@@ -9,7 +9,7 @@ from faults import DAMAGE
 
 from hatchery.analysis.tidy_tables import LAYERS, write_rows
 from hatchery.errors import ManifestError
-from hatchery.runner import run_stage
+from hatchery.runner import run_stage, verify_inputs
 from hatchery.typed import build
 from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
@@ -168,4 +168,5 @@ def test_altered_inputs_are_named(kind: str, damage: str, bnc: Any) -> None:
     path = named.get(kind) or next(p for p in named.values() if p.stem == kind.split(".")[0]).with_suffix(".sha256")
     DAMAGE[damage](path)
     with pytest.raises(ManifestError, match=kind.split(".")[0]):
+        verify_inputs([inputs.summary, inputs.layers, inputs.cards["bnc"]])
         all_tables(build(PaperTablesSettings, bnc.settings()), inputs)

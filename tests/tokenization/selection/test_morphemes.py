@@ -1,7 +1,6 @@
 """Lists of morphemes: the shipped ones are sound, broken ones are refused with file and line."""
 
 import csv
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,9 +45,8 @@ def test_a_wrong_list_is_refused_in_one_line(text: str, message: str) -> None:
 
 
 def test_a_list_comes_from_a_registered_source(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "list.zip", "w") as archive:
-        archive.writestr("morphemes.csv", "\ufeffword,morphemes\r\nundo,un do\r\n")
-    register_source("list", tmp_path / "list.zip", tmp_path / "list.json")
+    (tmp_path / "morphemes.csv").write_bytes("\ufeffword,morphemes\r\nundo,un do\r\n".encode())
+    register_source("list", tmp_path / "morphemes.csv", tmp_path / "list.json")
     assert source_words(tmp_path / "list.json") == [Word("undo", ("un", "do"))]
 
 

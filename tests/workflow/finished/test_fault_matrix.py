@@ -29,13 +29,13 @@ pytestmark = pytest.mark.slow
 # Stages that the tiny experiment has no use for, and the test that damages what they read.
 VERSIONS = own_functions()
 ELSEWHERE = {
-    "select_tokenizer": "tests/tokenization/test_altered_shards.py::test_an_altered_document_shard_is_named",
+    "select_tokenizer": "tests/test_runner.py::test_every_damage_to_what_is_vouched_for_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
     "translate_tests": "tests/training/test_translation.py::test_altered_models_and_test_sets_are_named",
     "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
 WRITTEN = (
-    *("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--notes"),
+    *("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--notes", "--page"),
     *("--checkpoints", "--fetched"),
 )
 READ = {("write_page", "--markdown"), ("write_page", "--notes")}

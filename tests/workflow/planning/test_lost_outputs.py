@@ -38,7 +38,9 @@ sys.path.insert(0, {scripts!r})
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import HatcheryError
 try:
-    Path(sys.argv[2]).write_bytes(read_manifest(sys.argv[1]).file("weights").read_bytes())
+    manifest = read_manifest(sys.argv[1])
+    manifest.verify()
+    Path(sys.argv[2]).write_bytes(manifest.file("weights").read_bytes())
 except HatcheryError as error:
     sys.exit(f"error: {{error}}")
 """
@@ -95,7 +97,7 @@ def test_a_listed_file_that_is_lost_is_told_with_the_manifest_to_remove(loss: st
         run.add_output(run.folder / "shard").write_bytes(b"shard")
     LOSSES[loss](tmp_path / "shard")
     with pytest.raises(ManifestError, match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and give the same command"):
-        read_manifest(manifest).files()
+        read_manifest(manifest).verify()
 
 
 def test_a_lost_manifest_is_told_with_the_command_that_makes_it(tmp_path: Path) -> None:
@@ -130,6 +132,6 @@ def test_a_lost_raw_file_is_told_with_what_brings_it_back(name: str, tmp_path: P
     register_source(name, root, manifest)
     (root / "a.txt").unlink()
     with pytest.raises(SourceError) as raised:
-        open_source(manifest).read_bytes("a.txt")
+        open_source(manifest).verify()
     remedy = REMEDIES[name].format(root=tmp_path, manifest=manifest)
     assert str(raised.value) == f"{root}: 'a.txt': is missing ({manifest}); {remedy}"

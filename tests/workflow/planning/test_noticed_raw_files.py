@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from snakemake.io import is_flagged
 
+from hatchery.errors import SourceError
 from hatchery.experiment.project import Project
-from hatchery.raw.registration import register_source
+from hatchery.raw.obtain import register_settings
+from hatchery.raw.registration import open_source, register_source
 from hatchery.workflow.raw_files import RawFiles
 
 MANIFEST = Path("resources/sources/my_text.json")
@@ -81,6 +83,28 @@ def test_other_files_of_the_same_size_in_another_place_are_other_files(
     shutil.copytree(data, tmp_path / "elsewhere")
     edited_in_place(tmp_path / "elsewhere")
     assert not is_flagged(raw_files(repository, tmp_path / "elsewhere").as_input(str(MANIFEST)), "ancient")
+
+
+@pytest.mark.parametrize("suffix", ["zip", "tar"])
+def test_an_archive_is_told_by_itself_and_its_files_by_what_was_unpacked(
+    suffix: str, data: Path, repository: Path, tmp_path: Path
+) -> None:
+    for path in data.rglob("*.txt"):
+        path.touch()  # zip knows no time before 1980
+    archive = Path(shutil.make_archive(str(tmp_path / "packed"), suffix, data))
+    register_settings({"name": "my_text", "path": str(archive)}, MANIFEST)
+    before = raw_files(repository, archive)
+    assert before.edited_files("my_text") == []
+    assert is_flagged(before.as_input(str(MANIFEST)), "ancient")
+    open_source(MANIFEST).verify()
+    archive.rename(tmp_path / "unplugged")
+    assert raw_files(repository, archive).source_listing("my_text") == before.source_listing("my_text")
+    (tmp_path / "unplugged").rename(archive)
+    archive.touch()
+    assert raw_files(repository, archive).edited_files("my_text") == [str(archive)]
+    (open_source(MANIFEST).root / "a.txt").write_text("TEXT of a.txt", encoding="utf-8")
+    with pytest.raises(SourceError, match=r"'a\.txt': has the SHA-256"):
+        open_source(MANIFEST).verify()
 
 
 def test_what_was_registered_stays_registered_while_its_files_are_not_there(data: Path, repository: Path) -> None:

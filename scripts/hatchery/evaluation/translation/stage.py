@@ -110,7 +110,7 @@ def best_beam(scored: Mapping[int, float]) -> int:
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
     """Sources and references of a test set, as they were written. Raises CorpusError where there are none."""
     manifest = read_manifest(corpus)
-    shards = shards_by_split(manifest, only=test.split)
+    shards = shards_by_split(manifest)
     if test.split not in shards:
         raise CorpusError(f"{manifest.path}: has no split {test.split!r}; there are: {', '.join(shards)}")
     sides: list[list[str]] = []
