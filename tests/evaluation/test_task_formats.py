@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.errors import EvaluationError
+from hatchery.errors import EvaluationError, SourceError
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_task_with_report
 from hatchery.raw.obtain import register_settings
@@ -131,7 +131,7 @@ def test_a_parquet_label_that_is_null_or_hidden_is_named(make_source, tmp_path):
 def test_a_damaged_or_empty_parquet_file_is_named(make_source, tmp_path, content, message):
     empty = parquet(pa.table({"sentence": pa.array([], pa.string()), "label": pa.array([], pa.int64())}), tmp_path)
     source = make_source({"x.parquet": empty if content is None else content, "y.json": "{}"})
-    with pytest.raises(EvaluationError, match=message):
+    with pytest.raises((EvaluationError, SourceError), match=message):
         read_task(source, rows_task(files={"train": "x.parquet", "validation": "y.json"}))
 
 

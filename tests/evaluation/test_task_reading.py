@@ -119,7 +119,7 @@ def test_rows_with_training_files_only_are_split_by_the_same_rule(make_source, j
 
 
 def test_an_empty_file_of_lines_is_named(make_source):
-    with pytest.raises(EvaluationError, match=r"plot.txt: the file holds no lines"):
+    with pytest.raises(EvaluationError, match=r"plot.txt: the file holds no records"):
         read_task(make_source({"plot.txt": "\n \n", "quote.txt": "a\nb"}), lines_task())
 
 

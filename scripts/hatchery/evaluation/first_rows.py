@@ -5,9 +5,10 @@ small files, and at the beginning of large ones. When a raw input is registered,
 reads all that suites and tasks will take from it, so that a mistake deep in a file is known, too.
 """
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
@@ -34,13 +35,14 @@ MOST_FILES = 20_000
 class FirstLines(RawSource):
     """A raw input that was not registered yet, of whose large text files only the first lines are read."""
 
-    def read_bytes(self, name: str) -> bytes:
-        """The first whole lines of a member. Raises SourceError when it cannot be read."""
-        if self.is_whole(name):
-            return super().read_bytes(name)
-        with self.open(name) as handle:
+    def open(self, name: str) -> IO[bytes]:
+        """The first whole lines of a member of text. Raises SourceError when it cannot be read."""
+        handle = super().open(name)
+        if self.is_whole(name) or name.endswith(".parquet"):
+            return handle
+        with handle:
             data = handle.read(HEAD_BYTES)
-            return data[: data.rfind(b"\n") + 1]
+        return io.BytesIO(data[: data.rfind(b"\n") + 1])
 
     def is_whole(self, name: str) -> bool:
         """Whether all lines are read."""

@@ -1,35 +1,30 @@
-"""Strict reading of JSON lines from a raw source, for minimal pairs and for task files alike.
+"""Records of raw files for minimal pairs and for tasks, whose fields are asked for by name and kind.
 
-Every record comes with its place (file and line), so whatever is wrong with it later can be named. Broken JSON,
-broken UTF-8, repeated keys and values that are no objects end in one EvaluationError.
+Every record comes with its place (file and line), so whatever is wrong with it can be named. `corpora.rows` reads.
 """
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.corpora.rows import filled_lines, json_lines, json_rows
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import EvaluationError
 from hatchery.raw.registration import RawSource
 
 
 @dataclass(slots=True)
 class Record:
-    """One object of a file; `where` is its place for messages, `line` counts from 1.
-
-    `left_out` names the fields of the file that were not read, because nobody asked for them.
-    """
+    """One object of a file; `where` is its place for messages, `line` counts from 1."""
 
     values: Mapping[str, Any]
     where: str
     line: int
-    left_out: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """The names of all fields, sorted."""
-        return sorted({*self.values, *self.left_out})
+        return sorted(self.values)
 
     def has(self, name: str) -> bool:
         """Whether there is a field `name`; dots reach into nested objects."""
@@ -89,70 +84,38 @@ def checked_text(text: str, where: str) -> str:
     return text
 
 
+def task_lines(source: RawSource, name: str) -> Lines:
+    """The lines of a file; messages and results call their places by the name in the source, as in `train.jsonl:3`."""
+    lines = json_lines(source, name)
+    lines.where, lines.mark = name, ":"
+    return lines
+
+
 def decode_lines(source: RawSource, name: str) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without the line end) of a UTF-8 file; blank lines are left out.
 
     Lines end at newline characters only: JSON and plain text may hold other Unicode separators inside a line.
-    Raises EvaluationError naming file and line for bytes that are not UTF-8.
+    Raises SourceError naming the file and the byte that is not UTF-8.
     """
-    for line, raw in enumerate(source.read_bytes(name).split(b"\n"), start=1):
-        try:
-            text = raw.decode("utf-8-sig" if line == 1 else "utf-8").rstrip("\r")
-        except UnicodeDecodeError as error:
-            raise EvaluationError(f"{name}:{line}: not UTF-8 at byte {error.start} of the line") from error
-        if text.strip():
-            yield line, text
+    lines = task_lines(source, name)
+    return ((lines.line, text) for text in filled_lines(lines))
 
 
 def read_json_lines(source: RawSource, name: str) -> Iterator[Record]:
     """Yield the objects of a JSON-lines file in order.
 
-    Raises EvaluationError naming file and line for broken JSON, a repeated key or a value that is no object, and
-    naming the file when it holds no record at all.
+    Raises SourceError naming file and line for broken JSON, a repeated key or a value that is no object, and
+    EvaluationError naming the file when it holds no record at all.
     """
+    lines = task_lines(source, name)
+    return some((Record(values, where, lines.line) for where, values in json_rows(lines, strict=True)), name)
+
+
+def some(records: Iterator[Record], name: str) -> Iterator[Record]:
+    """The records of a file. Raises EvaluationError naming it when there is none."""
     empty = True
-    for line, text in decode_lines(source, name):
-        where = f"{name}:{line}"
-        try:
-            values = json.loads(text)
-            if not isinstance(values, dict):
-                raise EvaluationError(f"{where}: expected a JSON object, got {shorten(values)}")
-            if not _surely_unique(values, text):
-                values = json.loads(text, object_pairs_hook=_unique_keys)
-        except (ValueError, RecursionError) as error:
-            raise EvaluationError(f"{where}: not one JSON object per line: {error}") from error
+    for record in records:
         empty = False
-        yield Record(values, where, line)
+        yield record
     if empty:
         raise EvaluationError(f"{name}: the file holds no records")
-
-
-_KEY_END = re.compile(r'"[ \t\r\n]*:')
-
-
-def _surely_unique(values: dict[str, Any], text: str) -> bool:
-    """Whether the count of colons alone shows that no key stands twice; looking at every key is much slower.
-
-    Each key that is written has a colon behind its closing quote, and texts can only add to their number: where there
-    are as many of them as keys were read, none was read over another.
-    """
-    colons = text.count(":")
-    if colons == len(values):
-        return True
-    keys = _key_count(values)
-    return colons == keys or len(_KEY_END.findall(text)) == keys
-
-
-def _key_count(value: object) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(map(_key_count, value.values()))
-    return sum(map(_key_count, value)) if isinstance(value, list) else 0
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        names = [key for key, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repeated!r} stands twice in one object")
-    return values

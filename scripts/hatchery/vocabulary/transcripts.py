@@ -5,11 +5,10 @@ Dropped are utterances to children older than six years (2,190 days; rows withou
 those of children, and those of collections other than the North American one. The text is the raw `gloss` column.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from hatchery.corpora.rows import cell
+from hatchery.corpora.rows import cell, csv_rows, has_surplus
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
@@ -46,18 +45,12 @@ def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[st
     Raises SourceError for a table without header or rows that do not fit it.
     """
     lines = Lines(source, file, encoding)
-    where = lines.where
-    reader = csv.DictReader((f"{line}\n" for line in lines), strict=True)
-    try:
-        if not reader.fieldnames:
-            raise SourceError(f"{where}: line 1: the table is empty; expected a header")
-        for row in reader:
-            place = f"{where}: line {reader.line_num}"
-            if None in row or None in row.values():
-                raise SourceError(f"{place}: the row does not have the {len(reader.fieldnames)} cells of the header")
-            yield place, row
-    except csv.Error as error:
-        raise SourceError(f"{where}: line {reader.line_num}: not a well-formed table: {error}") from error
+    for place, row in csv_rows(lines):
+        if has_surplus(row) or None in row.values():
+            raise SourceError(f"{place}: the row does not have the cells of the header")
+        yield place, row
+    if not lines.line:
+        raise SourceError(f"{lines.where}: line 1: the table is empty; expected a header")
 
 
 def _dropped(row: Mapping[str, str | None], place: str) -> str | None:

@@ -32,8 +32,6 @@ def read(lines: Lines, field: str) -> Iterator[RawText]:
         elif title is not None:
             book.append(line)
         elif line.strip():
-            raise SourceError(
-                f"{lines.where}: line {lines.line}: expected a line {_MARK} before the text, got {line[:80]!r}"
-            )
+            raise SourceError(f"{lines.place}: expected a line {_MARK} before the text, got {line[:80]!r}")
     if title is not None:
         yield RawText(index_key(index), "\n".join(book), title)

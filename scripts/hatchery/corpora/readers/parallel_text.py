@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from annotated_types import MinLen
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Split
-from hatchery.corpora.packed_files import matching_names, uncompressed_suffix, where_in
+from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
 from hatchery.corpora.reader import Reader, SourceKeys
-from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of
+from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of, parquet_rows
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource
@@ -25,7 +25,6 @@ from hatchery.settings.base import RefusedError, Settings
 from hatchery.settings.fields import Unique
 
 EMPTY_SIDE = "a side without text"
-_ROWS_PER_BATCH = 1000
 Pairs = Iterator[tuple[str, ...]]
 
 
@@ -183,7 +182,9 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
     columns = options.columns or ()
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
-        yield from _parquet(source, file, columns)
+        tops = {column.partition(".")[0] for column in columns}
+        for place, row in parquet_rows(source, file, tops):
+            yield tuple(_cell(row, column, place) for column in columns)
     elif suffix in (".jsonl", ".json"):
         for place, row in json_rows(json_lines(source, file, options.encoding)):
             yield tuple(_cell(row, column, place) for column in columns)
@@ -201,9 +202,7 @@ def _numbered(source: RawSource, file: str, numbers: list[int], options: Paralle
     for line in lines:
         cells = line.split("\t")
         if len(cells) < max(numbers):
-            raise SourceError(
-                f"{lines.where}: line {lines.line}: {len(cells)} columns between tabs, expected at least {max(numbers)}"
-            )
+            raise SourceError(f"{lines.place}: {len(cells)} columns between tabs, expected at least {max(numbers)}")
         yield tuple(cells[number - 1] for number in numbers)
 
 
@@ -217,27 +216,6 @@ def _cell(row: Any, column: str, place: str) -> str:
     if not isinstance(value, str):
         raise SourceError(f"{place}: {column!r} holds {kind_of(value)}, expected a text")
     return value
-
-
-def _parquet(source: RawSource, file: str, columns: tuple[str, ...]) -> Pairs:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    where, done = where_in(source, file), 0
-    try:
-        with source.open(file) as handle:
-            table = pq.ParquetFile(handle, pre_buffer=False)
-            tops = list(dict.fromkeys(column.partition(".")[0] for column in columns))
-            if missing := [name for name in tops if name not in table.schema_arrow.names]:
-                there = ", ".join(table.schema_arrow.names)
-                raise SourceError(f"{where}: there is no column {missing[0]!r}; there are: {there}")
-            for batch in table.iter_batches(_ROWS_PER_BATCH, columns=tops, use_threads=False):
-                for row in batch.to_pylist():
-                    done += 1
-                    yield tuple(_cell(row, column, f"{where}: row {done}") for column in columns)
-    except (OSError, EOFError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SourceError(f"{where}: after row {done}: not readable as Parquet: {reason}") from error
 
 
 READER = Reader(ParallelTextSource, files, read, beside=beside)

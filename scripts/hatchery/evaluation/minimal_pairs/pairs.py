@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten
+from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairFormat, SuiteSettings
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.tasks.formats.rows import read_csv, read_rows
@@ -114,7 +114,7 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Minima
     wanted |= {column.partition(".")[0] for column in wanted}
     # Spreadsheets put quotes into a table between tabs, too; the tables of GLUE, which `read_rows` reads, have none.
     is_tsv = name.lower().endswith(".tsv")
-    for record in read_csv(source, name) if is_tsv else read_rows(source, name, (), wanted):
+    for record in some(read_csv(source, name), name) if is_tsv else read_rows(source, name, (), wanted):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
         # Cells keep the spaces that somebody typed at their ends, which would be tokens of one sentence alone.

@@ -8,21 +8,15 @@ spreadsheets save. A record is the same in all of them, but that tables hold not
 - Tables between tabs have a header line and no quoting. CoLA has no header; the task names its columns. QQP's training
   file has a few rows that line breaks inside a question tore apart; the hub's copy leaves them out, and so do we, as
   long as they are few.
-- Of Parquet, only the columns that are asked for are read, a batch at a time, nested objects as dictionaries. Columns
-  of text and numbers go through NumPy, which is several times as fast as Arrow's own conversion.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from hatchery.corpora.rows import csv_rows, has_surplus
+from hatchery.corpora.rows import csv_rows, has_surplus, parquet_rows
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines
+from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, some
 from hatchery.raw.registration import RawSource
 
 MOST_TORN_ROWS = 1e-3
@@ -32,8 +26,8 @@ MOST_TORN_ROWS = 1e-3
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table in order; `columns` names the columns of a file without a header.
 
-    Torn rows are left out. Raises EvaluationError naming file and line for a header that repeats a name, for more torn
-    rows than MOST_TORN_ROWS, and naming the file when it holds no row.
+    Torn rows are left out. Raises EvaluationError naming file and line for a header that repeats a name, and for more
+    torn rows than MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):
@@ -51,70 +45,34 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
             first_torn = first_torn or f"{name}:{line}: has {len(cells)} cells, expected {len(names)}"
     if torn > rows * MOST_TORN_ROWS:
         raise EvaluationError(f"{first_torn} ({', '.join(names)})")
-    if rows == 0:
-        raise EvaluationError(f"{name}: the file holds no records")
 
 
 def read_csv(source: RawSource, name: str) -> Iterator[Record]:
     """Yield the rows of a table as spreadsheets save it; those without any text are left out.
 
     What stands between the cells is the mark that the header has most of. Raises EvaluationError naming file and line
-    for a row with more cells than the header, and naming the file when it holds no row; SourceError for a table that
-    is not well formed or not UTF-8.
+    for a row with more cells than the header; SourceError for a table that is not well formed or not UTF-8.
     """
     lines, header = Lines(source, name), next(iter(Lines(source, name)), "")
-    delimiter, empty = max(",;\t", key=header.count), True
-    for _, row in csv_rows(lines, delimiter):
-        where = f"{name}:{lines.line}"
+    lines.where, lines.mark = name, ":"
+    delimiter = max(",;\t", key=header.count)
+    for where, row in csv_rows(lines, delimiter):
         if has_surplus(row):
             marked = "tabs" if delimiter == "\t" else repr(delimiter)
             raise EvaluationError(
                 f"{where}: more cells than the header has; put quotes around a text with {marked} in it"
             )
         if any(row.values()):
-            empty = False
             yield Record({column: cell or "" for column, cell in row.items()}, where, lines.line)
-    if empty:
-        raise EvaluationError(f"{name}: the file holds no records")
-
-
-_ROWS_PER_BATCH = 8192
 
 
 def read_parquet(source: RawSource, name: str, wanted: Collection[str]) -> Iterator[Record]:
-    """Yield the rows of a Parquet file in order; `line` is the number of the row, from 1.
+    """Yield the rows of a Parquet file in order, with the columns in `wanted`; `line` is the number of the row, from 1.
 
-    Raises EvaluationError naming file and row for a damaged file, and naming the file when it holds no row.
+    Raises SourceError naming file and row for a damaged file.
     """
-    row = 0
-    try:
-        with source.open(name) as handle:
-            file = pq.ParquetFile(handle)
-            columns = [column for column in file.schema_arrow.names if column in wanted]
-            left_out = tuple(column for column in file.schema_arrow.names if column not in wanted)
-            for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False):
-                cells = [_values(column) for column in batch.columns]
-                # Not by the columns' lengths: a file may have none of the wanted columns.
-                rows = zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows))
-                for values in rows:
-                    row += 1
-                    yield Record(dict(zip(columns, values, strict=True)), f"{name}, row {row}", row, left_out)
-    except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise EvaluationError(f"{name}: after row {row}: not readable as Parquet: {reason}") from error
-    if row == 0:
-        raise EvaluationError(f"{name}: the file holds no records")
-
-
-def _values(column: pa.Array) -> list[Any]:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = column.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    # A null number would come out of NumPy as a float.
-    if is_text or (column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))):
-        return list(column.to_numpy(zero_copy_only=False).tolist())
-    return list(column.to_pylist())
+    rows = parquet_rows(source, name, wanted, name)
+    return (Record(values, where, number) for number, (where, values) in enumerate(rows, 1))
 
 
 READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str]], Iterator[Record]]] = {
@@ -138,4 +96,4 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
     ending = PurePosixPath(name).suffix.lower()
     if ending not in READERS:
         raise EvaluationError(f"{name}: the ending {ending!r} is unknown; rows come as {', '.join(READERS)}")
-    return READERS[ending](source, name, columns, wanted)
+    return some(READERS[ending](source, name, columns, wanted), name)

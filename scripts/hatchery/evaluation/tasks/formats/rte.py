@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.json_lines import Record, decode_lines, shorten
+from hatchery.evaluation.json_lines import Record, decode_lines, shorten, some
 from hatchery.raw.registration import RawSource
 
 LINE_FIELDS = ("sentence",)
@@ -23,12 +23,11 @@ def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Re
 
     Raises EvaluationError naming file and line for bytes that are not UTF-8, and a file without lines.
     """
-    empty = True
-    for line, text in decode_lines(source, name):
-        empty = False
-        yield Record({"sentence": " ".join(text.split()), "label": label}, f"{name}:{line}", line)
-    if empty:
-        raise EvaluationError(f"{name}: the file holds no lines")
+    lines = decode_lines(source, name)
+    return some(
+        (Record({"sentence": " ".join(text.split()), "label": label}, f"{name}:{line}", line) for line, text in lines),
+        name,
+    )
 
 
 RTE_FIELDS = ("premise", "hypothesis")
