@@ -49,6 +49,15 @@ def test_what_a_model_writes_at_length_is_not_cut_off(site: Site, tmp_path: Path
     assert measured(tmp_path, page.as_uri(), width)["cut"] == []
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_provenance_of_a_model_with_a_long_name_is_not_cut_off(site: Site, tmp_path: Path, width: int) -> None:
+    text = (site.results / "provenance.html").read_text(encoding="utf-8")
+    page = site.results / "long_provenance.html"
+    page.write_text(text.replace("pretraining/elc", "pretraining/causal_learning_rate_0p002_hidden_size_96"))
+    assert page.read_text() != text
+    assert measured(tmp_path, page.as_uri(), width)["cut"] == []
+
+
 def test_on_a_phone_panels_stand_below_each_other(site: Site, tmp_path: Path) -> None:
     wide, narrow = (measured(tmp_path, site.page.as_uri(), width)["drawings"][-1] for width in (1280, 400))
     assert narrow[2] > 2 * wide[2]
