@@ -14,18 +14,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import Phase
 from hatchery.training.loader import BatchLoader
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 LIMIT = 0.02
 """Largest share of the time that a training may wait."""
-MASKING = MaskingSettings(
+MASKING = MaskedSettings(
     kind="span",
     reading="corrected",
     mask_probability=0.15,
@@ -41,7 +41,11 @@ def make_loader(arguments: argparse.Namespace, workers: int) -> BatchLoader:
     phases = [Phase(0, arguments.steps, arguments.length, arguments.sequences)]
     settings = MASKING
     batches = TrainingBatches(
-        phases, 42, SINGLE_PROCESS, arguments.micro_batch, lambda length: build_examples(shards, length, settings)
+        phases,
+        42,
+        SINGLE_PROCESS,
+        arguments.micro_batch,
+        lambda length: objective_of(settings).examples(shards, length),
     )
     # The index is made once per phase and is no part of the speed.
     batches.examples_at(0)

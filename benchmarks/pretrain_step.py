@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine
 from hatchery.training.loop import accumulate_gradients
 from hatchery.training.measures import StepMeasures
 from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.parameter_groups import build_optimizer
 from hatchery.training.precision import Precision
 from hatchery.training.processes import prepare_device, process_group, select_device
@@ -86,7 +86,7 @@ def engine_step(device: torch.device, batch: dict[str, Tensor]) -> Callable[[int
     optimizer = build_optimizer(model, OPTIMIZER)
     engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, Precision("fp32"), device, SINGLE_PROCESS)
     labelled, tokens = int((batch["labels"] != UNLABELLED).sum()), int(batch["attention_mask"].sum())
-    objective = objective_of(MaskingSettings())
+    objective = objective_of(MaskedSettings())
     measures = StepMeasures("tokens", SINGLE_PROCESS, device, objective.columns)
 
     def step(number: int) -> None:

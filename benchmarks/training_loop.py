@@ -30,8 +30,6 @@ import torch
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import StepBatch, TrainingBatches
@@ -40,6 +38,7 @@ from hatchery.training.engine import Engine
 from hatchery.training.loader import BatchLoader
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.parameter_groups import build_optimizer
 from hatchery.training.precision import resolve_precision
 from hatchery.training.processes import prepare_device, process_group, select_device
@@ -54,8 +53,8 @@ from hatchery.training.settings import (
 from hatchery.training.topology import Topology, read_topology
 
 LIMIT = 0.92
-MASKING = MaskingSettings()
-OBJECTIVE = MaskingSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
+MASKING = MaskedSettings()
+OBJECTIVE = MaskedSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
 
@@ -166,7 +165,7 @@ def run(
         threads=1,
     )
     phase = Phase(0, arguments.steps, arguments.length, arguments.sequences)
-    examples = build_examples(shards, arguments.length, MASKING)
+    examples = objective_of(MASKING).examples(shards, arguments.length)
     batches = TrainingBatches([phase], 42, topology, arguments.micro_batch, lambda length: examples)
     with process_group(topology, device):
         model = model_of(shards.vocabulary_size, device)

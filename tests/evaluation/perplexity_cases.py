@@ -13,7 +13,6 @@ from hatchery.evaluation.perplexity.asked_objective import asked_objective
 from hatchery.evaluation.perplexity.held_out import held_out_examples
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
-from hatchery.evaluation.runtime import load_pretrained
 from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
@@ -107,5 +106,5 @@ def measure(
 
 def examples_of(text: Text, model: Path, **changes: Any) -> Any:
     typed = typed_settings(**changes)
-    objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].causal)
+    objective = asked_objective(typed, read_manifest(model))
     return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed

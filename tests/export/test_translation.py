@@ -13,9 +13,9 @@ from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.export.stage import export_model
-from hatchery.objectives.settings import SearchSettings
 from hatchery.runner import run_stage
 from hatchery.translation.beam_search import beam_search
+from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import never_written
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, TrainingError
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.data_order import global_batch, micro_batches, share_of_process
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.typed import build
 
-SPAN = MaskingSettings()
+SPAN = MaskedSettings()
 KINDS = [
     *(
-        MaskingSettings(kind, segments=segments)
+        MaskedSettings(kind, segments=segments)
         for kind, segments in itertools.product(
             ("subword", "whole_word", "span"), ("babylm", "bnc", "documents", "packed")
         )
@@ -30,7 +30,7 @@ KINDS = [
         replace(SPAN, segments=segments, sentence_pairs=pairs)
         for segments, pairs in itertools.product(("babylm", "bnc"), ("document", "order"))
     ),
-    MaskingSettings(reading="as_published", segments="bnc"),
+    MaskedSettings(reading="as_published", segments="bnc"),
     replace(SPAN, segments="documents", padding_in_loss=True, padding_attended=True),
 ]
 DOCUMENTS = [[7, 12, 30, 4], [3], [20] * 40, [], [64, 5], [1] * 30]
@@ -43,7 +43,7 @@ def described(settings):
 
 @pytest.fixture(scope="module", params=KINDS, ids=described)
 def examples(request, make_collection):
-    return build_examples(make_collection(DOCUMENTS, vocab_size=300), 64, request.param)
+    return objective_of(request.param).examples(make_collection(DOCUMENTS, vocab_size=300), 64)
 
 
 def rows(batch):
@@ -87,14 +87,14 @@ def test_a_restarted_process_draws_the_same(examples, make_collection, request):
     """Nothing is kept from one batch to the next: a fresh object in the middle of a run gives what the old one does."""
     examples.batch(3, 0, np.arange(len(examples)))
     changed = request.node.callspec.params["examples"]
-    fresh = build_examples(make_collection(DOCUMENTS, vocab_size=300), 64, changed)
+    fresh = objective_of(changed).examples(make_collection(DOCUMENTS, vocab_size=300), 64)
     indices = np.arange(len(examples))[::-2]
     assert rows(fresh.batch(3, 5, indices)) == rows(examples.batch(3, 5, indices))
 
 
 @pytest.mark.parametrize("change", [(2, 4, 5), (1, 5, 5), (1, 4, 6)])
 def test_seed_epoch_and_index_each_change_the_masking(make_collection, change):
-    same = build_examples(make_collection([[60]] * 8), 62, replace(SPAN, short_probability=0.0))
+    same = objective_of(replace(SPAN, short_probability=0.0)).examples(make_collection([[60]] * 8), 62)
     assert not np.array_equal(same.example(1, 4, 5).labels, same.example(*change).labels)
 
 
@@ -103,7 +103,7 @@ def test_predicted_and_visible_tokens_together_are_runs_of_the_documents(make_tr
     """Random and kept tokens left out, an example whose labels are filled in reads like the text."""
     always_mask = replace(kind, random_probability=0.0, keep_probability=0.0)
     collection = make_traceable(DOCUMENTS)
-    examples = build_examples(collection, 64, always_mask)
+    examples = objective_of(always_mask).examples(collection, 64)
     batch = examples.batch(0, 2, np.arange(len(examples)))
     clean = torch.where(batch["labels"] == -100, batch["input_ids"], batch["labels"])
     ends = set(itertools.accumulate(map(sum, DOCUMENTS), initial=len(SPECIAL_SETS["babylm"].order)))
@@ -139,7 +139,7 @@ def pinned_collection(make_collection, name):
 )
 def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collection, name, sequence_length, expected):
     """Digests computed with the code before other objectives existed: results of earlier runs stay repeatable."""
-    examples = build_examples(pinned_collection(make_collection, name), sequence_length, SPAN)
+    examples = objective_of(SPAN).examples(pinned_collection(make_collection, name), sequence_length)
     digest = hashlib.sha256()
     for epoch in range(3):
         order = np.random.Philox(epoch).random_raw(len(examples)).argsort(kind="stable")
@@ -155,7 +155,7 @@ def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collect
 def test_trimming_a_batch_does_not_change_what_is_masked(make_collection):
     """Spans are drawn over the nominal length, so a short example next to a long one is masked as if alone."""
     collection = make_collection([[10], [62]], vocab_size=300)
-    examples = build_examples(collection, 64, replace(SPAN, short_probability=0.0))
+    examples = objective_of(replace(SPAN, short_probability=0.0)).examples(collection, 64)
     alone, together = examples.batch(3, 0, [0]), examples.batch(3, 0, [0, 1])
     assert alone["labels"].shape[1] == 12 and together["labels"].shape[1] == 64
     assert torch.equal(alone["labels"][0], together["labels"][0, :12])
@@ -177,18 +177,18 @@ def test_packed_sequences_have_no_padding_to_be_predicted_or_attended(quirk):
 @pytest.mark.parametrize(("name", "value"), [("segments", "sentences"), ("sentence_pairs", "documents")])
 def test_unknown_names_are_refused(name, value):
     with pytest.raises(ConfigError, match=f"objective.{name}: got '{value}'"):
-        build(MaskingSettings, {name: value}, "objective")
+        build(MaskedSettings, {name: value}, "objective")
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_impossible_shares_of_short_examples_are_refused(value):
     with pytest.raises(ConfigError, match="short_probability: got"):
-        build(MaskingSettings, {"short_probability": value}, "objective")
+        build(MaskedSettings, {"short_probability": value}, "objective")
 
 
 def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
     with pytest.raises(TrainingError, match="vocab_size: got 6"):
-        build_examples(replace(make_collection([]), vocabulary_size=6), 64, SPAN)
+        objective_of(SPAN).examples(replace(make_collection([]), vocabulary_size=6), 64)
 
 
 @pytest.mark.parametrize(("name", "protected", "first_random"), [("babylm", 6, 5), ("bnc", 6, 5), ("roberta", 5, 5)])
@@ -198,8 +198,8 @@ def test_protected_and_random_ids_follow_the_set_of_special_tokens(name, protect
 
 
 def test_examples_are_framed_masked_and_padded_with_the_ids_of_their_set(make_traceable):
-    always_mask = MaskingSettings(random_probability=0, keep_probability=0)
-    examples = build_examples(make_traceable(DOCUMENTS, "roberta"), 64, always_mask)
+    always_mask = MaskedSettings(random_probability=0, keep_probability=0)
+    examples = objective_of(always_mask).examples(make_traceable(DOCUMENTS, "roberta"), 64)
     batch = examples.batch(0, 0, np.arange(len(examples)))
     ids, labels, lengths = batch["input_ids"], batch["labels"], batch["attention_mask"].sum(dim=1)
     assert (ids[:, 0] == 0).all()

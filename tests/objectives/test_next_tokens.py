@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.objectives.examples import build_examples
 from hatchery.objectives.label_counts import label_counts, next_token_counts
-from hatchery.objectives.settings import CausalSettings, ObjectiveSettings
 from hatchery.settings.base import RefusedError
+from hatchery.training.objectives import ObjectiveSettings, objective_of
+from hatchery.training.objectives.causal import CausalSettings
 from hatchery.typed import build
 
 LENGTHS = st.lists(st.lists(st.integers(1, 40), max_size=3), max_size=12)
@@ -16,7 +16,7 @@ CLS, SEP, PAD, NOTHING = 1, 2, 3, -100
 
 
 def examples_of(collection, sequence_length, **changes):
-    return build_examples(collection, sequence_length, CausalSettings(**changes))
+    return objective_of(CausalSettings(**changes)).examples(collection, sequence_length)
 
 
 @settings(deadline=None, max_examples=150)

@@ -8,16 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import MaskingSettings
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 
 LENGTHS = st.lists(st.lists(st.integers(1, 40), max_size=3), max_size=12)
 CLS, SEP, PAD = 1, 2, 3
-NOTHING_MASKED = MaskingSettings("subword", mask_probability=0.0)
+NOTHING_MASKED = MaskedSettings("subword", mask_probability=0.0)
 
 
 def packed(collection, sequence_length, masking=NOTHING_MASKED):
-    return build_examples(collection, sequence_length, replace(masking, segments="packed"))
+    return objective_of(replace(masking, segments="packed")).examples(collection, sequence_length)
 
 
 def blocks(row):
@@ -85,7 +85,7 @@ def test_a_batch_of_full_sequences_has_no_padding(make_collection):
 
 
 def test_masks_are_drawn_as_in_any_other_sequence(make_collection):
-    examples = packed(make_collection([[40] * 5] * 200, vocab_size=300), 128, MaskingSettings("subword"))
+    examples = packed(make_collection([[40] * 5] * 200, vocab_size=300), 128, MaskedSettings("subword"))
     labels = examples.batch(1, 0, np.arange(len(examples)))["labels"]
     # 40,000 tokens, each chosen by itself with probability 0.15.
     labelled, tokens = int((labels != -100).sum()), 40_000
@@ -94,7 +94,7 @@ def test_masks_are_drawn_as_in_any_other_sequence(make_collection):
 
 def test_whole_words_are_those_of_the_documents(make_traceable):
     collection = make_traceable([[20], [30], [13]])
-    all_words = MaskingSettings("whole_word", mask_probability=1.0, random_probability=0.0, keep_probability=0.0)
+    all_words = MaskedSettings("whole_word", mask_probability=1.0, random_probability=0.0, keep_probability=0.0)
     batch = packed(collection, 16, all_words).batch(0, 0, np.arange(5))
     clean = torch.where(batch["labels"] == -100, batch["input_ids"], batch["labels"])
     missed = clean[(batch["labels"] == -100) & (clean > 6)].tolist()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from hatchery.objectives.examples import build_examples
 from hatchery.objectives.padding import LabelledExample, Padding
-from hatchery.objectives.settings import MaskingSettings
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 
 CLS, SEP, PAD = 0, 2, 1
 LENGTHS = [9, 14, 5]
@@ -17,9 +17,9 @@ LENGTHS = [9, 14, 5]
 def batch_of(make_traceable, **quirks):
     """Three documents as the study had them: RoBERTa's special tokens, always [MASK], no short examples."""
     collection = make_traceable([[length] for length in LENGTHS], "roberta")
-    masking = MaskingSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
+    masking = MaskedSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
     settings = replace(masking, short_probability=0.0, segments="documents", **quirks)
-    return build_examples(collection, 24, settings).batch(0, 0, [0, 1, 2])
+    return objective_of(settings).examples(collection, 24).batch(0, 0, [0, 1, 2])
 
 
 def test_without_quirks_padding_is_trimmed_hidden_and_unlabelled(make_traceable):

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 from hatchery.objectives.masking import masking_rule
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
+from hatchery.training.objectives.masked import MaskedSettings
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 VOCAB_SIZE, FIRST_CONTINUATION = 1000, 606
 PUBLISHED_PASSES, PASSES = 5, 20
 LAYOUTS = ("full_128", "full_512", "one_third_padding_128")
 MASKERS = {
-    "subword": MaskingSettings("subword", "as_published"),
-    "whole_word": MaskingSettings("whole_word", "as_published"),
-    "span": MaskingSettings("span", "as_published"),
-    "span_babylm_revision": MaskingSettings("span"),
-    "span_elc_bert": MaskingSettings("span", at_least_one=False),
+    "subword": MaskedSettings("subword", "as_published"),
+    "whole_word": MaskedSettings("whole_word", "as_published"),
+    "span": MaskedSettings("span", "as_published"),
+    "span_babylm_revision": MaskedSettings("span"),
+    "span_elc_bert": MaskedSettings("span", at_least_one=False),
 }
 CASES = [(layout, masker) for layout in LAYOUTS for masker in MASKERS]
 SPAN_CASES = [case for case in CASES if case[1].startswith("span")]

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.examples import build_examples
 from hatchery.objectives.sentence_pairs import N_REDRAWS
-from hatchery.objectives.settings import MaskingSettings
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 
 CLS, SEP = 1, 2
-UNMASKED = MaskingSettings("subword", mask_probability=0.0)
+UNMASKED = MaskedSettings("subword", mask_probability=0.0)
 
 
 def pair_examples(collection, kind, sequence_length, segments="bnc", short_probability=0.1):
     settings = replace(UNMASKED, short_probability=short_probability, segments=segments, sentence_pairs=kind)
-    return build_examples(collection, sequence_length, settings)
+    return objective_of(settings).examples(collection, sequence_length)
 
 
 def parts(example):
@@ -258,7 +258,7 @@ def test_pairs_always_fit_and_no_text_is_empty(make_traceable, segments, kind, s
 
 
 def test_word_starts_follow_their_tokens(make_traceable):
-    settings = MaskingSettings(
+    settings = MaskedSettings(
         "whole_word",
         mask_probability=1.0,
         random_probability=0.0,
@@ -266,7 +266,7 @@ def test_word_starts_follow_their_tokens(make_traceable):
         segments="bnc",
         sentence_pairs="order",
     )
-    examples = build_examples(make_traceable([[6, 7, 8]]), 64, settings)
+    examples = objective_of(settings).examples(make_traceable([[6, 7, 8]]), 64)
     for epoch in range(20):
         labels = examples.example(0, epoch, 0).labels
         texts = [list(run) for wanted, run in itertools.groupby(labels, lambda id_: id_ != -100) if wanted]

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.single_segments import single_target
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 
 LENGTH, DRAWS = 64, 6000
 
 
 def drawn_lengths(collection, segments, short_probability=0.1):
     """Number of tokens of the first example, special tokens left out, in each of many epochs."""
-    settings = MaskingSettings("subword", short_probability=short_probability, segments=segments)
-    examples = build_examples(collection, LENGTH, settings)
+    settings = MaskedSettings("subword", short_probability=short_probability, segments=segments)
+    examples = objective_of(settings).examples(collection, LENGTH)
     return np.array([len(examples.example(0, epoch, 0).labels) - 2 for epoch in range(DRAWS)])
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.masking.span import SPAN_LENGTH_PROBABILITIES
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
+from hatchery.training.objectives.masked import MaskedSettings
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["babylm"])
-ALWAYS_MASK = MaskingSettings(random_probability=0.0, keep_probability=0.0)
+ALWAYS_MASK = MaskedSettings(random_probability=0.0, keep_probability=0.0)
 # SHA-256 of 300 examples as masked before other objectives existed (see the test).
 FIRST_RELEASE = "c012dfce6e091873f763ade06ed611dc7aec674aabeabfd61af30ab507b4558d"
 
@@ -43,7 +43,7 @@ def test_the_default_objective_still_draws_what_it_always_drew():
         n_tokens = 1 + (seed * 37) % (sequence_length - 2)
         tokens = 5 + (np.arange(n_tokens) * 7919 + seed) % 995
         ids = np.concatenate([[SPECIAL.cls], tokens, [SPECIAL.sep]])
-        for array in mask(ids, sequence_length, seed, MaskingSettings()):
+        for array in mask(ids, sequence_length, seed, MaskedSettings()):
             digest.update(array.astype("<i8").tobytes())
     assert digest.hexdigest() == FIRST_RELEASE
 
@@ -64,10 +64,10 @@ def test_the_last_position_of_the_nominal_length_is_never_covered():
 
 
 def test_full_sequences_have_at_least_one_label_even_when_none_is_asked_for():
-    assert labelled_shares(62, 64, MaskingSettings(mask_probability=0.0), count=200).all()
+    assert labelled_shares(62, 64, MaskedSettings(mask_probability=0.0), count=200).all()
 
 
-@pytest.mark.parametrize("objective", [MaskingSettings(at_least_one=False), MaskingSettings(reading="as_published")])
+@pytest.mark.parametrize("objective", [MaskedSettings(at_least_one=False), MaskedSettings(reading="as_published")])
 def test_the_other_two_forms_leave_an_example_without_labels_when_the_budget_is_zero(objective):
     bare = (labelled_shares(10, 128, objective) == 0).mean()
     assert bare == pytest.approx(0.85**10, abs=0.03)
@@ -80,7 +80,7 @@ def test_the_other_two_forms_leave_an_example_without_labels_when_the_budget_is_
 )
 def test_spans_overshoot_the_budget_as_measured_on_the_elc_bert_code(sequence_length, n_tokens, share):
     """docs/papers/elc-bert.md, "Masking"; of 10-token examples 25 % of the tokens are labelled."""
-    elc = MaskingSettings(at_least_one=False)
+    elc = MaskedSettings(at_least_one=False)
     assert labelled_shares(n_tokens, sequence_length, elc).mean() == pytest.approx(share, abs=0.003)
     assert labelled_shares(10, 128, elc).mean() == pytest.approx(0.25, abs=0.015)
 
@@ -88,15 +88,15 @@ def test_spans_overshoot_the_budget_as_measured_on_the_elc_bert_code(sequence_le
 def test_the_floor_changes_only_examples_with_a_budget_of_zero():
     ids = framed(20)
     for seed in range(200):
-        without = mask(ids, 128, seed, MaskingSettings(at_least_one=False))
+        without = mask(ids, 128, seed, MaskedSettings(at_least_one=False))
         if (without[1] != UNLABELLED).any():
-            assert np.array_equal(without, mask(ids, 128, seed, MaskingSettings()))
+            assert np.array_equal(without, mask(ids, 128, seed, MaskedSettings()))
 
 
 def test_the_budget_counts_distinct_positions():
     """With every token to be masked, overlapping spans must go on until (nearly) all are covered."""
     ids = framed(14)
-    everything = MaskingSettings(mask_probability=1.0)
+    everything = MaskedSettings(mask_probability=1.0)
     covered = [(mask(ids, 16, seed, everything)[1][1:-1] != UNLABELLED).all() for seed in range(100)]
     assert np.mean(covered) > 0.9
 
@@ -104,7 +104,7 @@ def test_the_budget_counts_distinct_positions():
 def test_one_decision_holds_for_a_whole_span():
     """A run of labelled tokens begun by one span is all [MASK] or all visible; mixtures need two spans."""
     ids = framed(510)
-    objective = MaskingSettings(mask_probability=0.01, random_probability=0.0, keep_probability=0.5)
+    objective = MaskedSettings(mask_probability=0.01, random_probability=0.0, keep_probability=0.5)
     mixed = single = 0
     for seed in range(400):
         inputs, labels = mask(ids, 512, seed, objective)
@@ -122,7 +122,7 @@ def test_published_spans_label_overlapped_positions_with_what_they_find_there():
     """The label defect: 6 % of the labels are wrong, nine tenths of them [MASK], and all sit where two spans met."""
     ids, wrong, hidden, total = framed(126), 0, 0, 0
     for seed in range(1500):
-        _, labels = mask(ids, 128, seed, MaskingSettings(reading="as_published"))
+        _, labels = mask(ids, 128, seed, MaskedSettings(reading="as_published"))
         at = labels != UNLABELLED
         wrong += (labels[at] != ids[at]).sum()
         hidden += (labels[at] == SPECIAL.mask).sum()
@@ -148,14 +148,14 @@ def test_published_spans_that_always_hide_leave_masks_as_labels_and_as_inputs():
 def test_the_published_budget_is_charged_twice_where_spans_overlap():
     """With every token to be masked, the published form stops long before all tokens are covered."""
     everything = {"mask_probability": 1.0}
-    published = labelled_shares(14, 16, MaskingSettings(reading="as_published", **everything), count=500)
-    corrected = labelled_shares(14, 16, MaskingSettings(**everything), count=500)
+    published = labelled_shares(14, 16, MaskedSettings(reading="as_published", **everything), count=500)
+    corrected = labelled_shares(14, 16, MaskedSettings(**everything), count=500)
     assert published.mean() < 0.75 < 0.98 < corrected.mean()
 
 
 def test_published_spans_end_where_no_token_can_be_reached():
     """The only ordinary token sits at the last nominal position, which no span covers."""
     inputs, labels = mask(
-        [SPECIAL.cls, SPECIAL.sep, 10], 3, 0, MaskingSettings(reading="as_published", mask_probability=1.0)
+        [SPECIAL.cls, SPECIAL.sep, 10], 3, 0, MaskedSettings(reading="as_published", mask_probability=1.0)
     )
     assert inputs.tolist() == [SPECIAL.cls, SPECIAL.sep, 10] and (labels == UNLABELLED).all()

@@ -5,9 +5,9 @@ import pytest
 
 from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.masking.subword import published_shares
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
+from hatchery.training.objectives.masked import MaskedSettings
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 N_TOKENS = 200_000
@@ -16,7 +16,7 @@ N_TOKENS = 200_000
 def mask_many(**settings):
     """One very long example of token 10, which no random token of the 10**6 others equals by chance to speak of."""
     ids = np.full(N_TOKENS, 10)
-    rule = masking_rule(MaskingSettings("subword", **settings), N_TOKENS, 10**6, SPECIAL)
+    rule = masking_rule(MaskedSettings("subword", **settings), N_TOKENS, 10**6, SPECIAL)
     inputs, labels = rule(ids, None, np.random.Generator(np.random.Philox(7)))
     return inputs, labels != UNLABELLED
 
@@ -56,7 +56,7 @@ def test_the_published_guard_keeps_shares_of_zero(shares):
 
 
 def test_short_examples_can_stay_without_a_label():
-    rule = masking_rule(MaskingSettings("subword"), 16, 100, SPECIAL)
+    rule = masking_rule(MaskedSettings("subword"), 16, 100, SPECIAL)
     generator = np.random.Generator(np.random.Philox(1))
     ids = np.array([SPECIAL.cls, 10, 11, SPECIAL.sep])
     bare = [bool((rule(ids, None, generator)[1] == UNLABELLED).all()) for _ in range(2000)]

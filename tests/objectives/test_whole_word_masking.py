@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.objectives.masking import masking_rule
-from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
+from hatchery.training.objectives.masked import MaskedSettings
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 FIRST_CONTINUATION = 50
 
 
 def mask(ids, seed, word_starts=None, **settings):
-    rule = masking_rule(MaskingSettings("whole_word", **settings), 64, 100, SPECIAL)
+    rule = masking_rule(MaskedSettings("whole_word", **settings), 64, 100, SPECIAL)
     starts = ids < FIRST_CONTINUATION if word_starts is None else word_starts
     return rule(ids, starts, np.random.Generator(np.random.Philox(seed)))
 

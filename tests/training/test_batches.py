@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS, UNLA
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import StepBatch, TrainingBatches, concatenate
 from hatchery.training.data_order import training_phases
-from hatchery.training.development import DevelopmentSet
-from hatchery.training.examples import development_examples, examples_maker
+from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.loader import BatchLoader
+from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 
@@ -45,7 +46,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology, size: int | None) -> TrainingBatches:
     shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
-    make = examples_maker(shards, settings.objective)
+    make = partial(objective_of(settings.objective).examples, shards)
     return TrainingBatches(training_phases(settings), settings.seed, topology, size, make)
 
 
@@ -192,7 +193,7 @@ def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_nam
     # It has the checksum of the manifest as it was.
     manifest.with_name("provenance.json").unlink()
     settings = pretrain_settings(pretrain_slice(batch_size=64))
-    make = examples_maker(TokenShards.open(manifest, TRAINING_SPLIT), settings.objective)
+    make = partial(objective_of(settings.objective).examples, TokenShards.open(manifest, TRAINING_SPLIT))
     batches = TrainingBatches(training_phases(settings), settings.seed, SINGLE_PROCESS, None, make)
     cls, sep, pad, mask = framing
     (batch,) = batches.at(0).micro_batches

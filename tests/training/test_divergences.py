@@ -15,13 +15,14 @@ from hatchery.errors import TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.objectives.examples import Examples, build_examples
-from hatchery.objectives.settings import MaskingSettings
+from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training import divergences as module
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.divergences import MEASURES, DivergenceProbe, divergences, is_logged, unigram_of_run
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.output_bias import prepare_output_
 from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.training.precision import resolve_precision
@@ -124,13 +125,13 @@ def shards(token_data) -> TokenShards:
 
 
 @pytest.fixture(scope="module")
-def examples(shards: TokenShards) -> Examples:
-    return build_examples(shards, 32, MaskingSettings())
+def examples(shards: TokenShards) -> PaddedExamples:
+    return objective_of(MaskedSettings()).examples(shards, 32)
 
 
 @pytest.fixture(scope="module")
 def development(token_data) -> DevelopmentSet:
-    held_out = build_examples(TokenShards.open(token_data.tokens, "dev"), 32, MaskingSettings())
+    held_out = objective_of(MaskedSettings()).examples(TokenShards.open(token_data.tokens, "dev"), 32)
     return DevelopmentSet(held_out, 30, 8, SINGLE_PROCESS)
 
 

@@ -9,6 +9,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
 from hatchery.training.data_order import training_phases
-from hatchery.training.examples import examples_maker
+from hatchery.training.objectives import objective_of
 from hatchery.training.parameter_groups import build_optimizer
 from hatchery.training.run import build_model
 from hatchery.training.schedules import learning_rate
@@ -203,7 +204,7 @@ def mean_of_process_means(
     shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
     model = build_model(settings, shards.vocabulary_size, shards.special)
     optimizer = build_optimizer(model, settings.optimizer)
-    make = examples_maker(shards, settings.objective)
+    make = partial(objective_of(settings.objective).examples, shards)
     topologies = [Topology(rank, processes, rank, "a", 1) for rank in range(processes)]
     shares = [TrainingBatches(training_phases(settings), settings.seed, one, None, make) for one in topologies]
     found = []

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folders
 from hatchery.training.data_order import training_phases
-from hatchery.training.development import DevelopmentSet
+from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.divergences import MEASURES, DivergenceProbe, unigram_of_run
 from hatchery.training.engine import Engine
-from hatchery.training.examples import development_examples, examples_maker
 from hatchery.training.loader import BatchLoader
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
@@ -42,7 +42,7 @@ class Run:
         self.shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
         self.model = build_model(self.settings, self.shards.vocabulary_size, self.shards.special)
         self.optimizer = build_optimizer(self.model, self.settings.optimizer)
-        self.make = examples_maker(self.shards, self.settings.objective)
+        self.make = partial(objective_of(self.settings.objective).examples, self.shards)
         self.precision: Precision = resolve_precision(self.settings.precision, CPU)
         self.record = RunRecord(folder, SINGLE_PROCESS, self.settings.steps, "run", options, CPU, self.precision)
         self.record._read_interval = interval

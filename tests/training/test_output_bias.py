@@ -16,10 +16,11 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
-from hatchery.objectives.examples import Examples, build_examples
-from hatchery.objectives.settings import MaskingSettings
+from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.output_bias import larger_corpus_counts, prepare_output_
 from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.typed import build
@@ -34,9 +35,9 @@ def shards(token_data) -> TokenShards:
 
 
 @pytest.fixture(scope="module")
-def make_examples(shards: TokenShards) -> Callable[..., Examples]:
-    def make(masking: MaskingSettings | None = None, **changes: Any) -> Examples:
-        return build_examples(shards, 32, replace(masking or MaskingSettings(), **changes))
+def make_examples(shards: TokenShards) -> Callable[..., PaddedExamples]:
+    def make(masking: MaskedSettings | None = None, **changes: Any) -> PaddedExamples:
+        return objective_of(replace(masking or MaskedSettings(), **changes)).examples(shards, 32)
 
     return make
 
@@ -51,11 +52,11 @@ def make_model(shards: TokenShards) -> Callable[..., LanguageModel]:
     return make
 
 
-def untouched() -> Examples:
+def untouched() -> PaddedExamples:
     raise AssertionError("nothing is to be counted here")
 
 
-def labels_of(examples: Examples, seed: int) -> np.ndarray:
+def labels_of(examples: PaddedExamples, seed: int) -> np.ndarray:
     labels = [examples.example(seed, 0, index).labels for index in range(len(examples))]
     flat = np.concatenate(labels)
     return flat[flat != UNLABELLED]
@@ -64,10 +65,10 @@ def labels_of(examples: Examples, seed: int) -> np.ndarray:
 @pytest.mark.parametrize(
     "masking",
     [
-        MaskingSettings("span"),
-        MaskingSettings("span", "as_published"),
-        MaskingSettings("whole_word"),
-        MaskingSettings("subword", special_tokens_maskable=True),
+        MaskedSettings("span"),
+        MaskedSettings("span", "as_published"),
+        MaskedSettings("whole_word"),
+        MaskedSettings("subword", special_tokens_maskable=True),
     ],
     ids=lambda masking: f"{masking.kind} {masking.reading}",
 )
@@ -83,7 +84,7 @@ def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_mod
 
 def test_padding_that_is_predicted_is_counted(make_model, make_examples, shards) -> None:
     model = make_model()
-    examples = make_examples(MaskingSettings("subword"), padding_in_loss=True, padding_attended=True)
+    examples = make_examples(MaskedSettings("subword"), padding_in_loss=True, padding_attended=True)
     prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
     assert model.head.vocabulary_bias.argmax() == examples.padding.pad_id
 

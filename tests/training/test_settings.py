@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.objectives.settings import TranslationSettings
 from hatchery.settings.base import RefusedError
+from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.training.settings import (
     LongSequenceSettings,

@@ -25,12 +25,12 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.store import save_model
-from hatchery.objectives.settings import TranslationSettings
 from hatchery.runner import run_stage
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS
-from hatchery.training.translation import TranslatedSet, TranslationObjective
+from hatchery.training.translated_development import TranslatedSet
 
 STEPS = 24
 MODEL = {

@@ -19,13 +19,14 @@ from hatchery.modeling.heads.registry import HeadContext, build_task_model
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.objectives.settings import CausalSettings, MaskingSettings
 from hatchery.training import engine as engine_module
 from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine
 from hatchery.training.loop import accumulate_gradients
 from hatchery.training.measures import LossAverage, StepMeasures
 from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.causal import CausalSettings
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.parameter_groups import build_optimizer
 from hatchery.training.precision import LossScaler, Precision
 from hatchery.training.settings import OptimizerSettings
@@ -123,7 +124,7 @@ def two_steps(
 @pytest.mark.parametrize("task", ["masked", "causal"])
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_a_step_of_either_objective_and_any_layer_weighting_asks_for_nothing(task: str, weighting: str) -> None:
-    objective = MaskingSettings() if task == "masked" else CausalSettings()
+    objective = MaskedSettings() if task == "masked" else CausalSettings()
     model = model_on_meta(layer_weighting=weighting)
     two_steps(model, objective, OptimizerSettings())
 
@@ -139,26 +140,26 @@ def test_a_step_of_either_objective_and_any_layer_weighting_asks_for_nothing(tas
 )
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_nor_does_one_of_an_ablation(changes: dict[str, Any]) -> None:
-    two_steps(model_on_meta(**changes), MaskingSettings(), OptimizerSettings())
+    two_steps(model_on_meta(**changes), MaskedSettings(), OptimizerSettings())
 
 
 @pytest.mark.parametrize("average", ["tokens", "processes"])
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_nor_do_optimisers_averages_and_sentence_pairs(optimizer: Any, average: LossAverage) -> None:
-    objective = MaskingSettings(sentence_pairs="document")
+    objective = MaskedSettings(sentence_pairs="document")
     model = model_on_meta(sentence_pair_head=True)
     two_steps(model, objective, OptimizerSettings(name=optimizer), average)
 
 
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_nor_do_layers_that_are_computed_again() -> None:
-    two_steps(model_on_meta(), MaskingSettings(), OptimizerSettings(), recomputed=True)
+    two_steps(model_on_meta(), MaskedSettings(), OptimizerSettings(), recomputed=True)
 
 
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_losses_are_asked_for_where_they_are_read_and_nowhere_else() -> None:
-    measures = two_steps(model_on_meta(), MaskingSettings(), OptimizerSettings())
+    measures = two_steps(model_on_meta(), MaskedSettings(), OptimizerSettings())
     with pytest.raises(ASKED, match=WORDS):
         measures.read()
 
@@ -166,7 +167,7 @@ def test_losses_are_asked_for_where_they_are_read_and_nowhere_else() -> None:
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_fp16_alone_asks_in_every_step_whether_gradients_are_finite() -> None:
     with pytest.raises(ASKED, match=WORDS):
-        two_steps(model_on_meta(), MaskingSettings(), OptimizerSettings(), precision=Precision("fp16", LossScaler()))
+        two_steps(model_on_meta(), MaskedSettings(), OptimizerSettings(), precision=Precision("fp16", LossScaler()))
 
 
 def test_fine_tuning_asks_every_fiftieth_step() -> None:

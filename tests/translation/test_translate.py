@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from hatchery.objectives.settings import SearchSettings
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import TokenizerSettings, train
 from hatchery.translation.beam_search import Hypothesis
+from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import translate
 
 SENTENCES = ["the old dogs near the house sleep", "a cat", "she likes old houses"]

@@ -26,7 +26,7 @@ from hatchery.analysis.translation_measurements import learning_measurements, tr
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, ManifestError
-from hatchery.evaluation.perplexity.asked_objective import objective_of
+from hatchery.evaluation.perplexity.asked_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import stage
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
@@ -83,7 +83,9 @@ def collect_measurements(
             run, place = pretrained_run(manifest, words_per_token), _place(settings.experiment, named[name])
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in _own_layers(run)]
-            blind = unigram.loss(manifest, objective_of(manifest), DEVELOPMENT_SPLIT) if _is_evaluated(run) else None
+            blind = (
+                unigram.loss(manifest, objective_of_model(manifest), DEVELOPMENT_SPLIT) if _is_evaluated(run) else None
+            )
             label = named[name].label or named[name].model
             milestones |= {(manifest.digest, step): facts for step, facts in run.milestones.items()}
             if run.taken is not None:
@@ -141,7 +143,7 @@ def _evaluations(
     measurements: list[Row] = []
     translating = replace(settings, runs=tuple(run for run in settings.runs if run.model not in settings.untranslated))
     for name, path in _of_every_run(settings.perplexity, inputs.perplexity, settings, "--perplexity").items():
-        made, objective = _evaluation_of(path, trained[name]), objective_of(trained[name])
+        made, objective = _evaluation_of(path, trained[name]), objective_of_model(trained[name])
         measurements += perplexity_measurements(places[name], made, partial(unigram.loss, made, objective))
     for name, path in _of_every_run(settings.translation, inputs.translation, translating, "--translation").items():
         measurements += translation_measurements(places[name], _evaluation_of(path, trained[name]))

@@ -11,10 +11,10 @@ import numpy as np
 
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.modeling.count_distributions import smoothed_distribution
-from hatchery.objectives.settings import AnyObjective
-from hatchery.objectives.target_counts import target_counts
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.objective import ObjectiveKeys
+from hatchery.training.objectives import objective_of
 
 
 class UnigramLosses:
@@ -25,20 +25,21 @@ class UnigramLosses:
         self._tokens = None if tokens is None else read_manifest(tokens)
         self._counts: dict[tuple[str, str, str], np.ndarray] = {}
 
-    def loss(self, made: Manifest, objective: AnyObjective, split: str) -> float | None:
+    def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Nats per token of a split that a model of an objective can be asked for.
 
-        None where `made`, a training or an evaluation, read other shards. Raises the errors of `target_counts`.
+        None where `made`, a training or an evaluation, read other shards. Raises what `Objective.target_counts`
+        raises.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
         training, held_out = (self._counted(one, objective) for one in (TRAINING_SPLIT, split))
         return float(-(held_out @ np.log(smoothed_distribution(training))) / held_out.sum())
 
-    def _counted(self, split: str, objective: AnyObjective) -> np.ndarray:
+    def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
         # Models that hide other shares of the tokens are asked for the same ones in the mean.
         key = (split, objective.task, getattr(objective, "direction", ""))
         if key not in self._counts:
-            self._counts[key] = target_counts(TokenShards.open(self._tokens.path, split), objective)
+            self._counts[key] = objective_of(objective).target_counts(TokenShards.open(self._tokens.path, split))
         return self._counts[key]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.training.continuation_settings import FREE_KEYS, InitialModelChoice
+from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.training.settings import PretrainingSettings
 from hatchery.typed import keys_of
 

@@ -18,9 +18,9 @@ from typing import Any
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FOLDERS
-from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
 from hatchery.settings.problems import Problems, offered
+from hatchery.training.objectives import DEFAULT_TASK
 
 INLINE = ("corpus", "tokenizer")
 """Kinds of blocks that can stand under the key of their kind in an experiment."""

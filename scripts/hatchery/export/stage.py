@@ -14,9 +14,9 @@ from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model
-from hatchery.objectives.settings import TranslationSettings
 from hatchery.runner import stage
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
 

@@ -1,26 +1,23 @@
 """Training examples drawn on the fly: a segment, a pair or a pack of them, framed, masked, and padded into a batch.
 
-Those of causal models are made in `next_tokens`.
-
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
 Every example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
 from hatchery.objectives.framing import FramedPacks, Framer, Sequences
-from hatchery.objectives.masking import MaskingRule, masking_rule
-from hatchery.objectives.next_tokens import NextTokenExamples
+from hatchery.objectives.masking import MaskingRule
 from hatchery.objectives.packed_sequences import PackedSequences
 from hatchery.objectives.padding import LabelledExample, PaddedExamples, Padding
 from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
-from hatchery.objectives.segments import DocumentCollection, EncodedSplit, Segments
-from hatchery.objectives.sentence_pairs import SentencePairs
-from hatchery.objectives.settings import CausalSettings, MaskingSettings
+from hatchery.objectives.segments import DocumentCollection, Segments
+from hatchery.objectives.sentence_pairs import PairKind, SentencePairs
+from hatchery.objectives.settings import SegmentsName
 from hatchery.objectives.single_segments import SingleSegments, single_target
-from hatchery.objectives.special_ids import SpecialIds
 
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
     "babylm": BabylmSegments,
@@ -29,8 +26,8 @@ SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
 }
 
 
-class Examples(PaddedExamples):
-    """The masked sequences of a split; made by `build_examples`."""
+class MaskedExamples(PaddedExamples):
+    """The masked sequences of a split."""
 
     def __init__(self, sequences: Sequences, masking: MaskingRule, padding: Padding) -> None:
         super().__init__(padding)
@@ -48,37 +45,23 @@ class Examples(PaddedExamples):
         return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label)
 
 
-def build_examples(
-    shards: EncodedSplit, sequence_length: int, settings: MaskingSettings | CausalSettings
-) -> PaddedExamples:
-    """The examples of a split in sequences of at most `sequence_length` tokens, special tokens included.
-
-    The ids of the special tokens are those that the shards were encoded with. Raises TrainingError when the sequences
-    are too short for text, or when the vocabulary has no ordinary token.
-    """
-    special = SpecialIds.of(shards.special)
-    if isinstance(settings, CausalSettings):
-        return _next_tokens(shards, sequence_length, settings, special)
-    rule = masking_rule(settings, sequence_length, shards.vocabulary_size, special)
-    sequences = _sequences(shards, sequence_length, settings, Framer(special, rule.needs_word_starts))
-    padding = Padding(special.pad, sequence_length, settings.padding_in_loss, settings.padding_attended)
-    return Examples(sequences, rule, padding)
+def pieces_of(documents: DocumentCollection, length: int, segments: SegmentsName) -> PackedSequences | Segments:
+    """What the sequences of at most `length` tokens are made of: the segments of documents, or packs of them."""
+    return PackedSequences(documents, length) if segments == "packed" else SEGMENTS[segments](documents, length)
 
 
-def _next_tokens(
-    shards: EncodedSplit, sequence_length: int, settings: CausalSettings, special: SpecialIds
-) -> NextTokenExamples:
-    pieces: PackedSequences | Segments
-    packs = settings.segments == "packed"
-    pieces = PackedSequences(shards, sequence_length) if packs else SEGMENTS[settings.segments](shards, sequence_length)
-    framer, padding = Framer(special, with_word_starts=False), Padding(special.pad, sequence_length)
-    return NextTokenExamples(pieces, framer, padding, keeps_apart=packs and settings.reset_attention)
-
-
-def _sequences(documents: DocumentCollection, length: int, settings: MaskingSettings, framer: Framer) -> Sequences:
-    if settings.segments == "packed":
-        return FramedPacks(PackedSequences(documents, length), length, framer)
-    segments = SEGMENTS[settings.segments](documents, length)
-    if settings.sentence_pairs == "none":
-        return SingleSegments(segments, single_target(length, settings.short_probability), framer)
-    return SentencePairs(segments, settings.sentence_pairs, length, settings.short_probability, framer)
+def sequences_of(
+    documents: DocumentCollection,
+    length: int,
+    framer: Framer,
+    segments: SegmentsName,
+    sentence_pairs: PairKind | Literal["none"] = "none",
+    short_probability: float = 0.0,
+) -> Sequences:
+    """Framed sequences of at most `length` tokens, alone, packed or with two texts each, some of them cut short."""
+    pieces = pieces_of(documents, length, segments)
+    if isinstance(pieces, PackedSequences):
+        return FramedPacks(pieces, length, framer)
+    if sentence_pairs == "none":
+        return SingleSegments(pieces, single_target(length, short_probability), framer)
+    return SentencePairs(pieces, sentence_pairs, length, short_probability, framer)

@@ -19,6 +19,8 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from hatchery.tokenization.token_reader import TokenShards
+
 DEFAULT_LIMIT = 100_000
 """Examples that are masked for counting: about 2 million labels at 128 tokens, so that a type with 100 of them is known
 to 10 %, in seconds to a minute."""
@@ -29,7 +31,7 @@ _IDS_PER_COUNT = 1_000_000
 
 
 class LabelledExamples(Protocol):
-    """What is counted: `hatchery.objectives.examples.Examples`."""
+    """What is counted: `hatchery.objectives.padding.PaddedExamples`."""
 
     def __len__(self) -> int:
         """Number of examples in an epoch."""
@@ -89,6 +91,11 @@ def corpus_counts(documents: Iterable[EncodedDocument], special: SpecialIds, voc
     counts = _counted((document.ids for document in documents), vocab_size)
     counts[: special.n_protected] = 0
     return _with_something(counts)
+
+
+def maskable_tokens(shards: "TokenShards") -> np.ndarray:
+    """The tokens of a split that masking can choose: int64 [V]."""
+    return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 
 def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: int, vocab_size: int) -> np.ndarray:

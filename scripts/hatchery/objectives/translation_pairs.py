@@ -27,7 +27,7 @@ WHOLE = 1_000_000
 
 
 class PairRules(Protocol):
-    """What is asked of pairs; `hatchery.objectives.settings.TranslationSettings`."""
+    """What is asked of pairs; the settings of the objective `translation`."""
 
     @property
     def direction(self) -> str:

@@ -12,8 +12,8 @@ from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.stages.record import Stage
+from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.typed import keys_of
 
 MOST_BY_NAME = 12

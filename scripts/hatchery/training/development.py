@@ -6,19 +6,37 @@ guesses, and the curves of two seeds or two models can be laid over each other.
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.language_model import LanguageModelOutput
+from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
 from hatchery.training.engine import Engine
+from hatchery.training.objectives import objective_of
 from hatchery.training.processes import sum_over_processes
+from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology
 
 EVALUATION_SEED = 20_231_106
+
+
+def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
+    """The development examples in the short phase's length, so that a curve is comparable over the whole run.
+
+    None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
+    """
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
+    if not has_split or settings.evaluation_sequences == 0:
+        return None
+    objective = objective_of(settings.objective)
+    examples = objective.examples(objective.open(tokens, DEVELOPMENT_SPLIT), settings.sequence_length)
+    return examples if len(examples) else None
 
 
 @dataclass(frozen=True)

@@ -6,28 +6,16 @@ decision at the same step. The best weights travel with the checkpoints, so that
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hatchery.training.continuation_settings import EarlyStoppingSettings
+from hatchery.training.objective import LOWEST_LOSS, Criterion
 
 # Stands before the names of the best weights among the other tensors of a checkpoint.
 BEST = "best_weights::"
-
-
-class Criterion(NamedTuple):
-    """What evaluations are compared by."""
-
-    column: str
-    """A column of the development scores."""
-    words: str
-    """What it is, for messages."""
-    higher_is_better: bool = False
-
-
-LOWEST_LOSS = Criterion("development_loss", "development loss")
 
 
 class EarlyStopping:

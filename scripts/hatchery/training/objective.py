@@ -1,29 +1,83 @@
 """What tells the training for one objective from that for another; the engine asks it and knows no objective itself.
 
-An objective is a class of settings (`hatchery.objectives.settings`) and a subclass here, which `objectives` lists by
-task. What it says: what makes examples and batches of the encoded text, how the loss of a batch is computed and
-divided, what is measured beside it, and what development text is asked. The defaults are those of one running text.
+An objective is a file of `objectives/`, with a class of settings (`ObjectiveKeys`) and a class that says what makes
+examples and batches of the encoded text, how the loss of a batch is computed and divided, what is measured beside it,
+what development text is asked, and what a finished model is used as. The defaults are those of one running text.
+Planning reads the settings, so what is slow to import is imported inside the methods.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
-
-import numpy as np
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from hatchery.modeling.flops import PassShape
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.target_counts import target_counts
-from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training.batches import Examples, shuffled
-from hatchery.training.data_order import EpochSlice
-from hatchery.training.development import DevelopmentSet
-from hatchery.training.early_stopping import LOWEST_LOSS, Criterion
-from hatchery.training.engine import Engine
-from hatchery.training.measures import Columns, Term
-from hatchery.training.topology import Topology
+from hatchery.settings.base import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.training.batches import Examples
+    from hatchery.training.data_order import EpochSlice
+    from hatchery.training.engine import Engine
+    from hatchery.training.measures import Columns, Term
+    from hatchery.training.topology import Topology
+
+ModelKind = Literal["masked", "causal", "translation"]
+"""What a model can do: guess hidden tokens, go on with a text, translate."""
+
+
+class ObjectiveKeys(Settings):
+    """What the settings of every objective offer."""
+
+    if TYPE_CHECKING:
+        task: str
+
+    kinds: ClassVar[tuple[ModelKind, ...]]
+    """What a finished model can be used as; the first is what it is used as where nothing else is said."""
+
+    @property
+    def causal(self) -> bool:
+        """Whether a finished model sees nothing behind a token where nothing else is said."""
+        return self.kinds[0] == "causal"
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of the positions that something is predicted at."""
+        return 1.0
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """What the objective decides of a model's configuration."""
+        return {"sentence_pair_head": False}
+
+    def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
+        """How many sequences of that length a step has: as many as the batch size says, unless that counts tokens."""
+        return batch_size
+
+    @property
+    def texts_of_sequence(self) -> int:
+        """How many texts of that length a sequence is made of: one, or a source and its target."""
+        return 1
+
+    def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
+        """Steps after which development text is scored besides those at the interval; 0 is before the first."""
+        return ()
+
+
+class Criterion(NamedTuple):
+    """What evaluations are compared by."""
+
+    column: str
+    """A column of the development scores."""
+    words: str
+    """What it is, for messages."""
+    higher_is_better: bool = False
+
+
+LOWEST_LOSS = Criterion("development_loss", "development loss")
 
 
 class Scores(Protocol):
@@ -38,11 +92,11 @@ class Development(Protocol):
     """Held-out text that a model is asked about again and again; every process has its share."""
 
     @property
-    def batches(self) -> Sequence[dict[str, Tensor]]:
+    def batches(self) -> "Sequence[dict[str, Tensor]]":
         """This process's batches, on which the divergences of the output are measured."""
         ...
 
-    def score(self, engine: Engine) -> Scores:
+    def score(self, engine: "Engine") -> Scores:
         """Score the model as it is now, without dropout; every process has to call it."""
         ...
 
@@ -50,7 +104,7 @@ class Development(Protocol):
 class Objective(ABC):
     """What a run trains for."""
 
-    columns: ClassVar[Columns]
+    columns: ClassVar["Columns"]
     """Names of what is measured in every step, term by term: the loss, then the means of `Term.sums`."""
 
     criterion: Criterion = LOWEST_LOSS
@@ -60,51 +114,71 @@ class Objective(ABC):
         """`settings` are those of the objective."""
         self.settings = settings
 
-    def open(self, tokens: Path, split: str) -> TokenShards:
+    def open(self, tokens: Path, split: str) -> "TokenShards":
         """The encoded text of a split behind a manifest, with `vocabulary_size` and `special`."""
+        from hatchery.tokenization.token_reader import TokenShards
+
         return TokenShards.open(tokens, split)
 
-    def examples(self, shards: TokenShards, sequence_length: int) -> Examples:
-        """The examples of a split in sequences of at most so many tokens, special tokens included."""
-        return build_examples(shards, sequence_length, self.settings)
+    @abstractmethod
+    def examples(self, shards: "TokenShards", sequence_length: int) -> "Examples":
+        """The examples of a split in sequences of at most so many tokens, special tokens included.
 
-    def order(self, examples: Examples, seed: int, step: int, batch_size: int) -> list[EpochSlice]:
+        The ids of the special tokens are those that the shards were encoded with. Raises TrainingError when the
+        sequences are too short for text, or when the vocabulary has no ordinary token.
+        """
+
+    def order(self, examples: "Examples", seed: int, step: int, batch_size: int) -> "list[EpochSlice]":
         """Which sequences the global batch of a phase's step number `step` has: a pure function of all four.
 
         Their number may differ from step to step, so that batches can be made by tokens.
         """
+        from hatchery.training.batches import shuffled
+
         return shuffled(examples, seed, step, batch_size)
 
-    def epochs(self, examples: Examples, steps: int, batch_size: int) -> float:
+    def epochs(self, examples: "Examples", steps: int, batch_size: int) -> float:
         """How often so many steps read each of the examples."""
         return steps * batch_size / max(1, len(examples))
 
-    def smallest_batch(self, make_examples: Callable[[], Examples], batch_size: int) -> int:
+    def smallest_batch(self, make_examples: "Callable[[], Examples]", batch_size: int) -> int:
         """Sequences of the smallest batch; `make_examples` gives those of training, and is called only if asked for."""
         return batch_size
 
-    def measures(self, make_examples: Callable[[], Examples]) -> dict[str, Any]:
+    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, Any]:
         """What the run's manifest says of the training examples; `make_examples` gives them where that is asked for."""
         return {}
 
     @abstractmethod
-    def terms(self, output: Any) -> tuple[Term, ...]:
+    def terms(self, output: Any) -> "tuple[Term, ...]":
         """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
 
     def development(
-        self, examples: Examples, sequences: int, share: int, topology: Topology, tokenizer: Path | None = None
+        self, examples: "Examples", sequences: int, share: int, topology: "Topology", tokenizer: Path | None = None
     ) -> Development:
         """`sequences` development examples, at most `share` of them in a forward pass.
 
         `tokenizer` is the file of the run's tokenizer, for objectives that turn predictions into text.
         """
+        from hatchery.training.development import DevelopmentSet
+
         return DevelopmentSet(examples, sequences, share, topology)
 
-    def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """How often each type of the vocabulary can be a target in a split: int64 [V]."""
-        return target_counts(shards, self.settings)
+    @abstractmethod
+    def target_counts(self, shards: "TokenShards") -> "np.ndarray":
+        """How often each type of the vocabulary can be a target in a split: int64 [V].
 
-    def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
+        Targets are counted as the loss sees them: ends where they are predicted, starts and padding never
+        (docs/papers/natural-bias.md, "The bias" and "Other objectives"). Raises TrainingError for text that is not what
+        the objective learns from, and where there is none.
+        """
+
+    def asked(self, common: "Objective") -> "Objective":
+        """What a finished model is asked of held-out text where all are to be asked the same: hidden tokens, as
+        `common` hides them, or what comes nearest to it."""
+        return common
+
+    def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
         """The forward pass of a micro-batch, whose operations are counted."""
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, pairs="pair_labels" in part)

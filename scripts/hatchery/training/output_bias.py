@@ -25,8 +25,7 @@ from hatchery.modeling.output_bias import (
 )
 from hatchery.modeling.output_prior import log_prior
 from hatchery.modeling.output_report import language_model_measures, output_matrix
-from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts
-from hatchery.objectives.target_counts import maskable_tokens
+from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts, maskable_tokens
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards

@@ -33,10 +33,10 @@ from hatchery.training.continuation import (
     load_initial_,
 )
 from hatchery.training.data_order import training_phases
+from hatchery.training.development import development_examples
 from hatchery.training.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
-from hatchery.training.examples import development_examples
 from hatchery.training.interruption import Deadline
 from hatchery.training.lease import RunLease
 from hatchery.training.loader import BatchLoader

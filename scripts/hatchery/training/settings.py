@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.objectives.settings import MaskingSettings, ObjectiveSettings
 from hatchery.settings.base import (
     Count,
     DeviceName,
@@ -30,6 +29,8 @@ from hatchery.training.continuation_settings import (
     InitialModelChoice,
     InitialModelSettings,
 )
+from hatchery.training.objectives import ObjectiveSettings
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.typed import build, stage_body
 
@@ -118,7 +119,7 @@ class TrainingSettings(Settings):
     """Tokens of a sequence with [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
     """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both."""
-    objective: ObjectiveSettings = field(default_factory=MaskingSettings)
+    objective: ObjectiveSettings = field(default_factory=MaskedSettings)
     """How text becomes examples, and what the model has to predict."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
     """Where the bias of the output layer starts."""
@@ -152,7 +153,7 @@ class TrainingSettings(Settings):
         require(
             has_bias or not self.bias_drift, "bias_drift", True, "false with output_bias.kind none: there is no bias"
         )
-        long, translates = self.long_sequence, self.objective.task == "translation"
+        long, translates = self.long_sequence, "translation" in self.objective.kinds
         require(
             translates or self.output_bias.counts != "larger_corpus",
             "output_bias.counts",
@@ -276,7 +277,7 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
             f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so LAMB would lose "
             "the norm of each tensor and with it the trust ratio; expected optimizer.name adamw"
         )
-    if stage == 3 and training.objective.task == "translation":
+    if stage == 3 and "translation" in training.objective.kinds:
         raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
     if stage == 3 and (training.divergences or training.bias_drift):
         raise ConfigError(

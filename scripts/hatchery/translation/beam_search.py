@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.numerics import full_precision
-from hatchery.objectives.settings import SearchSettings
+from hatchery.translation.settings import SearchSettings
 
 
 class Hypothesis(NamedTuple):

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.objectives.settings import SearchSettings
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.translation.beam_search import beam_search
+from hatchery.translation.settings import SearchSettings
 
 TOKENS_PER_BATCH = 2048
 

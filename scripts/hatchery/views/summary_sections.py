@@ -20,8 +20,8 @@ from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
-from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.rendering.escaping import readable
+from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.translation.metrics import METRICS
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)

@@ -12,7 +12,7 @@ from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of
 from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation.perplexity.asked_objective import objective_of
+from hatchery.evaluation.perplexity.asked_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
@@ -23,7 +23,7 @@ CAUSAL = {"task": "causal", "segments": "packed", "reset_attention": True}
 def blind_guesses(text: Text, model: Path, folder: Path, of: Path | None = None) -> dict[tuple[str, str], float | None]:
     measure(model, text, folder)
     made = read_manifest(folder / "manifest.json")
-    loss = partial(UnigramLosses(of or text.tokens).loss, made, objective_of(read_manifest(model)))
+    loss = partial(UnigramLosses(of or text.tokens).loss, made, objective_of_model(read_manifest(model)))
     found = perplexity_measurements(SeededRun("m-s1", "m", 1), made, loss)
     return {(measured.task, measured.metric): measured.blind_guess for measured in found}
 

@@ -9,8 +9,8 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.filled_sentences.choice import candidates, is_readable
 from hatchery.evaluation.filled_sentences.results import Answer, Example
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.objectives.settings import TranslationSettings
 from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import translate
 

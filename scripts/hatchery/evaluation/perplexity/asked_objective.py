@@ -5,16 +5,12 @@ from typing import Any
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.objectives.settings import (
-    AnyObjective,
-    CausalSettings,
-    MaskingSettings,
-    TranslationSettings,
-    objective_settings,
-)
+from hatchery.training.objective import Objective, ObjectiveKeys
+from hatchery.training.objectives import objective_of, objective_settings
+from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 
 
-def objective_of(model: Manifest) -> AnyObjective:
+def objective_of_model(model: Manifest) -> ObjectiveKeys:
     """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
     objective: Any = model.settings.get("objective")
     if objective is None:
@@ -22,18 +18,19 @@ def objective_of(model: Manifest) -> AnyObjective:
     return objective_settings(objective, f"{model.path}: objective")
 
 
-def asked_objective(settings: PerplexitySettings, model: Manifest, causal: bool = False) -> AnyObjective:
-    """What the model of a pretraining run, a `causal` one or not, is asked for."""
-    own = objective_of(model) if settings.masking == "own" or "objective" in model.settings else None
-    if own is not None and (settings.masking == "own" or isinstance(own, TranslationSettings)):
-        return own
-    if causal:
-        return CausalSettings()
-    return MaskingSettings(
-        kind="subword",
-        mask_probability=settings.mask_probability,
-        random_probability=settings.random_probability,
-        keep_probability=settings.keep_probability,
-        short_probability=0.0,
-        segments=settings.segments,
+def asked_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
+    """What the model of a pretraining run is asked for; without an objective it was imported, and guesses masks."""
+    common = MaskedObjective(
+        MaskedSettings(
+            kind="subword",
+            mask_probability=settings.mask_probability,
+            random_probability=settings.random_probability,
+            keep_probability=settings.keep_probability,
+            short_probability=0.0,
+            segments=settings.segments,
+        )
     )
+    if settings.masking == "common" and "objective" not in model.settings:
+        return common
+    own = objective_of(objective_of_model(model))
+    return own if settings.masking == "own" else own.asked(common)

@@ -14,16 +14,12 @@ from torch import Tensor
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.objectives.examples import build_examples
-from hatchery.objectives.padding import PaddedExamples
-from hatchery.objectives.settings import (
-    AnyObjective,
-    TranslationSettings,
-)
-from hatchery.objectives.translation_pairs import TranslationPairs, pairs_of
+from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import Examples
 from hatchery.training.data_order import epoch_permutation
+from hatchery.training.objective import Objective
 
 # Sequences that are drawn together and laid into batches by length; bounds the memory.
 _DRAWN_AT_ONCE = 2048
@@ -41,15 +37,9 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
         )
 
 
-def held_out_examples(
-    shards: TokenShards, settings: PerplexitySettings, objective: AnyObjective
-) -> PaddedExamples | TranslationPairs:
+def held_out_examples(shards: TokenShards, settings: PerplexitySettings, objective: Objective) -> Examples:
     """The examples of a split. Raises EvaluationError when it holds none."""
-    examples: PaddedExamples | TranslationPairs
-    if isinstance(objective, TranslationSettings):
-        examples = pairs_of(shards, settings.sequence_length, objective, filtered=False)
-    else:
-        examples = build_examples(shards, settings.sequence_length, objective)
+    examples = objective.examples(shards, settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples
@@ -61,7 +51,7 @@ def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarra
 
 
 def batches(
-    examples: PaddedExamples | TranslationPairs, chosen: np.ndarray, seed: int, tokens_per_batch: int
+    examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """Number of sequences and batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen` have come.
 

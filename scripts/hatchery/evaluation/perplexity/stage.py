@@ -41,13 +41,12 @@ from hatchery.evaluation.perplexity.settings import (
     PerplexitySettings,
 )
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings
-from hatchery.objectives.target_counts import target_counts
 from hatchery.progress import Progress
 from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.objective import Objective
 
 
 @stage(keep=True)
@@ -65,7 +64,7 @@ def measure_perplexity(
     splits = [TokenShards.open(tokens, split) for split in settings.splits]
     device = prepare_device(runtime.device, runtime.threads)
     network = HatcheryModel(*load_pretrained(model, translates=True), device)
-    objective = asked_objective(settings, trained, network.architecture == "causal")
+    objective = asked_objective(settings, trained)
     tallies = _tallies(tokens, splits, settings, objective)
     started = time.monotonic()
     scores = [
@@ -74,7 +73,7 @@ def measure_perplexity(
     ]
     seconds = max(time.monotonic() - started, 1e-9)
     write_text(run.add_output(run.folder / "perplexity.csv"), _csv(SplitScore, scores))
-    if isinstance(objective, CausalSettings):
+    if objective.settings.causal:
         pairs = zip(scores, splits, strict=True)
         words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]
         write_text(run.add_output(run.folder / WORDS_FILE), _csv(WordScore, words))
@@ -91,7 +90,7 @@ def measure_perplexity(
 def _score_split(
     shards: TokenShards,
     model: HatcheryModel,
-    objective: AnyObjective,
+    objective: Objective,
     settings: PerplexitySettings,
     options: PerplexityRuntime,
     tally: FrequencyTally | None,
@@ -119,7 +118,7 @@ def _score_split(
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {trained} is not finite: its weights are damaged")
     # Other models give every token its probability as it is.
-    if settings.pseudo_perplexity_sentences == 0 or not isinstance(objective, MaskingSettings):
+    if settings.pseudo_perplexity_sentences == 0 or objective.settings.kinds[0] != "masked":
         return score
     longest = settings.sequence_length - 2
     sentences = drawn_sentences(shards, settings.pseudo_perplexity_sentences, settings.seed, longest)
@@ -128,12 +127,12 @@ def _score_split(
 
 
 def _tallies(
-    tokens: Path, splits: Sequence[TokenShards], settings: PerplexitySettings, objective: AnyObjective
+    tokens: Path, splits: Sequence[TokenShards], settings: PerplexitySettings, objective: Objective
 ) -> list[FrequencyTally | None]:
     """A tally for each split, by the frequencies in the training text; None where it is not asked for."""
     if settings.frequency_bin_nats is None:
         return [None] * len(splits)
-    counts = target_counts(TokenShards.open(tokens, TRAINING_SPLIT), objective)
+    counts = objective.target_counts(TokenShards.open(tokens, TRAINING_SPLIT))
     return [FrequencyTally(counts) for _ in splits]
 
 

@@ -23,14 +23,15 @@ from hatchery.evaluation.translation.settings import (
     TranslationTests,
 )
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.objectives.settings import SearchSettings, TranslationSettings
 from hatchery.progress import Progress
 from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
+from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.metrics import BLEU, scores
+from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import translate
 
 SCORES_FILE = "scores.csv"

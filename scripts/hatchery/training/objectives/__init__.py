@@ -1,0 +1,35 @@
+"""The objectives, a file each, by the name that `pretraining.objective.task` has for them."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hatchery.folders import names_beside
+from hatchery.settings.fields import ChosenBy
+from hatchery.training.objective import Objective, ObjectiveKeys
+from hatchery.typed import build
+
+DEFAULT_TASK = "masked"
+"""The task of an objective that names none."""
+OBJECTIVES: dict[str, tuple[type[ObjectiveKeys], type[Objective]]] = {
+    name: import_module(f"{__name__}.{name}").OBJECTIVE
+    for name in sorted(names_beside(__file__), key=lambda name: (name != DEFAULT_TASK, name))
+}
+"""Settings and objective of each task."""
+
+if TYPE_CHECKING:
+    ObjectiveSettings = ObjectiveKeys
+else:
+    ObjectiveSettings = ChosenBy("task", default=DEFAULT_TASK).among(keys for keys, _ in OBJECTIVES.values())
+    """The objective of a run."""
+
+
+def objective_settings(values: Mapping[str, Any], where: str) -> ObjectiveKeys:
+    """The settings of an objective in `values`, which stand at the key `where`. Raises ConfigError like `build`."""
+    built: ObjectiveKeys = build(ObjectiveSettings, values, where)
+    return built
+
+
+def objective_of(settings: ObjectiveKeys) -> Objective:
+    """The objective that the settings describe."""
+    return OBJECTIVES[settings.task][1](settings)

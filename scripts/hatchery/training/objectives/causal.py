@@ -1,0 +1,81 @@
+"""The next token, everywhere in a document and at its end.
+
+Source: "A Natural Bias for Language Generation Models", Figure 1, whose text leaves the contexts open.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from hatchery.objectives.settings import SegmentsName
+from hatchery.settings.base import require
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hatchery.modeling.language_model import LanguageModelOutput
+    from hatchery.objectives.next_tokens import NextTokenExamples
+    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.training.measures import Term
+
+
+@dataclass(frozen=True)
+class CausalSettings(ObjectiveKeys):
+    """How text becomes examples for a model that predicts every token from those before it."""
+
+    kinds: ClassVar[tuple[ModelKind, ...]] = ("causal",)
+
+    task: Literal["causal"] = "causal"
+    """What a model learns: causal guesses the next token."""
+    segments: SegmentsName = "packed"
+    """How documents are cut into sequences; packed fills every sequence, so that every token is learned once an
+    epoch."""
+    reset_attention: bool = True
+    """Whether packed documents see themselves alone, or also those before them in their sequence."""
+
+    def __post_init__(self) -> None:
+        alone = self.segments == "packed" or self.reset_attention
+        require(alone, "reset_attention", self.reset_attention, "true with segments that hold one document each")
+
+
+class CausalObjective(Objective):
+    """The next token, from those before it."""
+
+    columns = (("loss", "next_token_accuracy"),)
+    settings: CausalSettings
+
+    def examples(self, shards: "TokenShards", sequence_length: int) -> "NextTokenExamples":
+        """Every token of a split once; nothing is random."""
+        from hatchery.objectives.examples import pieces_of
+        from hatchery.objectives.framing import Framer
+        from hatchery.objectives.next_tokens import NextTokenExamples
+        from hatchery.objectives.padding import Padding
+        from hatchery.objectives.special_ids import SpecialIds
+
+        settings, special = self.settings, SpecialIds.of(shards.special)
+        pieces = pieces_of(shards, sequence_length, settings.segments)
+        framer, padding = Framer(special, with_word_starts=False), Padding(special.pad, sequence_length)
+        keeps_apart = settings.segments == "packed" and settings.reset_attention
+        return NextTokenExamples(pieces, framer, padding, keeps_apart)
+
+    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+        """Tokens."""
+        from hatchery.training.measures import Term
+
+        return (Term(output.loss_sum, (output.n_correct,)),)
+
+    def target_counts(self, shards: "TokenShards") -> "np.ndarray":
+        """The tokens of a split, and the end of every document: int64 [V]."""
+        from hatchery.objectives.label_counts import next_token_counts
+        from hatchery.objectives.special_ids import SpecialIds
+
+        special = SpecialIds.of(shards.special)
+        targets = (document.ids for document in shards if len(document.ids))
+        return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
+
+    def asked(self, common: Objective) -> Objective:
+        """Every token from those before it: hidden tokens mean nothing to such a model."""
+        return CausalObjective(CausalSettings())
+
+
+OBJECTIVE = CausalSettings, CausalObjective

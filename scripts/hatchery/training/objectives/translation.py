@@ -1,0 +1,198 @@
+"""A sentence in another language: pairs in batches by tokens, a smoothed loss, and development text that is translated.
+
+Source: "A Natural Bias for Language Generation Models", Section 4.1 and Appendices A and B.3;
+docs/papers/natural-bias.md, "Data", "Training" and "Away from the unigram distribution". The loss is that of
+(1 - alpha) times the label plus alpha times the uniform distribution, minus lambda times KL(omega || p) where
+predictions are kept away from the unigram distribution omega; what is reported beside it, and on development text, is
+the negative log-likelihood of the labels.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from hatchery.errors import ConfigError, TrainingError
+from hatchery.modeling.flops import PassShape
+from hatchery.settings.base import Natural, Range, ShareBelowOne
+from hatchery.training.objective import Criterion, Development, ModelKind, Objective, ObjectiveKeys
+from hatchery.translation.settings import SearchSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from hatchery.modeling.language_model import LanguageModelOutput
+    from hatchery.objectives.translation_pairs import TranslationPairs
+    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.training.batches import Examples
+    from hatchery.training.data_order import EpochSlice
+    from hatchery.training.measures import Term
+    from hatchery.training.topology import Topology
+
+HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_better=True)
+
+
+@dataclass(frozen=True)
+class TranslationSettings(ObjectiveKeys):
+    """How a model learns to translate the pairs of a parallel corpus. A step's `batch_size` are target tokens, and
+    `sequence_length` the most tokens of a side, its end counted."""
+
+    kinds: ClassVar[tuple[ModelKind, ...]] = ("translation",)
+
+    task: Literal["translation"] = "translation"
+    """What a model learns: translation guesses a sentence in another language, token by token."""
+    direction: Literal["forward", "backward"] = "forward"
+    """forward translates the first language of the corpus into the second, backward the second into the first."""
+    longest_ratio: Annotated[float, Range(ge=1)] | None = 1.5
+    """Pairs of which one side is more than so many times longer are left out of training; null keeps them."""
+    label_smoothing: ShareBelowOne = 0.1
+    """Share of the target distribution that is spread evenly over the vocabulary; the development loss has none."""
+    unigram_penalty: ShareBelowOne = 0.0
+    """How strongly predictions are kept away from the unigram distribution of the targets (the study's lambda)."""
+    search: SearchSettings = field(default_factory=SearchSettings)
+    """How translations are searched for."""
+    development_translations: Natural | None = None
+    """At most so many development pairs are translated at every evaluation, for BLEU and chrF; null translates all of
+    them, 0 none."""
+    early_evaluations: Natural = 2
+    """Development text is scored before the first step, too, and after the interval was halved so many times: with an
+    interval of 1,000 after 250 and 500 steps; 0 leaves all that out."""
+
+    def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
+        """About how many full sequences a step of so many tokens is worth."""
+        return batch_size / sequence_length
+
+    @property
+    def texts_of_sequence(self) -> int:
+        """Source and target."""
+        return 2
+
+    def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
+        """Before the first step, and after the interval's half, its quarter and so on."""
+        halvings = self.early_evaluations
+        return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
+
+
+class TranslationObjective(Objective):
+    """The next token of the target, from the source and the tokens before it."""
+
+    columns = (("loss", "next_token_accuracy", "nll"),)
+    settings: TranslationSettings
+
+    def __init__(self, settings: TranslationSettings) -> None:
+        super().__init__(settings)
+        if settings.development_translations != 0:
+            self.criterion = HIGHEST_BLEU
+        self._unigram: Tensor | None = None
+        self._entropy = 0.0
+
+    def open(self, tokens: Path, split: str) -> "TokenShards":
+        """The encoded text of a split. Of the training split it is counted what the loss keeps predictions away from.
+
+        Raises ConfigError for a tokenizer whose translations would all end with a paragraph.
+        """
+        from hatchery.tokenization.shards import TRAINING_SPLIT
+
+        shards = super().open(tokens, split)
+        if shards.special.paragraph is not None:
+            raise ConfigError(
+                f"{shards.manifest.path}: the tokenizer ends paragraphs with {shards.special.paragraph}, which would "
+                "end every translation; expected a tokenizer with `special_tokens: roberta`"
+            )
+        if split == TRAINING_SPLIT and self.settings.unigram_penalty:
+            import torch
+
+            from hatchery.modeling.count_distributions import entropy, smoothed_distribution
+
+            unigram = smoothed_distribution(self.target_counts(shards))
+            self._unigram, self._entropy = torch.from_numpy(unigram).float(), entropy(unigram)
+        return shards
+
+    def examples(self, shards: "TokenShards", sequence_length: int) -> "TranslationPairs":
+        """The pairs of a split; of the training split, those within the limits of length and ratio."""
+        from hatchery.objectives.translation_pairs import pairs_of
+        from hatchery.tokenization.shards import TRAINING_SPLIT
+
+        return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
+
+    def order(  # type: ignore[override]
+        self, examples: "TranslationPairs", seed: int, step: int, batch_size: int
+    ) -> "list[EpochSlice]":
+        """The pairs of a step: at most `batch_size` target tokens."""
+        from hatchery.training.data_order import EpochSlice
+
+        return [EpochSlice(*examples.batch_at(seed, step, batch_size))]
+
+    def epochs(self, examples: "TranslationPairs", steps: int, batch_size: int) -> float:  # type: ignore[override]
+        """How often so many batches of target tokens read each of the pairs."""
+        return steps / examples.batches_per_epoch(batch_size)
+
+    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+        """The loss that is learned from, the right answers, and the negative log-likelihood."""
+        from hatchery.training.measures import Term
+
+        sums, smoothing = output.log_probability_sums, self.settings.label_smoothing
+        assert sums is not None, "the model is none that translates"
+        loss = output.loss_sum
+        if smoothing:
+            loss = (1 - smoothing) * loss - smoothing / len(sums) * sums.sum()
+        if self.settings.unigram_penalty:
+            if self._unigram is None:
+                raise TrainingError("unigram_penalty: the targets of the training split have not been counted")
+            self._unigram = self._unigram.to(sums.device)
+            divergence = -(self._unigram @ sums[: len(self._unigram)]) - self._entropy * output.n_labelled
+            loss = loss - self.settings.unigram_penalty * divergence
+        return (Term(loss, (output.n_correct, output.loss_sum)),)
+
+    def development(
+        self,
+        examples: "TranslationPairs",  # type: ignore[override]
+        sequences: int,
+        share: int,
+        topology: "Topology",
+        tokenizer: Path | None = None,
+    ) -> Development:
+        """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
+        most = self.settings.development_translations
+        if tokenizer is None or most == 0:
+            return super().development(examples, sequences, share, topology)
+        # Runs for other objectives start sooner without the library of tokenizers.
+        from hatchery.tokenization.tokenizer_file import load_tokenizer
+        from hatchery.training.translated_development import TranslatedSet
+
+        return TranslatedSet(
+            examples, sequences, share, topology, self.settings.search, most, load_tokenizer(tokenizer)
+        )
+
+    def target_counts(self, shards: "TokenShards") -> "np.ndarray":
+        """The targets of all pairs of a split, and the end of each: int64 [V]."""
+        from hatchery.objectives.label_counts import next_token_counts
+        from hatchery.objectives.special_ids import SpecialIds
+        from hatchery.objectives.translation_pairs import WHOLE, pairs_of, target_ids
+
+        special = SpecialIds.of(shards.special)
+        targets = target_ids(pairs_of(shards, WHOLE, self.settings, filtered=False))
+        return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
+
+    def asked(self, common: Objective) -> Objective:
+        """Its own targets."""
+        return self
+
+    def smallest_batch(self, make_examples: "Callable[[], Examples]", batch_size: int) -> int:
+        """Pairs of the smallest batch of so many target tokens."""
+        pairs: Any = make_examples()
+        return pairs.smallest_batch(batch_size)
+
+    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, Any]:
+        """Pairs that are trained on, and those that are empty, too long or of too different lengths."""
+        pairs: Any = make_examples()
+        return {"pairs": len(pairs), "left_out": pairs.left_out}
+
+    def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
+        """The forward pass of a micro-batch: sources and targets have lengths of their own."""
+        rows, length = part["input_ids"].shape
+        return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])
+
+
+OBJECTIVE = TranslationSettings, TranslationObjective
