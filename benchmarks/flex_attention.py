@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from hatchery.modeling.attention_core import join_heads, split_heads
 from hatchery.modeling.attention_inputs import AttentionInputs
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 

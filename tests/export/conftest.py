@@ -59,6 +59,7 @@ CAUSAL: dict[str, dict[str, Any]] = {
     "causal_elc": {**LTG, "layer_weighting": "weighted_output"},
     "causal_roberta": {**ROBERTA, "tie_word_embeddings": False},
 }
+HYBRID: dict[str, dict[str, Any]] = {"hybrid_ltg": LTG, "hybrid_roberta": ROBERTA}
 TRANSLATION: dict[str, dict[str, Any]] = {
     name: {
         "vocab_size": 52,
@@ -147,7 +148,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(variant)
-            config = model_config({**VARIANTS, **CAUSAL, **TRANSLATION}[variant])
+            config = model_config({**VARIANTS, **CAUSAL, **HYBRID, **TRANSLATION}[variant])
             model = build_language_model(config, causal=variant in CAUSAL)
             initialise_(model, seed=3)
             generator = torch.Generator().manual_seed(5)
@@ -156,6 +157,8 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
             tokenizer = tokenizers[model.config.family]
             (folder / "tokenizer.json").write_bytes(tokenizer.read_bytes())
             settings = {"stage": "pretrain", "stage_version": 1, "steps": 5, "objective": {"kind": "span"}, "seed": 7}
+            if variant in CAUSAL or variant in HYBRID:
+                settings["objective"] = {"task": "causal" if variant in CAUSAL else "hybrid"}
             if variant in TRANSLATION:
                 settings = TRANSLATION_SETTINGS
             with stage_run(folder / "manifest.json", settings, {"tokenizer": tokenizer}) as run:

@@ -128,7 +128,7 @@ def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings,
 
 def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_settings):
     settings = build(ExportSettings, stage_body(export_settings))
-    facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]")
+    facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]", ("masked",))
     example = Example(f'"); import os\n```\n\x1b[2J\u202e({GAP} near\x9b', "dogs", (Answer("cats"),))
     written = Examples("fill", (example,))
     code = model_card(settings, facts, [], written).split("```python\n")[1].split("\n```\n")[0]
@@ -170,7 +170,7 @@ def test_a_tokenizer_without_a_frame_gets_one(pretrained, tokenizers, tmp_path):
     definition["post_processor"] = None
     path = tmp_path / "published.json"
     path.write_text(json.dumps(definition), "utf-8")
-    write_model_folder(tmp_path / "out", load_language_model(pretrained("ltg").parent), path)
+    write_model_folder(tmp_path / "out", load_language_model(pretrained("ltg").parent), ("masked",), path)
     written = Backend.from_file(str(tmp_path / "out" / "tokenizer.json"))
     assert written.encode("dogs").tokens[0] == "[CLS]" and written.encode("dogs").tokens[-1] == "[SEP]"
     assert Backend.from_file(str(path)).encode("dogs").ids == written.encode("dogs").ids[1:-1]
@@ -186,7 +186,7 @@ def test_a_limit_on_positions_is_told_to_the_tokenizer(exported):
 def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, tokenizers, tmp_path):
     model = load_language_model(pretrained("roberta_tied").parent)
     with pytest.raises(ModelError, match="pads with the id 3, the model expects 1"):
-        write_model_folder(tmp_path, model, tokenizers["ltg"])
+        write_model_folder(tmp_path, model, ("masked",), tokenizers["ltg"])
 
 
 def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_path):

@@ -13,7 +13,7 @@ from hatchery.modeling.attention_inputs import AttentionInputs, Packing, with_al
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
-from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.norm_and_dropout import Dropout
 
 BATCH, SIZE, HEADS = 3, 24, 3
 LENGTHS = (1, 2, 17, 63, 130)

@@ -10,7 +10,7 @@ from hatchery.modeling.bf16_on_cpu.gate import gelu_and_slope
 from hatchery.modeling.bf16_on_cpu.loss import cross_entropy_in_blocks
 from hatchery.modeling.feed_forward import ltg_feed_forward
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.norm_and_dropout import Dropout
 
 CHOICES = (
     {},

@@ -7,7 +7,7 @@ import torch
 from hatchery.errors import ModelError
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.ltg.relative_positions import RelativePositions, bucket_of_distance
-from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.norm_and_dropout import Dropout
 
 
 @pytest.mark.parametrize(("bucket_size", "max_positions"), [(32, 512), (8, 64)])

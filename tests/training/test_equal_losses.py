@@ -154,13 +154,14 @@ def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micr
     assert command.digests() == dropped.digests()
 
 
+@pytest.mark.parametrize("task", ["causal", "hybrid"])
 def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are_killed(
-    make_command: Callable[..., Any],
+    make_command: Callable[..., Any], task: str
 ) -> None:
-    causal = {**DROPOUT, "objective": {"task": "causal"}, "output_bias__kind": "unigram"}
-    whole = make_command({"micro_batch_size": 16}, **causal)
+    changes = {**DROPOUT, "objective": {"task": task}, "output_bias__kind": "unigram"}
+    whole = make_command({"micro_batch_size": 16}, **changes)
     finish(whole, 1)
-    command = make_command(CHECKPOINTS, **causal)
+    command = make_command(CHECKPOINTS, **changes)
     stop_after_checkpoint(command, 2)
     finish(command, 2)
     assert command.digests() == whole.digests()

@@ -24,8 +24,7 @@ from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine
 from hatchery.training.loop import accumulate_gradients
 from hatchery.training.measures import LossAverage, StepMeasures
-from hatchery.training.objectives import objective_of
-from hatchery.training.objectives.causal import CausalSettings
+from hatchery.training.objectives import OBJECTIVES, objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.parameter_groups import build_optimizer
 from hatchery.training.precision import LossScaler, Precision
@@ -106,13 +105,16 @@ def two_steps(
     objective = objective_of(objective)
     built = build_optimizer(model, optimizer)
     precision = options.pop("precision", Precision("fp32"))
-    causal, pairs = objective.settings.causal, model.config.sentence_pair_head
+    causal, pairs = "causal" in objective.settings.kinds, model.config.sentence_pair_head
+    hybrid = len(objective.settings.kinds) > 1
     with Engine(model, built, optimizer.max_gradient_norm, precision, META, SINGLE_PROCESS, **options) as engine:
         measures = StepMeasures(average, SINGLE_PROCESS, META, objective.columns)
         for step in range(2):
             parts = [drawn_batch(causal, pairs) for _ in range(2)]
+            if hybrid:
+                parts = [{**part, "second_term": part["causal"]} for part in parts]
             labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
-            counted = (labelled, 2 * SEQUENCES) if pairs else (labelled,)
+            counted = (labelled, 2 * SEQUENCES) if pairs or hybrid else (labelled,)
             batch = StepBatch(parts, counted, tokens=2 * SEQUENCES * LENGTH)
             engine.begin_step(42, step, 0.01)
             sums = accumulate_gradients(engine, batch, average, objective)
@@ -121,10 +123,10 @@ def two_steps(
 
 
 @pytest.mark.parametrize("weighting", ["none", "biased", "zero", "normalized", "weighted_output"])
-@pytest.mark.parametrize("task", ["masked", "causal"])
+@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
 @pytest.mark.usefixtures("_no_gpu_needed")
 def test_a_step_of_either_objective_and_any_layer_weighting_asks_for_nothing(task: str, weighting: str) -> None:
-    objective = MaskedSettings() if task == "masked" else CausalSettings()
+    objective = OBJECTIVES[task][0]()
     model = model_on_meta(layer_weighting=weighting)
     two_steps(model, objective, OptimizerSettings())
 

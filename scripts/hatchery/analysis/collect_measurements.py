@@ -26,7 +26,7 @@ from hatchery.analysis.translation_measurements import learning_measurements, tr
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, ManifestError
-from hatchery.evaluation.perplexity.asked_objective import objective_of_model
+from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import stage
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT

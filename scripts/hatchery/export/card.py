@@ -15,6 +15,7 @@ from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 from hatchery.sanitize import visible
+from hatchery.training.objective import ModelKind
 from hatchery.views.pages.examples import examples_table
 
 ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
@@ -48,16 +49,18 @@ class ModelFacts:
     """SHA-256 by what it is of."""
     position_limit: int | None
     mask_token: str
+    kinds: Sequence[ModelKind]
+    """What the model can be used as."""
 
     @property
     def causal(self) -> bool:
-        """Whether the model predicts the next token, and not masked ones."""
-        return bool(self.config.get("causal"))
+        """Whether the model predicts next tokens."""
+        return "causal" in self.kinds
 
     @property
     def translates(self) -> bool:
         """Whether the model writes a text in another language."""
-        return self.config.get("family") == "encoder_decoder"
+        return "translation" in self.kinds
 
 
 def model_card(

@@ -5,9 +5,9 @@ is that of pretraining, frames its inputs itself and has a mask that fits into a
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
@@ -17,7 +17,6 @@ from hatchery.errors import ModelError
 from hatchery.export.mask_token import with_mask_in_text
 from hatchery.export.root_module import modelling_file
 from hatchery.modeling.configuration import ModelConfig
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
@@ -25,28 +24,35 @@ from hatchery.tokenization.definitions import post_processor
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.transformers_files import TOKENIZER_CLASS, special_tokens_map, tokenizer_config
+from hatchery.training.objective import ModelKind
 
 GENERATION_FILE = "generation_config.json"
 GENERATION_IDS = ("bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id")
-Kind = Literal["masked", "causal", "translation"]
-LANGUAGE_MODELS: dict[Kind, str] = {"masked": "ForMaskedLM", "causal": "ForCausalLM", "translation": "ForSeq2SeqLM"}
+LANGUAGE_MODELS: dict[ModelKind, str] = {
+    "masked": "ForMaskedLM",
+    "causal": "ForCausalLM",
+    "translation": "ForSeq2SeqLM",
+}
 """The end of the name of the class that the weights are of, and of the library's auto class for it."""
 
 
 def write_model_folder(
-    folder: Path, model: LanguageModel, tokenizer: Path, generation: Mapping[str, Any] | None = None
+    folder: Path,
+    model: LanguageModel,
+    kinds: Sequence[ModelKind],
+    tokenizer: Path,
+    generation: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write everything but the model card; returns the paths.
 
-    `tokenizer` is a tokenizer.json, `generation` what `generate` does if it is told nothing else. Raises
-    TokenizationError when the tokenizer is unusable, and ModelError when it has ids that the model has no embedding
-    for, or pads with another id than the model was made for.
+    `kinds` are what the model can be used as, `tokenizer` is a tokenizer.json, `generation` what `generate` does if it
+    is told nothing else. Raises TokenizationError when the tokenizer is unusable, and ModelError when it has ids that
+    the model has no embedding for, or pads with another id than the model was made for.
     """
-    kind = kind_of(model)
-    names, special = _write_tokenizer(folder, model.config, kind, tokenizer)
+    names, special = _write_tokenizer(folder, model.config, kinds[0], tokenizer)
     family = family_of(model.config)
     exported = family.exported
-    config = exported_config(model.config, kind, special)
+    config = exported_config(model.config, kinds, special)
     write_json(folder / CONFIG_FILE, config)
     write_text(folder / f"{exported.module}.py", modelling_file(family))
     if generation is not None:
@@ -63,34 +69,27 @@ def write_model_folder(
     return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
 
 
-def kind_of(model: LanguageModel) -> Kind:
-    """What a model is used as."""
-    if isinstance(model.config, EncoderDecoderConfig):
-        return "translation"
-    return "causal" if model.causal else "masked"
-
-
-def exported_config(config: ModelConfig, kind: Kind, special: SpecialTokens) -> dict[str, Any]:
+def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, Any]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
+    kind, language_models = kinds[0], [LANGUAGE_MODELS[kind] for kind in kinds]
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     role: dict[str, Any] = {}
-    if kind != "masked":
+    if tuple(kinds) != ("masked",):
         # What `generate` looks for: where a text begins and where it ends.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     if kind == "causal":
         role = {"is_decoder": True}
     elif kind == "translation":
         role = {"is_encoder_decoder": True, "decoder_start_token_id": ids["bos_token_id"]}
-    language_model = LANGUAGE_MODELS[kind]
     return {
         **config.to_dict(),
         **ids,
         **role,
-        "architectures": [f"{exported.classes}{language_model}"],
+        "architectures": [f"{exported.classes}{language_model}" for language_model in language_models],
         "auto_map": {
             auto: f"{exported.module}.{exported.classes}{name}"
-            for auto, name in exported.auto_classes([language_model]).items()
+            for auto, name in exported.auto_classes(language_models).items()
         },
         "dtype": "float32",
         "tokenizer_class": TOKENIZER_CLASS,
@@ -98,7 +97,7 @@ def exported_config(config: ModelConfig, kind: Kind, special: SpecialTokens) -> 
     }
 
 
-def _write_tokenizer(folder: Path, config: ModelConfig, kind: Kind, path: Path) -> tuple[list[str], SpecialTokens]:
+def _write_tokenizer(folder: Path, config: ModelConfig, kind: ModelKind, path: Path) -> tuple[list[str], SpecialTokens]:
     tokenizer = load_tokenizer(path)
     backend, special = tokenizer.backend, tokenizer.special
     if tokenizer.vocabulary_size > config.vocab_size:

@@ -24,7 +24,7 @@ from hatchery.modeling.attention_inputs import with_all_tokens
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.decoding import DecoderState, Decoding, OutputLayer, SourceEncoder
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache, norm
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryEncoderDecoderConfig(HatcheryConfig):

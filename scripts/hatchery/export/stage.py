@@ -8,6 +8,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ModelError
 from hatchery.evaluation.filled_sentences.results import read_examples, text_of_sentences
+from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
@@ -38,13 +39,15 @@ def export_model(
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
-    for path in write_model_folder(run.folder, model, pretraining.file("tokenizer.json"), generation):
+    kinds = use_of(pretraining, model).kinds
+    for path in write_model_folder(run.folder, model, kinds, pretraining.file("tokenizer.json"), generation):
         run.add_output(path)
     scores = [] if summary is None else [row for row in read_summary(summary) if row.model == settings.run.model]
     facts = ModelFacts(
         name=f"{settings.experiment}: {settings.run.name}",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         config=description(model.config, model.causal),
+        kinds=kinds,
         training=pretraining.settings,
         measures=pretraining.measures,
         digests=_digests(pretraining),

@@ -9,7 +9,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from hatchery.export.transformers_classes import HatcheryConfig, HatcheryPreTrainedModel, chosen, working_precision
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):

@@ -21,7 +21,7 @@ from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput
 from hatchery.errors import ModelError
 from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.numerics import LayerNorm, full_precision
+from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 from hatchery.modeling.sentence_pair_head import SentencePairHead
 from hatchery.modeling.token_cache import TokenCache
 

@@ -11,7 +11,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from hatchery.export.transformers_classes import HatcheryConfig, HatcheryPreTrainedModel, chosen, working_precision
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.layered_encoder import set_dropout
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryForSequenceClassification(HatcheryPreTrainedModel):

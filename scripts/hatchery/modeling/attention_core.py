@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.modeling.attention_inputs import Packing
-from hatchery.modeling.numerics import Dropout, full_precision
+from hatchery.modeling.norm_and_dropout import Dropout, full_precision
 
 
 def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hatchery.modeling.attention_inputs import AttentionInputs
 from hatchery.modeling.layer_weighting import LayerWeighting
-from hatchery.modeling.numerics import LayerNorm, full_precision
+from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 
 
 class EncoderLayer(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from hatchery.modeling.bf16_on_cpu.blocks import in_bf16_on_cpu, norm_for_product
 from hatchery.modeling.bf16_on_cpu.gate import gated_norm
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 
 
 class FeedForward(nn.Module):

@@ -22,7 +22,7 @@ from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.sentence_pair_head import SentencePairHead
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -46,6 +46,11 @@ class LanguageModelOutput(NamedTuple):
     """Sum of the binary cross-entropies (nats) over the inputs; None where no pairs are judged."""
     n_pairs_correct: Tensor | None = None
     """Inputs judged rightly, int64; None where no pairs are judged."""
+    second_loss_sum: Tensor | None = None
+    """Sum of the cross-entropies over the labelled positions of sequences of the second term, which are in none of the
+    numbers above; None where there is no such term."""
+    n_second_correct: Tensor | None = None
+    """Of these the ones at which the most probable subword is the right one, int64."""
     log_probability_sums: Tensor | None = None
     """Sum over the labelled positions of the log-probability of every type, fp32 [V]: what label smoothing and other
     targets than the labels are made of. Of models that translate; None of others."""
@@ -74,13 +79,14 @@ class LanguageModel(nn.Module):
         pair_labels: Tensor | None = None,
         labelled: Tensor | None = None,
         causal: Tensor | None = None,
+        second_term: Tensor | None = None,
     ) -> LanguageModelOutput:
         """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
 
         `input_ids` int64 [B, T] and `attention_mask` are those of the encoder, and so is `causal` bool [B]; None: no
         sequence is causal. `pair_labels` int64 [B] is 1 where the two texts belong together; it needs the sentence-pair
-        head. `labelled` are the `labelled_positions`, for callers that have them already. A batch without labels has
-        the loss 0, with a gradient of 0.
+        head. `labelled` are the `labelled_positions`, for callers that have them already. The losses of the sequences
+        that `second_term` bool [B] marks are summed apart. A batch without labels has the loss 0, with a gradient of 0.
         """
         # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
         labelled = labelled_positions(labels) if labelled is None else labelled
@@ -91,6 +97,8 @@ class LanguageModel(nn.Module):
             rows = torch.cat([labelled, firsts])
         hidden = self.encoder.hidden_at(input_ids, attention_mask, rows, causal=False if causal is None else causal)
         logits = self.logits_at(hidden[: len(labelled)])
+        if second_term is not None:
+            return _two_terms(full_precision(logits), targets, second_term[labelled // input_ids.shape[1]])
         if logits.dtype == torch.bfloat16 and in_bf16_on_cpu(logits):
             loss_sum, n_correct = cross_entropy_in_blocks(logits, targets)
         else:
@@ -133,6 +141,19 @@ class LanguageModel(nn.Module):
     def logits_at(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
         return self.head(hidden, self.encoder.word_embedding.weight)
+
+
+def _two_terms(logits: Tensor, targets: Tensor, second: Tensor) -> LanguageModelOutput:
+    """Loss and accuracy of `targets` int64 [M] under `logits` [M, V], apart where `second` bool [M] says so."""
+    losses = F.cross_entropy(logits, targets, reduction="none")
+    correct = logits.detach().argmax(dim=-1) == targets
+    return LanguageModelOutput(
+        losses.masked_fill(second, 0).sum(),
+        (~second).sum(),
+        (correct & ~second).sum(),
+        second_loss_sum=losses.masked_fill(~second, 0).sum(),
+        n_second_correct=(correct & second).sum(),
+    )
 
 
 def build_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hatchery.errors import ModelError
 from hatchery.modeling.attention_inputs import AttentionInputs, Packing, to_the_past, with_all_tokens
 from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
-from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.token_cache import TokenCache
 
 # Below this share of padding, laying sequences out anew in every layer costs more than the padding.

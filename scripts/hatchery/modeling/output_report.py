@@ -14,7 +14,7 @@ from torch import Tensor
 from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 
 # More would differ between machines, and manifests must not.

@@ -8,7 +8,7 @@ part in clipping.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.numerics import Dropout, LayerNorm, full_precision
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
 
 
 class SentencePairHead(nn.Module):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hatchery.errors import TrainingError
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, maskable_tokens
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.output_bias import prior_distribution, target_counts

@@ -31,6 +31,8 @@ class Term(NamedTuple):
     """Nats, with the gradient."""
     sums: tuple[Tensor, ...] = ()
     """What is measured beside it, such as right answers."""
+    weight: float = 1.0
+    """What the mean of the loss counts for in the loss of the step."""
 
 
 Divisors = tuple[Tensor | float, ...]
@@ -51,8 +53,11 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
 
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
-    """This micro-batch's part of the loss of the step; the losses of all terms weigh the same."""
-    parts = [term.loss_sum / own for term, own in zip(terms, divisor, strict=True)]
+    """This micro-batch's part of the loss of the step."""
+    parts = [
+        term.loss_sum / own if term.weight == 1 else term.weight * term.loss_sum / own
+        for term, own in zip(terms, divisor, strict=True)
+    ]
     loss = parts[0]
     for part in parts[1:]:
         loss = loss + part
@@ -90,7 +95,7 @@ class Measured:
 
     @property
     def total_loss(self) -> float:
-        """What the gradient is taken of."""
+        """The losses of all terms: finite where what the gradient is taken of is."""
         return sum(next(iter(term.values())) for term in self.terms)
 
 

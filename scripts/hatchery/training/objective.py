@@ -38,6 +38,14 @@ class ObjectiveKeys(Settings):
     kinds: ClassVar[tuple[ModelKind, ...]]
     """What a finished model can be used as; the first is what it is used as where nothing else is said."""
 
+    perplexity_per: ClassVar[str]
+    """What the perplexity of a model is per, for people."""
+    asked_for: ClassVar[str]
+    """What a model is asked for on held-out text, for people."""
+
+    predicted_before: ClassVar[int] = 0
+    """How many positions before a hidden token the model predicts it."""
+
     @property
     def causal(self) -> bool:
         """Whether a finished model sees nothing behind a token where nothing else is said."""

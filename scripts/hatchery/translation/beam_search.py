@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.translation.settings import SearchSettings
 
 

@@ -21,21 +21,11 @@ from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
 from hatchery.rendering.escaping import readable
-from hatchery.training.objectives import DEFAULT_TASK
+from hatchery.training.objective import ObjectiveKeys
+from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES
 from hatchery.translation.metrics import METRICS
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
-ASKED = {"masked": "per masked token", "causal": "per token", "translation": "per target token"}
-"""What the perplexity of the models of an objective is per."""
-ASKED_OF = {
-    "masked": "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked "
-    "tokens.",
-    "causal": "Causal models are asked for every token and every end of a document. Their accuracy is in percent of "
-    "these.",
-    "translation": "Models that translate are asked for every token and the end of the target, after its source and "
-    "the right tokens before. Their accuracy is in percent of these.",
-}
-"""What models are asked for on held-out text."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +58,19 @@ def sections(summary: Summary) -> list[Section]:
 def _objectives(summary: Summary) -> list[str]:
     """What the models that guess something on held-out text were trained for."""
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
-    return [task for task in ASKED if task in guessing] or [DEFAULT_TASK]
+    return [task for task in OBJECTIVES if task in guessing] or [DEFAULT_TASK]
+
+
+def _settings_of(task: str) -> type[ObjectiveKeys]:
+    return OBJECTIVES[task][0]
 
 
 def _asked(summary: Summary) -> str:
     """What the perplexity of the models is per."""
     objectives = _objectives(summary)
     if len(objectives) == 1:
-        return ASKED[objectives[0]]
-    each = ", ".join(f"{ASKED[task]} of {task} models" for task in objectives)
+        return _settings_of(objectives[0]).perplexity_per
+    each = ", ".join(f"{_settings_of(task).perplexity_per} of {task} models" for task in objectives)
     return f"{each}; those of different objectives are not comparable"
 
 
@@ -139,7 +133,7 @@ def _perplexity_section(summary: Summary) -> Section:
         for split in _splits(summary)
         for label, metric in shown
     ]
-    asked = [ASKED_OF[task] for task in _objectives(summary)]
+    asked = [_settings_of(task).asked_for for task in _objectives(summary)]
     if len(asked) > 1:
         asked.append("Numbers of models with different objectives are not comparable.")
     if any(row.metric in SLOPES.values() for row in summary.rows):

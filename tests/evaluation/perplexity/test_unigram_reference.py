@@ -12,7 +12,7 @@ from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of
 from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation.perplexity.asked_objective import objective_of_model
+from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards

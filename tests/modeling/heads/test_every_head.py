@@ -11,7 +11,7 @@ from hatchery.modeling.heads.pooling import POOLINGS
 from hatchery.modeling.heads.registry import HEADS, HeadContext, SequenceOptions, build_task_model
 from hatchery.modeling.heads.score_head import TRANSFORMS
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
-from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.output_bias import set_output_bias_
 from hatchery.modeling.output_prior import marginal_bias
 

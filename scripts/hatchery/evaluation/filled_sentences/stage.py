@@ -21,6 +21,7 @@ from hatchery.evaluation.filled_sentences.continuation import continued_sentence
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.evaluation.filled_sentences.translation import translated_sentences
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.runner import stage
@@ -39,8 +40,9 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manif
     """
     model, tokenizer = load_pretrained(pretraining, translates=True)
     model.eval()
+    trained = read_manifest(pretraining)
+    kinds = use_of(trained, model).kinds
     if isinstance(model, TranslationModel):
-        trained = read_manifest(pretraining)
         split, translated = translated_sentences(model, tokenizer, trained, corpus, SENTENCES)
         written = Examples("translate", tuple(translated))
     else:
@@ -48,7 +50,7 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manif
         if not sentences:
             split, sentences = candidates(corpus, sentences_of=beginnings)
             run.measures["beginnings"] = True
-        if model.causal:
+        if "causal" in kinds:
             continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
             written = Examples("continue", tuple(continued))
         else:

@@ -65,6 +65,13 @@ SCORINGS: dict[str, Scoring] = {
 }
 
 
+def architecture_asked(scoring: str, kinds: Sequence[str]) -> Architecture:
+    """As what a model of these kinds is scored in the way called `scoring`: as the first, if the way leaves it open."""
+    if scoring in SCORINGS and SCORINGS[scoring].architecture in kinds:
+        return SCORINGS[scoring].architecture
+    return "causal" if kinds[0] == "causal" else "masked"
+
+
 def scoring_name(name: str, architecture: Architecture) -> str:
     """The key of SCORINGS that `name` stands for with such a model. Raises ConfigError where the two do not fit."""
     if name == "auto":

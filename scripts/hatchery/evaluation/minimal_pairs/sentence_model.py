@@ -64,12 +64,24 @@ class HatcheryModel:
 
     longest_input: int | None = None
 
-    def __init__(self, network: LanguageModel, tokenizer: Tokenizer, device: torch.device) -> None:
+    def __init__(
+        self,
+        network: LanguageModel,
+        tokenizer: Tokenizer,
+        device: torch.device,
+        architecture: Architecture | None = None,
+        predicted_before: int = 0,
+    ) -> None:
+        """`architecture` is what the model is asked as, by default what it was trained as.
+
+        A hidden token is predicted so many positions before it.
+        """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device
-        is_causal = network.causal
-        self.architecture: Architecture = "causal" if is_causal else "masked"
+        self.architecture: Architecture = architecture or ("causal" if network.causal else "masked")
+        is_causal = self.architecture == "causal"
+        self._before = 0 if is_causal else predicted_before
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else (tokenizer.sep_id,))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
@@ -91,7 +103,9 @@ class HatcheryModel:
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         # A causal model is asked at every position.
-        return self.network.encoder.hidden_at(input_ids, None, rows, few=self.architecture == "masked")
+        is_causal = self.architecture == "causal"
+        rows = rows - self._before if self._before else rows
+        return self.network.encoder.hidden_at(input_ids, None, rows, causal=is_causal, few=not is_causal)
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import torch
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import StageRun
+from hatchery.artifacts.manifests import StageRun, read_manifest
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import (
@@ -30,6 +30,7 @@ from hatchery.evaluation.minimal_pairs.accuracy import (
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.scoring import (
     SCORINGS,
+    architecture_asked,
     distinct_sentences,
     scoring_name,
     sentence_scores,
@@ -39,6 +40,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, Sent
 from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.trained_objective import use_of
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
 from hatchery.runner import stage
@@ -118,7 +120,10 @@ def score_minimal_pairs(
 def load_sentence_model(settings: ScoringSettings, model: Path, device: torch.device) -> SentenceModel:
     """The model of a pretraining manifest, or the public one of a source manifest, on `device`."""
     if settings.external is None:
-        return HatcheryModel(*load_pretrained(model), device)
+        network, tokenizer = load_pretrained(model)
+        use = use_of(read_manifest(model), network)
+        asked = architecture_asked(settings.scoring, use.kinds)
+        return HatcheryModel(network, tokenizer, device, asked, use.predicted_before)
     return load_transformers_model(open_source(model), settings.external, device)
 
 

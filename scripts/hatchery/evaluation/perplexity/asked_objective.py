@@ -1,21 +1,11 @@
 """What a model is asked for when its perplexity is measured: its own objective, or one that all models share."""
 
-from typing import Any
-
 from hatchery.artifacts.manifests import Manifest
-from hatchery.errors import ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.training.objective import Objective, ObjectiveKeys
-from hatchery.training.objectives import objective_of, objective_settings
+from hatchery.evaluation.trained_objective import objective_of_model
+from hatchery.training.objective import Objective
+from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
-
-
-def objective_of_model(model: Manifest) -> ObjectiveKeys:
-    """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
-    objective: Any = model.settings.get("objective")
-    if objective is None:
-        raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
-    return objective_settings(objective, f"{model.path}: objective")
 
 
 def asked_objective(settings: PerplexitySettings, model: Manifest) -> Objective:

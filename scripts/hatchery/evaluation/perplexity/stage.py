@@ -63,8 +63,9 @@ def measure_perplexity(
     # All splits are opened before the first is scored: an absent one should not be found out in the end.
     splits = [TokenShards.open(tokens, split) for split in settings.splits]
     device = prepare_device(runtime.device, runtime.threads)
-    network = HatcheryModel(*load_pretrained(model, translates=True), device)
     objective = asked_objective(settings, trained)
+    before = objective.settings.predicted_before
+    network = HatcheryModel(*load_pretrained(model, translates=True), device, predicted_before=before)
     tallies = _tallies(tokens, splits, settings, objective)
     started = time.monotonic()
     scores = [

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hatchery.modeling.bf16_on_cpu.blocks import BF16, blocks
 from hatchery.modeling.ltg.relative_positions import PositionIndices
-from hatchery.modeling.numerics import Dropout, kept_by_dropout, rounded_probability
+from hatchery.modeling.norm_and_dropout import Dropout, kept_by_dropout, rounded_probability
 
 
 def attend_in_blocks(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from hatchery.modeling.numerics import LayerNorm
+from hatchery.modeling.norm_and_dropout import LayerNorm
 
 BF16 = torch.bfloat16
 BLOCK = 2**19

@@ -27,7 +27,7 @@ from hatchery.modeling.encoder_decoder.layers import (
 from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 
 
 class SourceEncoder(LayeredEncoder):

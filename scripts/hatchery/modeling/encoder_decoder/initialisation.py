@@ -11,7 +11,7 @@ from torch import nn
 
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.initialisation import normal_, xavier_deviation
-from hatchery.modeling.numerics import LayerNorm
+from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 @torch.no_grad()

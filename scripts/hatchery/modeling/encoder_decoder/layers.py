@@ -14,7 +14,7 @@ from hatchery.modeling.attention_core import attend, join_heads, split_heads
 from hatchery.modeling.attention_inputs import AttentionInputs, Packing
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.feed_forward import FeedForward
-from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 from hatchery.modeling.token_cache import TokenCache
 
 LONGEST_WAVE = 10_000

@@ -13,7 +13,7 @@ from hatchery.modeling.encoder_decoder.decoding import Decoding, OutputLayer, So
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, norm
 from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
 from hatchery.modeling.layer_weighting import LayerWeighting
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class TranslationModel(Decoding, LanguageModel):

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.heads.targets import can_look, token_mask
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 
 PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 

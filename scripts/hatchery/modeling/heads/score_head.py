@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hatchery.errors import ModelError
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.numerics import Dropout, full_precision
+from hatchery.modeling.norm_and_dropout import Dropout, full_precision
 
 Step = Literal["layer_norm", "linear", "dropout", "gelu", "relu", "tanh"]
 TransformName = Literal["ltg_wrapper", "ltg_code", "roberta", "none", "probe"]

@@ -18,7 +18,7 @@ from hatchery.modeling.bf16_on_cpu.blocks import in_bf16_on_cpu, norm_for_produc
 from hatchery.modeling.ltg.attention_at_one import PositionVectors, context_at_one
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import PositionIndices
-from hatchery.modeling.numerics import Dropout, LayerNorm, full_precision
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
 
 
 class DisentangledSelfAttention(nn.Module):

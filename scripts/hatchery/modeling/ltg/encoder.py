@@ -16,7 +16,7 @@ from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
-from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 
 
 class Embedding(nn.Module):

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 
 
 class LtgHead(nn.Module):

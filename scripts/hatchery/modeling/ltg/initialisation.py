@@ -17,7 +17,7 @@ from hatchery.modeling.initialisation import (
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.modeling.ltg.head import LtgHead
-from hatchery.modeling.numerics import LayerNorm
+from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 @torch.no_grad()

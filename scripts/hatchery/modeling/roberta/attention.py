@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hatchery.modeling.attention_core import attend, join_heads, split_heads
 from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.roberta.configuration import RobertaConfig
 
 

@@ -12,7 +12,7 @@ from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.feed_forward import FeedForward
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 from hatchery.modeling.roberta.attention import RobertaSelfAttention
 from hatchery.modeling.roberta.configuration import PADDING_POSITION, RobertaConfig
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.numerics import LayerNorm
+from hatchery.modeling.norm_and_dropout import LayerNorm
 from hatchery.modeling.roberta.configuration import RobertaConfig
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from hatchery.modeling.initialisation import normal_, xavier_deviation
-from hatchery.modeling.numerics import LayerNorm
+from hatchery.modeling.norm_and_dropout import LayerNorm
 from hatchery.modeling.roberta.configuration import RobertaConfig
 
 PUBLISHED_CONSTANT = 0.01

@@ -24,6 +24,10 @@ class CausalSettings(ObjectiveKeys):
     """How text becomes examples for a model that predicts every token from those before it."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("causal",)
+    perplexity_per: ClassVar[str] = "per token"
+    asked_for: ClassVar[str] = (
+        "Causal models are asked for every token and every end of a document. Their accuracy is in percent of these."
+    )
 
     task: Literal["causal"] = "causal"
     """What a model learns: causal guesses the next token."""

@@ -24,6 +24,10 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked",)
+    perplexity_per: ClassVar[str] = "per masked token"
+    asked_for: ClassVar[str] = (
+        "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked tokens."
+    )
 
     short_probability: Share = 0.1
     """Share of the sequences that are cut to a random shorter length."""

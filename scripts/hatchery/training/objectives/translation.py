@@ -39,6 +39,11 @@ class TranslationSettings(ObjectiveKeys):
     `sequence_length` the most tokens of a side, its end counted."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("translation",)
+    perplexity_per: ClassVar[str] = "per target token"
+    asked_for: ClassVar[str] = (
+        "Models that translate are asked for every token and the end of the target, after its source and the right "
+        "tokens before. Their accuracy is in percent of these."
+    )
 
     task: Literal["translation"] = "translation"
     """What a model learns: translation guesses a sentence in another language, token by token."""

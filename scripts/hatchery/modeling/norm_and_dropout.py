@@ -1,4 +1,4 @@
-"""The two operations whose arithmetic is pinned down here: layer norm in full precision, and a dropout that is cheap.
+"""Layer norm in full precision, and a dropout that costs little on a processor.
 
 Under bf16 autocast torch keeps layer norms in fp32 on CUDA but not on the CPU; here they are fp32 on both. Dropout on
 the CPU costs torch as much as a matrix product of these small models; the one here draws 16 random bits per element.

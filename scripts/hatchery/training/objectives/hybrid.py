@@ -1,0 +1,122 @@
+"""Hidden tokens and next tokens in one run: masked next-token prediction beside causal language modelling.
+
+Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
+it, so both kinds of sequences ask the same of the same head, and differ in what a token may attend to and in what is
+hidden. The text is read twice, once for each kind, at a pace of its own; every batch has a fixed share of causal
+sequences, and the loss is that share of their mean plus the rest of the other mean. Ours: `[CLS]` and `[SEP]` around
+documents, as in all packed sequences here; each mean is over the global batch, so that the number of processes does not
+matter; the rate of masking does not change.
+"""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from hatchery.modeling.flops import PassShape
+from hatchery.objectives.settings import MaskingSettings, SegmentsName
+from hatchery.settings.base import Range, require
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
+from hatchery.training.objectives.causal import CausalObjective, CausalSettings
+from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from hatchery.modeling.language_model import LanguageModelOutput
+    from hatchery.objectives.two_kinds import TwoKinds
+    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.training.data_order import EpochSlice
+    from hatchery.training.measures import Term
+
+
+@dataclass(frozen=True)
+class HybridSettings(MaskingSettings, ObjectiveKeys):
+    """How text becomes sequences of two kinds, and what is hidden in those that are not causal."""
+
+    kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
+    perplexity_per: ClassVar[str] = "per masked token"
+    asked_for: ClassVar[str] = (
+        "Hybrid models are asked for masked tokens at the positions before them. Their accuracy is in percent of these."
+    )
+    predicted_before: ClassVar[int] = 1
+
+    causal_share: Annotated[float, Range(gt=0, lt=1)] = 1 / 16
+    """Share of the sequences of a batch that are causal, at least one and not all; also the weight of their loss."""
+    segments: SegmentsName = "packed"
+    """How documents are cut into sequences; packed fills every sequence with documents that do not see each other."""
+    task: Literal["hybrid"] = "hybrid"
+    """What a model learns: hybrid guesses hidden tokens in some sequences and the next token in others."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # What frames a document is predicted by nothing before it.
+        require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of the positions that something is predicted at."""
+        return (1 - self.causal_share) * self.mask_probability + self.causal_share
+
+
+class HybridObjective(Objective):
+    """Hidden tokens at the positions before them, and next tokens."""
+
+    columns = (("loss", "masked_accuracy"), ("next_token_loss", "next_token_accuracy"))
+    settings: HybridSettings
+
+    def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
+        """Both kinds of a split; whoever takes the first `len` of them, as for held-out text, asks hidden tokens."""
+        from hatchery.objectives.two_kinds import TwoKinds
+
+        causal = CausalObjective(CausalSettings(segments=self.settings.segments))
+        return TwoKinds(self._hidden().examples(shards, sequence_length), causal.examples(shards, sequence_length))
+
+    def order(  # type: ignore[override]
+        self, examples: "TwoKinds", seed: int, step: int, batch_size: int
+    ) -> "list[EpochSlice]":
+        """Sequences with hidden tokens, then causal ones: as many in every step, each kind in its own epochs."""
+        from hatchery.training.data_order import EpochSlice, global_batch
+
+        causal = min(batch_size - 1, max(1, round(self.settings.causal_share * batch_size)))
+        hidden = global_batch(seed, step, batch_size - causal, len(examples))
+        following = global_batch(seed, step, causal, len(examples))
+        return [*hidden, *(EpochSlice(part.epoch, part.indices + len(examples)) for part in following)]
+
+    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+        """Hidden tokens, and next tokens."""
+        from hatchery.training.measures import Term
+
+        share = self.settings.causal_share
+        assert output.second_loss_sum is not None and output.n_second_correct is not None
+        return (
+            Term(output.loss_sum, (output.n_correct,), 1 - share),
+            Term(output.second_loss_sum, (output.n_second_correct,), share),
+        )
+
+    def target_counts(self, shards: "TokenShards") -> "np.ndarray":
+        """The tokens of a split that masking can choose: int64 [V]."""
+        return self._hidden().target_counts(shards)
+
+    def asked(self, common: Objective) -> Objective:
+        """Hidden tokens, as `common` hides them."""
+        return HybridObjective(_like(HybridSettings, common.settings))
+
+    def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
+        """The forward pass of a micro-batch: the two kinds have not as many labels."""
+        from hatchery.tokenization.special_tokens import UNLABELLED
+
+        rows, length = part["input_ids"].shape
+        return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
+
+    def _hidden(self) -> MaskedObjective:
+        """The objective that hides tokens."""
+        return MaskedObjective(_like(MaskedSettings, self.settings, short_probability=0.0))
+
+
+def _like(cls: Any, settings: Any, **changes: Any) -> Any:
+    """Settings of the class `cls` that mask and cut text as `settings` do."""
+    shared = (*(field.name for field in fields(MaskingSettings)), "segments")
+    return cls(**{name: getattr(settings, name) for name in shared}, **changes)
+
+
+OBJECTIVE = HybridSettings, HybridObjective
