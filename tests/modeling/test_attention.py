@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from hatchery.modeling.attention_core import attend
-from hatchery.modeling.attention_inputs import AttentionInputs, Packing, with_all_tokens
+from hatchery.modeling.attention_inputs import AttentionInputs, Packing, none_if_all_tokens
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
@@ -224,9 +224,9 @@ def test_probabilities_are_dropped_and_keep_their_mean():
 
 def test_the_attention_mask_is_dropped_only_where_it_hides_nothing():
     mask = torch.ones(2, 5, dtype=torch.bool)
-    assert with_all_tokens(None) is None and with_all_tokens(mask) is None
+    assert none_if_all_tokens(None) is None and none_if_all_tokens(mask) is None
     mask[0, 4] = False
-    assert with_all_tokens(mask) is mask
+    assert none_if_all_tokens(mask) is mask
 
 
 def test_packing_and_unpacking_are_inverse():

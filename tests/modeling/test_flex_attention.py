@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.flex_attention import FlexSelfAttention
-from hatchery.modeling.attention_inputs import AttentionInputs, to_the_past
+from hatchery.modeling.attention_inputs import AttentionInputs, with_causal_mask
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
@@ -38,7 +38,7 @@ def masks(length: int) -> dict[str, Tensor | None]:
     return {
         "all": None,
         "padding": tokens,
-        "past": to_the_past(None, True, length, torch.device("cpu")),
+        "past": with_causal_mask(None, True, length, torch.device("cpu")),
         "pieces": tokens[:, :, None] & tokens[:, None, :],
     }
 

@@ -20,7 +20,7 @@ from hatchery.export.transformers_classes import (
     norm_names,
     working_precision,
 )
-from hatchery.modeling.attention_inputs import with_all_tokens
+from hatchery.modeling.attention_inputs import none_if_all_tokens
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.decoding import DecoderState, Decoding, OutputLayer, SourceEncoder
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache, norm
@@ -100,7 +100,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         if cache is None and use_cache:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         with working_precision(self):
-            mask = with_all_tokens(None if attention_mask is None else attention_mask.bool())
+            mask = none_if_all_tokens(None if attention_mask is None else attention_mask.bool())
             state = self._state(encoder_outputs[0], mask, cache)
             hidden = self.decode(decoder_input_ids, state)
             logits = full_precision(self.head(hidden, self.get_input_embeddings().weight))

@@ -46,8 +46,8 @@ class AttentionInputs(NamedTuple):
     [1, T, T] is the same for all sequences."""
     packing: Packing | None = None
     """If given, hidden states are [N, D] instead of [B, T, D]."""
-    wanted: Tensor | None = None
-    """int64 [B]: the flat position b * T + t in each sequence at which alone a layer's output is wanted, as [B, D].
+    query_rows: Tensor | None = None
+    """int64 [B]: the flat position b * T + t of each sequence's one query; a layer computes its output alone, [B, D].
 
     None: everywhere. In evaluation mode only, and never with a packing."""
     cache: TokenCache | None = None
@@ -56,7 +56,7 @@ class AttentionInputs(NamedTuple):
     `positions` and `mask` are then those of these queries and all keys: [1, T, S] or [B, T, S]."""
 
 
-def to_the_past(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:
+def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:
     """`mask`, as attention takes it, in which the tokens of causal sequences see nothing behind them.
 
     `causal` says it of all sequences, or bool [B] of each. Returns bool [B, T, T], [1, T, T] where the mask is None and
@@ -75,7 +75,7 @@ def to_the_past(mask: Tensor | None, causal: bool | Tensor, length: int, device:
     return (mask[:, None, :] if mask.dim() == 2 else mask) & past
 
 
-def with_all_tokens(mask: Tensor | None) -> Tensor | None:
+def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
     """`mask`, or None where it is known that it hides nothing.
 
     On the CPU looking at the mask is cheaper than applying it to all scores; on a GPU the look would be a wait for

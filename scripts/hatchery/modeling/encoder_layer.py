@@ -39,10 +39,10 @@ class EncoderLayer(nn.Module):
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] where `inputs.wanted` says so."""
+        """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] where `inputs.query_rows` says so."""
         attention = self.attention(hidden, inputs)
-        if inputs.wanted is not None:
-            hidden = hidden.flatten(0, 1).index_select(0, inputs.wanted)
+        if inputs.query_rows is not None:
+            hidden = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
         weighting = self.weighting
         # Each of the two is made, and normalised, only where it is read.
         with_input = without_input = None

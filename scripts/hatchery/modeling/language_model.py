@@ -1,7 +1,7 @@
 """The language model: an encoder and a head that predicts a subword at every labelled position.
 
-What is labelled is the objective's affair: the subwords that a mask hides, or the next ones. So is what a token may
-attend to: batches say which of their sequences are causal.
+The objective decides what is labelled, the subwords that a mask hides or the next ones, and what a token may attend to:
+its batches say which of their sequences are causal.
 
 Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code. With a sentence-pair head the
 model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.attention_inputs import AttentionInputs, Packing, to_the_past, with_all_tokens
+from hatchery.modeling.attention_inputs import AttentionInputs, Packing, none_if_all_tokens, with_causal_mask
 from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.token_cache import TokenCache
@@ -63,7 +63,7 @@ class LayeredEncoder(nn.Module, ABC):
         published code. Returns the embedding output and one state per layer: the residual stream after the layer
         without layer weighting, the layer's own output with it; "weighted_output" appends the final mixture.
         """
-        return self._run(*self._embedded(input_ids, with_all_tokens(attention_mask), causal))
+        return self._run(*self._embedded(input_ids, none_if_all_tokens(attention_mask), causal))
 
     def hidden_at(
         self,
@@ -80,7 +80,7 @@ class LayeredEncoder(nn.Module, ABC):
         `few` the last layer computes nothing but these rows, which pays where there are few: some one per sequence.
         Training ignores `few`.
         """
-        mask = with_all_tokens(attention_mask)
+        mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
         if packing is None and few and not self.training:
@@ -98,7 +98,7 @@ class LayeredEncoder(nn.Module, ABC):
         `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, hold its tokens
         before `before` and then all. The same numbers as `forward`, up to rounding.
         """
-        embedded, inputs = self._embedded(input_ids, with_all_tokens(attention_mask), True)
+        embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), True)
         length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
         assert mask is not None, "causal sequences have a mask"
         if positions is not None:
@@ -115,7 +115,8 @@ class LayeredEncoder(nn.Module, ABC):
         """`embed`, with a mask that hides what follows in causal sequences."""
         embedded, inputs = self.embed(input_ids, mask)
         causal = self.causal if causal is None else causal
-        return embedded, inputs._replace(mask=to_the_past(inputs.mask, causal, input_ids.shape[1], input_ids.device))
+        mask = with_causal_mask(inputs.mask, causal, input_ids.shape[1], input_ids.device)
+        return embedded, inputs._replace(mask=mask)
 
     def _run(
         self, embedded: Tensor, inputs: AttentionInputs, caches: Sequence[TokenCache] | None = None
@@ -137,19 +138,19 @@ class LayeredEncoder(nn.Module, ABC):
         # One row per sequence is what the last layer knows: every row gets its sequence, once more if need be.
         length = embedded.shape[1]
         of = rows // length
-        wanted = torch.arange(len(rows), device=rows.device) * length + rows % length
+        query_rows = torch.arange(len(rows), device=rows.device) * length + rows % length
         mask = inputs.mask
         if mask is not None:
             mask = mask.expand(len(embedded), *mask.shape[1:]).index_select(0, of)
         hidden = self.mixture(tuple(outputs)).index_select(0, of)
-        last = self.layers[-1](hidden, inputs._replace(wanted=wanted, mask=mask))
+        last = self.layers[-1](hidden, inputs._replace(query_rows=query_rows, mask=mask))
         if not self.weighting.output_mixture:
             return last
         return self.mixture([*(output.flatten(0, 1).index_select(0, rows) for output in outputs), last])
 
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
-        """The tokens and the wanted positions of a batch with padding; None where computing it all is better.
+        """The tokens of a batch with padding, and the positions `rows`; None where computing it all is better.
 
         Counting tokens is a wait for the device on a GPU and breaks the graph of torch.compile, so both compute all.
         """

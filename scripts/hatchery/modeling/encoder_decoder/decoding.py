@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.attention_inputs import AttentionInputs, with_all_tokens
+from hatchery.modeling.attention_inputs import AttentionInputs, none_if_all_tokens
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.layers import (
     Attention,
@@ -111,7 +111,7 @@ class Decoding:
 
     def begin(self, input_ids: Tensor, attention_mask: Tensor | None) -> DecoderState:
         """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all are)."""
-        mask = with_all_tokens(attention_mask)
+        mask = none_if_all_tokens(attention_mask)
         memory = self.remembered(self.encoder(input_ids, mask)[-1])
         return DecoderState([layer.begun(memory) for layer in self.decoder_layers], mask)
 

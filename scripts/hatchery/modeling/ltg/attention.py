@@ -49,13 +49,13 @@ class DisentangledSelfAttention(nn.Module):
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
 
         With a packing both are [N, D]: only the attention between the projections lays the tokens out as sequences.
-        With `inputs.wanted` it is [B, D], in evaluation mode. A query that may attend to nothing gets finite values
+        With `inputs.query_rows` it is [B, D], in evaluation mode. A query that may attend to nothing gets finite values
         without meaning.
         """
         if self.pre_layer_norm is not None:
             hidden = norm_for_product(self.pre_layer_norm, hidden)
-        if inputs.wanted is not None:
-            return self._closed(self._context_at_one(hidden, inputs, inputs.wanted))
+        if inputs.query_rows is not None:
+            return self._closed(self._context_at_one(hidden, inputs, inputs.query_rows))
         packing = inputs.packing
         # Blocks are for whole texts, whose queries and keys are the same tokens.
         if in_bf16_on_cpu(hidden) and inputs.cache is None:
@@ -99,7 +99,7 @@ class DisentangledSelfAttention(nn.Module):
         context = attend_in_blocks(query_key, value, tables, *of)
         return context if packing is None else packing.pack(context)
 
-    def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, wanted: Tensor) -> Tensor:
+    def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, query_rows: Tensor) -> Tensor:
         """The context [B, D] of one query per sequence of the normalised `hidden`."""
         vectors = None
         if self.is_relative:
@@ -107,7 +107,7 @@ class DisentangledSelfAttention(nn.Module):
             table = inputs.positions.reached(inputs.relative_embedding)
             vectors = PositionVectors(*self._position_vectors(table), inputs.positions)
         projections = (self.query_key_projection, self.value_projection)
-        return context_at_one(hidden, wanted, inputs.mask, *projections, self.n_heads, self.scale, vectors)
+        return context_at_one(hidden, query_rows, inputs.mask, *projections, self.n_heads, self.scale, vectors)
 
     def _query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         """Query and key [B, H, T, d] of the normalised `hidden`."""

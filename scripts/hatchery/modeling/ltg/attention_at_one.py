@@ -1,4 +1,4 @@
-"""Disentangled attention read at one position of each sequence, as a last layer is where one prediction is wanted.
+"""Disentangled attention read at one position of each sequence, for a last layer of which one prediction is asked.
 
 Source: the definition of `attention`, with the products in another order. With one query per sequence, the key and
 value projections are applied to one vector per head of it (`q . (W x_j) = (W^T q) . x_j`) instead of to every token, so
@@ -26,7 +26,7 @@ class PositionVectors(NamedTuple):
 
 def context_at_one(
     hidden: Tensor,
-    wanted: Tensor,
+    query_rows: Tensor,
     mask: Tensor | None,
     query_key: nn.Linear,
     value: nn.Linear,
@@ -34,15 +34,15 @@ def context_at_one(
     scale: float,
     vectors: PositionVectors | None,
 ) -> Tensor:
-    """Context [B, D] of the queries at the flat positions `wanted` int64 [B] (b * T + t), one in each sequence.
+    """Context [B, D] of the queries at the flat positions `query_rows` int64 [B] (b * T + t), one in each sequence.
 
     `hidden` [B, T, D] is normalised already, `mask` is bool [B, T] or [B, T, T] as in `attend`, and `vectors` is None
     without relative positions. There is no dropout.
     """
     batch, length, size = hidden.shape
-    at = wanted % length
+    at = query_rows % length
     # Heads first and scaled: [H, B, d].
-    query = F.linear(hidden.flatten(0, 1).index_select(0, wanted), query_key.weight[:size], query_key.bias[:size])
+    query = F.linear(hidden.flatten(0, 1).index_select(0, query_rows), query_key.weight[:size], query_key.bias[:size])
     query = (query * scale).view(batch, n_heads, -1).transpose(0, 1)
     key_weight = query_key.weight[size:].view(n_heads, -1, size)
     # The keys' bias adds the same to all scores of a query, which softmax ignores.

@@ -32,15 +32,15 @@ class RobertaSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
 
-        With a packing both are [N, D]; with `inputs.wanted` the result is [B, D].
+        With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
         """
         projections, mask = (self.query_projection, self.key_projection, self.value_projection), inputs.mask
-        if inputs.wanted is None:
+        if inputs.query_rows is None:
             asking = hidden
         else:
-            asking = hidden.flatten(0, 1).index_select(0, inputs.wanted)[:, None]
+            asking = hidden.flatten(0, 1).index_select(0, inputs.query_rows)[:, None]
             if mask is not None and mask.dim() == 3:
-                mask = mask.flatten(0, 1).index_select(0, inputs.wanted)[:, None]
+                mask = mask.flatten(0, 1).index_select(0, inputs.query_rows)[:, None]
         states = (asking, hidden, hidden)
         query, key, value = (
             split_heads(project(state), self.n_heads, inputs.packing)
@@ -50,4 +50,4 @@ class RobertaSelfAttention(nn.Module):
             key, value = inputs.cache.extended(key, value)
         context = attend(query, key, value, self.scale, mask, self.probability_dropout)
         output = self.output_dropout(self.output_projection(join_heads(context, inputs.packing)))
-        return output if inputs.wanted is None else output.squeeze(1)
+        return output if inputs.query_rows is None else output.squeeze(1)
