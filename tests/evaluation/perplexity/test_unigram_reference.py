@@ -13,7 +13,6 @@ from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.trained_objective import objective_of_model
-from hatchery.experiment.seeded_run import SeededRun
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 
@@ -24,8 +23,8 @@ def blind_guesses(text: Text, model: Path, folder: Path, of: Path | None = None)
     measure(model, text, folder)
     made = read_manifest(folder / "manifest.json")
     loss = partial(UnigramLosses(of or text.tokens).loss, made, objective_of_model(read_manifest(model)))
-    found = perplexity_measurements(SeededRun("m-s1", "m", 1), made, loss)
-    return {(measured.task, measured.metric): measured.blind_guess for measured in found}
+    found = perplexity_measurements({"model": "m"}, made, loss)
+    return {(row["task"], row["metric"]): row["blind_guess"] for row in found}
 
 
 def mean_loss_of_unigrams(text: Text, model: Path, rounds: int, causal: bool) -> float:
