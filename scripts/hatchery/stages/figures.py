@@ -49,9 +49,11 @@ def regularised_starts(experiment: Experiment) -> dict[str, RegularisedStart]:
         before = None if start is None or start.run is ABSENT else runs.get(start.run)
         if before is not None and (penalty := getattr(before.pretraining.objective, "unigram_penalty", 0.0)):
             found[run] = RegularisedStart(penalty, before.pretraining.steps)
-            compared.append((entry.model, replace(entry.pretraining, initialise_from=None)))
+            compared.append((entry.model, entry.model_changes, replace(entry.pretraining, initialise_from=None)))
     others = {
-        run: RegularisedStart(0.0, 0) for run, entry in runs.items() if (entry.model, entry.pretraining) in compared
+        run: RegularisedStart(0.0, 0)
+        for run, entry in runs.items()
+        if (entry.model, entry.model_changes, entry.pretraining) in compared
     }
     return {**others, **found}
 
