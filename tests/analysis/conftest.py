@@ -16,7 +16,7 @@ from hatchery.analysis.collect_measurements import Inputs, collect_measurements
 from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.runner import run_stage
 
 
@@ -102,14 +102,13 @@ class Experiment:
         self.minimal_pairs: dict[str, Path] = {}
         self.finetuning: dict[str, Path] = {}
         self.perplexity: dict[str, Path] = {}
-        self.baselines: list[str] = []
+        self.baseline: dict[str, Path] = {}
 
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
         copy = Experiment(folder)
         copy.runs, copy.suites, copy.tasks = list(self.runs), list(self.suites), list(self.tasks)
-        copy.baselines = list(self.baselines)
-        for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity"):
+        for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity", "baseline"):
             moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
             setattr(copy, kind, moved)
         return copy
@@ -182,12 +181,30 @@ class Experiment:
         add("suite", suite, 1, 1, 0)
         columns = ("level", "name", "pairs", "correct", "ties", "accuracy", "accuracy_ties_correct")
         files = {"accuracy.csv": table(columns, rows)}
-        if run not in self.pretraining and run not in self.baselines:
-            self.baselines.append(run)
+        if run not in self.pretraining and run not in self.baseline:
+            self.add_baseline(run)
         path = self._evaluation("minimal_pairs", run, suite, {"suite": suite}, files)
         self.minimal_pairs[f"{run}:{suite}"] = path
         self.suites = list(dict.fromkeys([*self.suites, suite]))
         return path
+
+    def add_baseline(self, name: str) -> None:
+        """A model that others pretrained, so far as good as the first of ours in tasks and on held-out text."""
+        path = self.folder / "baselines" / name / "manifest.json"
+        with stage_run(path, {"stage": "import_model", "architecture": "causal"}) as job:
+            job.measures.update(parameters=5_000_000, layers=12, hidden_size=64, embedding_size=64, tied=True)
+        self.baseline[name] = path
+        first = next(iter(self.pretraining))
+        for task in self.tasks:
+            self.finetuning[f"{name}:{task}"] = self._same("finetuning", self.finetuning[f"{first}:{task}"], name, task)
+        if first in self.perplexity:
+            self.perplexity[name] = self._same("perplexity", self.perplexity[first], name, "")
+
+    def _same(self, stage: str, other: Path, run: str, name: str) -> Path:
+        """The evaluation of another run as that of this one."""
+        manifest = read_manifest(other)
+        files = {output.path.name: output.path.read_text(encoding="utf-8") for output in manifest.outputs}
+        return self._evaluation(stage, run, name, manifest.settings, files, manifest.measures)
 
     def add_finetuning(
         self,
@@ -251,7 +268,7 @@ class Experiment:
         measures: Mapping[str, Any] | None = None,
     ) -> Path:
         folder = self.folder / stage / run / name
-        inputs = {"model": self.pretraining[run]} if run in self.pretraining else {}
+        inputs = {"model": (self.pretraining | self.baseline)[run]}
         with stage_run(folder / "manifest.json", settings, inputs) as job:
             for file, text in files.items():
                 write_text(folder / file, text)
@@ -266,7 +283,7 @@ class Experiment:
 
     @property
     def inputs(self) -> Inputs:
-        return Inputs(self.pretraining, self.minimal_pairs, self.finetuning, self.perplexity)
+        return Inputs(self.pretraining, self.minimal_pairs, self.finetuning, self.perplexity, baseline=self.baseline)
 
     def collected(self) -> Path:
         """The tidy table of measurements of what there is by now; the others lie beside it."""
@@ -298,7 +315,7 @@ class Experiment:
             "suites": self.suites,
             "tasks": self.tasks,
             "published": published,
-            "baselines": self.baselines,
+            "baselines": list(self.baseline),
         }
 
     def figure_settings(self, figure: str = "learning_curves", **style: Any) -> dict[str, Any]:

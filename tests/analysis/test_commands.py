@@ -31,8 +31,8 @@ def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
     inputs = [
         *named("--perplexity", two_models.perplexity),
         *named("--pretraining", two_models.pretraining),
-        *named("--minimal-pairs", {n: path for n, path in two_models.minimal_pairs.items() if n != "gpt:blimp"}),
-        *named("--baseline", {"gpt:blimp": two_models.minimal_pairs["gpt:blimp"]}),
+        *named("--minimal-pairs", two_models.minimal_pairs),
+        *named("--baseline", two_models.baseline),
         *named("--finetuning", two_models.finetuning),
     ]
     contents = []

@@ -10,6 +10,8 @@ import pytest
 
 from hatchery.analysis.collect_measurements import collect_measurements
 from hatchery.analysis.measurements import ACCURACY, minimal_pair_measurements
+from hatchery.analysis.read_tables import read_runs
+from hatchery.analysis.scaling_points import distinct_runs
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
@@ -178,21 +180,35 @@ def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a
     }
 
 
-def test_a_baseline_is_a_model_with_minimal_pairs_alone(two_models: Any) -> None:
+def test_a_baseline_is_a_run_like_ours_without_a_pretraining(two_models: Any) -> None:
     two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}})
     found = [m for m in read(two_models) if m.model == "gpt"]
     assert {(m.suite, m.task): m.value for m in found}["blimp", "agreement"] == pytest.approx(99.0)
-    assert {m.suite for m in found} == {"blimp"}
+    ours = {m.suite for m in read(two_models) if m.run == "plain-s1"}
+    assert {m.suite for m in found} == ours - {"pretraining"} and len(ours) > 2
+    *trained, baseline = read_runs(two_models.folder / "runs.parquet")
+    assert (baseline["run"], baseline["label"], baseline["seed"], baseline["steps"]) == ("gpt", "gpt", None, None)
+    assert (baseline["parameters"], baseline["layers"], baseline["tied"]) == (5_000_000, 12, True)
+    assert all(run["steps"] == 4 for run in trained)
+    # Whoever asks what was trained is told of no other.
+    assert [run["run"] for run in distinct_runs(two_models.folder / "runs.parquet")] == [run["run"] for run in trained]
+
+
+def test_an_evaluation_of_another_model_is_no_baseline_s(two_models: Any) -> None:
+    two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}})
+    two_models.minimal_pairs["gpt:blimp"] = two_models.minimal_pairs["elc-s1:blimp"]
+    with pytest.raises(ManifestError, match=r"was not made from the model of .*gpt/manifest\.json"):
+        read(two_models)
 
 
 @pytest.mark.parametrize("name", ["elc", "elc-s1"])
 def test_a_baseline_under_the_name_of_a_model_is_refused(two_models: Any, name: str) -> None:
-    two_models.baselines.append(name)
+    two_models.add_baseline(name)
     with pytest.raises(ConfigError, match=f"baselines: the name '{name}' is taken"):
         read(two_models)
 
 
 def test_a_baseline_must_be_scored_on_every_suite(two_models: Any) -> None:
-    two_models.baselines.append("gpt")
+    two_models.add_baseline("gpt")
     with pytest.raises(ConfigError, match="--minimal-pairs: no input is given for gpt:blimp"):
         read(two_models)

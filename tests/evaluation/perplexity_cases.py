@@ -38,21 +38,27 @@ PADDED = {**OBJECTIVE, "kind": "subword", "segments": "documents", "padding_in_l
 ModelMaker = Callable[..., Path]
 
 
+def write_corpus(manifest: Path, texts: dict[str, list[str]]) -> Path:
+    """Documents by split as a converted corpus; returns its manifest."""
+    text_fields = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
+    schema = pa.schema([*text_fields, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
+    with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 1}) as run:
+        for split, documents in texts.items():
+            with ShardWriter(manifest.parent, split, schema, 50) as writer:
+                for index, text in enumerate(documents):
+                    row = {"doc_id": f"{split}/{index}", "source": "made", "split": split, "text": text}
+                    writer.write({**row, "n_sentences": text.count("\n") + 1, "n_words": len(text.split())})
+            for path in writer.paths:
+                run.add_output(path)
+    return manifest
+
+
 class Text:
     """Manifests of a corpus' token shards and of their tokenizer."""
 
     def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]]) -> None:
-        corpus, self.tokenizer, self.tokens = (folder / n / "manifest.json" for n in ("corpus", "tokenizer", "tokens"))
-        text_fields = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
-        schema = pa.schema([*text_fields, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
-        with stage_run(corpus, {"stage": "convert_corpus", "stage_version": 1}) as run:
-            for split, documents in texts.items():
-                with ShardWriter(corpus.parent, split, schema, 50) as writer:
-                    for index, text in enumerate(documents):
-                        row = {"doc_id": f"{split}/{index}", "source": "made", "split": split, "text": text}
-                        writer.write({**row, "n_sentences": text.count("\n") + 1, "n_words": len(text.split())})
-                for path in writer.paths:
-                    run.add_output(path)
+        self.tokenizer, self.tokens = (folder / name / "manifest.json" for name in ("tokenizer", "tokens"))
+        corpus = write_corpus(folder / "corpus/manifest.json", texts)
         settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
         more = {"special_tokens": "babylm", "sentences_limit": None}
         run_stage(

@@ -10,15 +10,16 @@ import pytest
 import torch
 
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.baselines.stage import import_model
 from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, ExternalModel, SuiteSettings
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, SuiteSettings
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
-from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
-from hatchery.evaluation.runtime import prepare_device
+from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source, register_source
+from hatchery.runner import run_stage
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 BERT_BASE_CASED = "HATCHERY_BERT_BASE_CASED"
@@ -148,8 +149,8 @@ def test_bert_base_cased_reaches_its_published_accuracy(blimp, tmp_path):
     if not folder:
         pytest.skip(f"{BERT_BASE_CASED} names no folder with bert-base-cased, which is not part of the data")
     register_source("bert", Path(folder), tmp_path / "bert.json")
-    model = load_transformers_model(
-        open_source(tmp_path / "bert.json"), ExternalModel("masked"), prepare_device("auto")
-    )
+    settings = {"stage": "import_model", "stage_version": 1, "architecture": "masked"}
+    run_stage(import_model, settings, tmp_path / "bert/manifest.json", source=tmp_path / "bert.json")
+    model = load_sentence_model(tmp_path / "bert/manifest.json", prepare_device("auto"))
     _, table = accuracies(blimp, pair_scores(blimp, model, "pll").scores)
     assert table["suite", "blimp"].accuracy == pytest.approx(0.842, abs=0.0006)

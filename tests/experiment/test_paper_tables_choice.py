@@ -1,6 +1,7 @@
 """Which tables of which paper an experiment has, and what is said where that cannot be."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.typed import build, plain
+from hatchery.typed import build
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
-from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.paper_tables.settings import PaperTablesSettings, entry_blocks
 from hatchery.workflow.jobs import Jobs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -44,7 +45,10 @@ def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_cave
     assert layout.results.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
     chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
-    assert chosen["published"] == PROJECT.experiment(original).published
+    # Those of models of others, who were not trained on what a miniature is about, stay to the original.
+    whole = PROJECT.experiment(original)
+    rows = {model: row for model, row in whole.published.rows.items() if model not in whole.baselines}
+    assert chosen["published"] == replace(whole.published, rows=rows)
     assert chosen["corpora"] == {PROJECT.experiment(mini).corpus: PROJECT.experiment(original).corpus}
     assert "miniature" in chosen["caveat"]
     # Its summary is set beside nothing: no number of a miniature has a difference from a printed one.
@@ -125,12 +129,41 @@ def test_two_twins_of_each_other_are_refused_and_not_followed(folder: Path) -> N
 
 
 def test_a_baseline_may_stand_beside_the_published_row_of_that_model(folder: Path) -> None:
-    published = plain(PROJECT.experiment("strict").published)
-    rows = {**published["rows"], "babylm_opt_125m": "opt_125m"}
-    project = change(folder, "strict", baselines=["babylm_opt_125m"], published={**published, "rows": rows})
-    text = yaml.safe_load(stage_settings(project, "write_tables", experiment="strict"))
-    assert (text["baselines"], text["published"]["rows"]) == (["babylm_opt_125m"], rows)
-    rows["babylm_roberta_base"] = "roberta_base"
-    project = change(folder, "strict", published={**published, "rows": rows})
-    with pytest.raises(ConfigError, match="got 'babylm_roberta_base', no such run or baseline; there are: ltg_bert"):
+    rows = PROJECT.experiment("strict").published.rows
+    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment="strict"))
+    assert text["baselines"] == ["babylm_opt_125m", "babylm_roberta_base", "babylm_t5_base"]
+    assert text["published"]["rows"] == rows and rows["babylm_t5_base"] == "t5_base"
+    published = {"paper": "elc_bert", "track": "strict", "rows": {**rows, "bert_base_cased": "roberta_base"}}
+    project = change(folder, "strict", published=published)
+    with pytest.raises(ConfigError, match="got 'bert_base_cased', no such run or baseline; there are: ltg_bert"):
         project.check("experiment", "strict")
+
+
+@pytest.mark.parametrize(("experiment", "n_rows"), [("strict", 5 * 3), ("strict_small", 5 * 3), ("bnc", 1)])
+def test_every_printed_row_of_a_model_of_others_is_filled_by_one(experiment: str, n_rows: int) -> None:
+    block = PROJECT.experiment(experiment)
+    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=experiment))
+    settings = build(PaperTablesSettings, {key: value for key, value in text.items() if not key.startswith("stage")})
+    layout = read_layout(REPOSITORY / "config/paper_tables" / f"{settings.published.paper}.yaml")
+    printed = {row: model for model, row in block.published.rows.items() if model in block.baselines}
+    found = []
+    for table in layout.tables.values():
+        if isinstance(table, ScoreLayout):
+            for one in entry_blocks(table.blocks, settings, settings.models):
+                ours = one.track in ("", settings.published.track)
+                found += [(entry.row, entry.models) for entry in one.entries if ours and entry.row in printed]
+    assert all(models == (printed[row],) for row, models in found), found
+    assert len(found) == n_rows
+
+
+def test_a_baseline_that_is_left_out_is_in_no_evaluation_and_no_table() -> None:
+    project = Project(REPOSITORY / "config", {"leave_out_baselines": ["babylm_t5_base", "bert_base_cased"]})
+    block = project.experiment("strict")
+    assert block.baselines == ("babylm_opt_125m", "babylm_roberta_base")
+    assert "babylm_t5_base" not in block.published.rows and "babylm_opt_125m" in block.published.rows
+    results = Jobs(project).results
+    for paths in (results.minimal_pairs("strict"), results.finetuned("strict")):
+        assert not [name for name in paths if "t5" in name] and [name for name in paths if "roberta_base" in name]
+    assert project.experiment("bnc").baselines == ()
+    with pytest.raises(ConfigError, match=r"leave_out_baselines: got 'bert_base', no such baseline; did you mean"):
+        Project(REPOSITORY / "config", {"leave_out_baselines": ["bert_base"]}).experiment("bnc")

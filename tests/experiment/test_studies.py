@@ -110,7 +110,7 @@ def test_models_of_an_experiment_are_tested_on_their_minimal_pairs_without_a_wor
     scores = {
         f"{run}:demo_pairs": f"results/own/minimal_pairs/{run}/demo_pairs/manifest.json"
         for run in ("random-s42", "ltg_bert-s42", "elc_bert-s42", "mine-s1", "mine-s2")
-    } | {"bert_base_cased:demo_pairs": "results/baselines/bert_base_cased/demo_pairs/manifest.json"}
+    } | {"bert_base_cased:demo_pairs": "results/own/minimal_pairs/bert_base_cased/demo_pairs/manifest.json"}
     for name, prefix in (("own", ""), ("side", "own/")):
         tables = layout.call("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
         assert tables == {f"minimal_pairs/{prefix}{key}": path for key, path in scores.items()}

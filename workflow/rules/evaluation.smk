@@ -1,3 +1,15 @@
+# A model that others pretrained: from here on it is evaluated by the rules that evaluate ours.
+rule import_model:
+    input:
+        source=job_paths("source"),
+    output:
+        "results/models/{model}/manifest.json",
+    wildcard_constraints:
+        model=r"imported-[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
+    shell:
+        "python scripts/run.py import_model @{params.call} --output {output} 2>&1 | tee {log}"
+
+
 # Places of results are named by what they are made from: the model, and the settings and data of the measurement.
 # results/<experiment>/minimal_pairs/<model>/<suite> and the like are links to them.
 rule score_minimal_pairs:
@@ -11,22 +23,11 @@ rule score_minimal_pairs:
         " --model {input.model} --output {output} 2>&1 | tee {log}"
 
 
-# A model that others pretrained belongs to no experiment, so its scores are shared by all.
-rule score_baseline:
-    input:
-        model=paths(DATA.baseline_model),
-        source=paths(DATA.suite_source),
-    output:
-        "results/baselines/{baseline}/{suite}/manifest.json",
-    shell:
-        "{params.claim}python scripts/run.py score_minimal_pairs @{params.call} --runtime {params.runtime:q}"
-        " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
-
-
 rule measure_perplexity:
     input:
         model="results/models/{model}/manifest.json",
         tokens=job_paths("tokens"),
+        corpus=job_paths("corpus"),
     output:
         "results/perplexity/{model}/{address}/manifest.json",
     shell:
@@ -83,7 +84,7 @@ rule show_result:
         update("results/{experiment}/{kind}/{place}/manifest.json"),
     wildcard_constraints:
         kind="|".join(SHARED),
-        place=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+(/[A-Za-z0-9][A-Za-z0-9_]*)?",
+        place=r"[A-Za-z0-9][A-Za-z0-9_]*(-s[0-9]+)?(/[A-Za-z0-9][A-Za-z0-9_]*)?",
     params:
         kept=recorded(JOBS.manifest),
     shell:

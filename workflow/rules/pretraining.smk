@@ -21,6 +21,9 @@ rule pretrain:
         counts=job_paths("counts"),
     output:
         "results/models/{model}/manifest.json",
+    wildcard_constraints:
+        # Not what others pretrained.
+        model=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
     params:
         # What asks for resources, Snakemake does not record: how to compute, and what a result is called, is no part
         # of it.

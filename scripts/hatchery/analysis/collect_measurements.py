@@ -5,8 +5,8 @@ The only stage that opens the outputs of single pretrainings and evaluations; wh
 reads with its checksum. Curves are written run by run, so memory grows with the evaluations alone.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from hatchery.analysis.measurements import (
     minimal_pair_measurements,
     perplexity_measurements,
 )
-from hatchery.analysis.pretrained_run import PretrainedRun, pretrained_run
+from hatchery.analysis.pretrained_run import PretrainedRun, imported_run, pretrained_run
 from hatchery.analysis.settings import CollectSettings, baseline_runs, match_evaluations, match_runs, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.analysis.translation_measurements import learning_measurements, translation_measurements
@@ -34,9 +34,10 @@ from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
 
 @dataclass(frozen=True)
 class Inputs:
-    """Manifests by `RUN` (pretraining, perplexity, translation), `RUN:SUITE` or `BASELINE:SUITE`, `RUN:TASK`.
+    """Manifests by `RUN` (pretraining, perplexity, translation), `RUN:SUITE`, `RUN:TASK`; baselines are runs, too.
 
-    `tokens` is the manifest of the shards that the runs were trained on.
+    `baseline` are the imported models by their names, `tokens` is the manifest of the shards that the runs were trained
+    on.
     """
 
     pretraining: Mapping[str, Path]
@@ -44,6 +45,7 @@ class Inputs:
     finetuning: Mapping[str, Path] = field(default_factory=dict)
     perplexity: Mapping[str, Path] = field(default_factory=dict)
     translation: Mapping[str, Path] = field(default_factory=dict)
+    baseline: Mapping[str, Path] = field(default_factory=dict)
     tokens: Path | None = None
 
 
@@ -61,14 +63,15 @@ def collect_measurements(
 ) -> None:
     """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
 
-    The mappings are those of `Inputs`; `baseline` are minimal pairs of models from elsewhere.
+    The mappings are those of `Inputs`.
 
     Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
     its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
     everything but the curves was read, nothing is written.
     """
-    inputs = Inputs(pretraining, {**minimal_pairs, **baseline}, finetuning, perplexity, translation, tokens)
-    named = runs_by_name(settings.runs)
+    inputs = Inputs(pretraining, minimal_pairs, finetuning, perplexity, translation, baseline, tokens)
+    baselines = baseline_runs(settings.baselines, settings.runs)
+    named = runs_by_name((*settings.runs, *baselines))
     unigram = UnigramLosses(inputs.tokens)
     words_per_token = None if inputs.tokens is None else _words_per_token(read_manifest(inputs.tokens))
     trained: dict[str, Manifest] = {}
@@ -93,7 +96,10 @@ def collect_measurements(
             runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
             measurements += development_measurements(place, manifest, run.curve, blind)
             measurements += learning_measurements(place, manifest, run.curve, settings.alc_steps)
-        evaluated, probes = _evaluations(settings, inputs, trained, unigram)
+        for name, path in (match_runs(inputs.baseline, baselines, "--baseline") if baselines else {}).items():
+            trained[name] = manifest = read_manifest(path)
+            runs.append(_place(settings.experiment, named[name]) | {"label": name} | imported_run(manifest))
+        evaluated, probes = _evaluations(settings, inputs, named, trained, unigram)
         measurements += evaluated
         layers += [_place(settings.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
     for index, milestone in taken.items():
@@ -135,26 +141,33 @@ def _own_layers(run: PretrainedRun) -> list[dict[str, Any]]:
 
 
 def _evaluations(
-    settings: CollectSettings, inputs: Inputs, trained: Mapping[str, Manifest], unigram: UnigramLosses
+    settings: CollectSettings,
+    inputs: Inputs,
+    named: Mapping[str, SeededRun],
+    trained: Mapping[str, Manifest],
+    unigram: UnigramLosses,
 ) -> tuple[list[Row], dict[str, list[dict[str, Any]]]]:
     """The measurements of all evaluations, and the layer weights of probes by the name of the run."""
-    scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    places = {name: _place(settings.experiment, run) for name, run in runs_by_name(scored).items()}
+    scored = list(named.values())
+    places = {name: _place(settings.experiment, run) for name, run in named.items()}
     measurements: list[Row] = []
-    translating = replace(settings, runs=tuple(run for run in settings.runs if run.model not in settings.untranslated))
-    for name, path in _of_every_run(settings.perplexity, inputs.perplexity, settings, "--perplexity").items():
-        made, objective = _evaluation_of(path, trained[name]), objective_of_model(trained[name])
-        measurements += perplexity_measurements(places[name], made, partial(unigram.loss, made, objective))
+    translating = [run for run in settings.runs if run.model not in settings.untranslated]
+    for name, path in _of_every_run(settings.perplexity, inputs.perplexity, scored, "--perplexity").items():
+        made = _evaluation_of(path, trained[name])
+        if named[name].is_baseline:
+            # Its own tokenizer's tokens, whose frequencies nobody counted.
+            measurements += perplexity_measurements(places[name], made)
+        else:
+            objective = objective_of_model(trained[name])
+            measurements += perplexity_measurements(places[name], made, partial(unigram.loss, made, objective))
     for name, path in _of_every_run(settings.translation, inputs.translation, translating, "--translation").items():
         measurements += translation_measurements(places[name], _evaluation_of(path, trained[name]))
     pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
     for (name, suite), path in pairs.items():
-        # No model of the experiment vouches for a baseline.
-        manifest = _evaluation_of(path, trained[name]) if name in trained else read_manifest(path)
-        measurements += minimal_pair_measurements(places[name], suite, manifest)
+        measurements += minimal_pair_measurements(places[name], suite, _evaluation_of(path, trained[name]))
     tuned: list[Row] = []
     probes: dict[str, list[dict[str, Any]]] = {}
-    jobs = match_evaluations(inputs.finetuning, settings.runs, settings.tasks, "--finetuning")
+    jobs = match_evaluations(inputs.finetuning, scored, settings.tasks, "--finetuning")
     for (name, task), path in jobs.items():
         manifest = _evaluation_of(path, trained[name])
         tuned += finetuning_measurements(places[name], task, manifest)
@@ -163,10 +176,10 @@ def _evaluations(
     return measurements + with_distinct_tasks(tuned), probes
 
 
-def _of_every_run(wanted: bool, paths: Mapping[str, Path], settings: CollectSettings, argument: str) -> dict[str, Path]:
+def _of_every_run(wanted: bool, paths: Mapping[str, Path], runs: Sequence[SeededRun], argument: str) -> dict[str, Path]:
     """The manifests of an evaluation that all runs have, or none has."""
     if wanted:
-        return match_runs(paths, settings.runs, argument)
+        return match_runs(paths, runs, argument)
     if paths:
         what = argument.removeprefix("--")
         raise ConfigError(f"{argument}: got {', '.join(sorted(paths))}, but the settings ask for no {what}")

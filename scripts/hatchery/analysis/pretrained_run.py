@@ -16,7 +16,7 @@ from hatchery.analysis.pretraining_outputs import (
     metric_rows,
     read_layer_weights,
 )
-from hatchery.analysis.tidy_tables import CURVES
+from hatchery.analysis.tidy_tables import CURVES, RUNS
 from hatchery.artifacts.manifests import Manifest, volatile_facts
 from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.modeling.configuration import ModelConfig
@@ -92,6 +92,12 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     if start is not None and start.step is not None and not settings.steps:
         taken = (manifest.inputs["initial_model"], start.step)
     return PretrainedRun(facts, curve, weights, milestones, taken)
+
+
+def imported_run(manifest: Manifest) -> dict[str, Any]:
+    """The row of `RUNS` of a model that others pretrained: its sizes, and nothing of its training."""
+    measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
+    return measured | {"initial": "", "manifest": manifest.digest}
 
 
 def _last(rows: list[dict[str, Any]], name: str) -> float | None:

@@ -34,12 +34,12 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of `runs.parquet`, of some experiments or of all, without those of a model that was there before.
+    """The pretrainings in `runs.parquet`, of some experiments or of all, each model once.
 
     Several experiments may name a model of the same settings, which is trained once. `within` are columns in whose
     values rows must agree to count as one. Raises ManifestError for an altered table.
     """
-    rows = read_frame(path, RUNS, experiment=experiments or None)
+    rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
 
 

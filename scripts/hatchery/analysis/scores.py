@@ -14,6 +14,7 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
+from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
@@ -87,7 +88,7 @@ class Scores:
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """The models that have any of the numbers: baselines are scored on minimal pairs alone."""
+        """The models that have any of the numbers: not all are translated."""
         return [model for model in self.models if any(self.of(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
@@ -103,9 +104,11 @@ class Scores:
     def best(self, measure: Measure) -> set[str]:
         """The models with the best number as it is shown, and those that noise may have kept from it.
 
-        There is none where noise is not known, where it could explain all differences, and where the best number is
-        not beyond a blind guess.
+        There is none where noise is not known, where it could explain all differences, where the best number is not
+        beyond a blind guess, and among the guesses of different tokenizers.
         """
+        if measure.objective == OTHER:
+            return set()
         sign = direction(measure.metric)
         rows = {model: row for model in self.models if (row := self.of(measure, model)) and row.mean is not None}
         shown = {

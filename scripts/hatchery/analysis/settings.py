@@ -14,6 +14,9 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings
 
+OTHER = "other"
+"""Instead of an objective, of models that others pretrained: what they guess are tokens of tokenizers of their own."""
+
 
 @dataclass(frozen=True)
 class PublishedChoice(Settings):
@@ -39,8 +42,8 @@ class CollectSettings(Settings):
 
     `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
     `perplexity`, every model has been measured on held-out text, with `translation` on test sets, apart from the models
-    in `untranslated`; `alc_steps` is the span of the area under learning curves. `baselines` name models from elsewhere
-    that are scored on the minimal pairs alone.
+    in `untranslated`; `alc_steps` is the span of the area under learning curves. `baselines` name models that others
+    pretrained, which have all but translations.
     """
 
     experiment: str

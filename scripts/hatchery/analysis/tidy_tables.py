@@ -102,7 +102,7 @@ MEASUREMENTS = TidyTable(
 
 RUNS = TidyTable(
     "runs",
-    "one pretraining",
+    "one pretraining, or a baseline: then its sizes alone",
     ("experiment", "run"),
     (
         *_RUN,

@@ -11,6 +11,15 @@ import torch
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineEncoder
+from hatchery.evaluation.baselines.loading import load_baseline
+from hatchery.evaluation.baselines.sentence_model import BaselineModel
+from hatchery.evaluation.baselines.settings import is_imported
+from hatchery.evaluation.minimal_pairs.scoring import architecture_asked
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
+from hatchery.evaluation.text_tokenizer import TextTokenizer
+from hatchery.evaluation.trained_objective import use_of
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
@@ -39,6 +48,32 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
             f"the model only {model.config.vocab_size} embeddings: they do not belong together"
         )
     return model, tokenizer
+
+
+def load_encoder(manifest_path: Path) -> tuple[Encoder, TextTokenizer]:
+    """A pretrained model without its head, in float32 on the CPU, and its tokenizer, whoever pretrained it.
+
+    Raises like `load_pretrained`.
+    """
+    manifest = read_manifest(manifest_path)
+    if not is_imported(manifest):
+        model, tokenizer = load_pretrained(manifest_path)
+        return model.encoder, tokenizer
+    network, its, settings = load_baseline(manifest)
+    return BaselineEncoder(network, settings.architecture, its), its
+
+
+def load_sentence_model(manifest_path: Path, device: torch.device, scoring: str = "auto") -> SentenceModel:
+    """A pretrained language model on `device`, in float32, whoever pretrained it, to be asked as `scoring` wants.
+
+    Raises like `load_pretrained`, and ConfigError for a way of scoring that does not fit the model.
+    """
+    manifest = read_manifest(manifest_path)
+    if is_imported(manifest):
+        return BaselineModel(*load_baseline(manifest), device)
+    network, tokenizer = load_pretrained(manifest_path)
+    use = use_of(manifest, network)
+    return HatcheryModel(network, tokenizer, device, architecture_asked(scoring, use.kinds), use.predicted_before)
 
 
 def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from hatchery.evaluation.minimal_pairs.settings import ExternalModel, SuiteSettings
+from hatchery.evaluation.baselines.settings import BaselineSettings
+from hatchery.evaluation.minimal_pairs.settings import SuiteSettings
 from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys, TaskSettings, VocabularyFilter
 from hatchery.settings.fields import ABSENT, BlockName, DataName, PartOf, Reference, TaskName, Unique
 from hatchery.typed import keys_of
@@ -32,8 +33,8 @@ class SuiteFile(SuiteSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaselineFile(ExternalModel):
-    """A folder of the transformers library that is scored on minimal pairs beside ours; no code of it is run."""
+class BaselineFile(BaselineSettings):
+    """A folder of the transformers library that is evaluated beside ours; no code of it is run."""
 
     description: str = ""
     """What it is, for people."""

@@ -7,7 +7,7 @@ from hatchery.experiment.cluster import ClusterSettings
 from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.settings import SourceKeys
 from hatchery.settings.base import Count, Natural, Range, Settings
-from hatchery.settings.fields import BlockName, Reference
+from hatchery.settings.fields import BaselineName, BlockName, Reference, Unique
 from hatchery.training.settings import TrainingRuntime
 
 
@@ -40,6 +40,8 @@ class MainFile(Settings):
     are."""
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
     """Raw inputs by name; a corpus, suite or task refers to a name, never to a path."""
+    leave_out_baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
+    """Models that others pretrained and that no experiment is to evaluate here, by their files in config/baselines/."""
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     """The generated miniature language that the demo runs on."""
     compute: Compute = field(default_factory=Compute)

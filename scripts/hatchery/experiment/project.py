@@ -20,6 +20,7 @@ from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile
 from hatchery.experiment.finetuning import resolve_protocol
 from hatchery.experiment.kinds import FILES
+from hatchery.experiment.left_out_baselines import without_baselines
 from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.reserved import RESERVED
@@ -114,7 +115,7 @@ class Project:
         expansion, place = self.expansion(name), self.place("experiment", name)
         try:
             made = validated(Experiment, expansion.document, place)
-            return with_rows_by_name(made, place, self.folder)
+            return without_baselines(with_rows_by_name(made, place, self.folder), self.config.leave_out_baselines)
         except ConfigError as error:
             raise ConfigError(expansion.as_in_the_file(str(error))) from None
 
@@ -252,6 +253,10 @@ class Project:
             found = [SeededRun.of(name, seed, labels.get(name, "")) for name, seed in pairs]
             self._runs[experiment] = {run.name: run for run in found}
         return self._runs[experiment]
+
+    def evaluated(self, experiment: str) -> list[str]:
+        """The names of all models that an experiment evaluates: its own, and those that others pretrained."""
+        return [*self._seeded_runs(experiment), *self.experiment(experiment).baselines]
 
     def seeded_run(self, experiment: str, name: str) -> SeededRun:
         """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""

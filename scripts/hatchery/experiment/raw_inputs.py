@@ -7,6 +7,7 @@ target needs, so the question is asked with the jobs that it has planned.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hatchery.experiment.left_out_baselines import advice
 from hatchery.experiment.project import Project
 from hatchery.experiment.text_files import source_of
 from hatchery.raw.presence import path_problem, source_problem
@@ -88,8 +89,15 @@ def missing_sources(project: Project, sources: Iterable[str]) -> list[str]:
         own = "" if source in project.config.data else f"data.path of the source in {project.place('corpus', source)}"
         problem = source_problem(SourceSettings(name=source, **keys_of(given)), own)
         if problem is not None:
-            lines.append(problem)
+            lines.append(problem + advice(_baselines_of(project, source)))
     return lines
+
+
+def _baselines_of(project: Project, source: str) -> list[str]:
+    """The baselines of the experiments at hand that are read from the raw input `source`."""
+    parts = [name for kind, name in project.checked if kind == "experiment"]
+    named = {name for part in parts for name in project.experiment(part).baselines}
+    return sorted(name for name in named if project.baseline(name).data == source)
 
 
 def planned_sources(dag: Any) -> list[str]:

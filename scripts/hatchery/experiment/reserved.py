@@ -13,7 +13,6 @@ RESERVED = (
     "tokenizers",
     "tokenizer_sweeps",
     "tokens",
-    "baselines",
     "models",
     "minimal_pairs",
     "perplexity",

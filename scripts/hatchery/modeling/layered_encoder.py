@@ -4,15 +4,15 @@ Source: ELC-BERT, Section 3. Any family of layers composes with any layer weight
 is the weighting "none". Tensors are batch first, and attention masks are True at tokens.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
 from hatchery.modeling.attention_inputs import AttentionInputs, Packing, none_if_all_tokens, with_causal_mask
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.token_cache import TokenCache
@@ -21,14 +21,11 @@ from hatchery.modeling.token_cache import TokenCache
 PACKING_PAYS_FROM = 0.05
 
 
-class LayeredEncoder(nn.Module, ABC):
+class LayeredEncoder(Encoder):
     """A stack of layers over an embedding; subclasses provide both and `embed`.
 
     Layers are called as `layer(hidden, inputs)` (see `EncoderLayer`).
     """
-
-    config: Any
-    """The configuration of the subclass's family."""
 
     causal: bool = False
     """Whether tokens see nothing behind them in calls that do not say it: what the model was trained for."""
@@ -41,6 +38,22 @@ class LayeredEncoder(nn.Module, ABC):
         """Register the layers and the mixture between them; subclasses call this last in their constructor."""
         self.layers = nn.ModuleList(layers)
         self.mixture = LayerMixture(self.weighting, len(self.layers))
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers, the embedding not counted."""
+        return len(self.layers)
+
+    @property
+    def has_residual_stream(self) -> bool:
+        """Whether a layer adds to its input; not with layer weighting."""
+        return self.weighting.input_in_output
+
+    @property
+    def layers_add_up(self) -> bool:
+        """Whether the state of a layer is the sum of what it and the layers below have given: not after norms."""
+        is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
+        return self.has_residual_stream and not is_normalised
 
     @property
     @abstractmethod

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from hatchery.errors import TrainingError
+from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SpecialTokens
 
 # [CLS] and [SEP] around a segment.
@@ -52,7 +53,10 @@ class EncodedSplit(DocumentCollection, Protocol):
     """All that examples need; `hatchery.tokenization.token_reader.TokenShards` is one."""
 
     vocabulary_size: int
-    special: SpecialTokens
+
+    @property
+    def special(self) -> SpecialTokens | SpecialIds:
+        """The special tokens among the ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The token ids that objectives insert or leave alone."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -22,12 +21,14 @@ class SpecialIds:
     """Lowest id that may replace a token at random."""
 
     @classmethod
-    def of(cls, special: SpecialTokens) -> Self:
-        """The ids of a set of special tokens.
+    def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
+        """The ids of a set of special tokens; such ids as they are.
 
         Where the set has [PAR], random tokens start there: the published code starts one too low, so that [PAR] can
         be drawn. A set without it comes from no published span objective; none of its tokens is predicted or drawn.
         """
+        if isinstance(special, SpecialIds):
+            return special
         ids = special.ids
         paragraph = len(special.order) if special.paragraph is None else ids[special.paragraph]
         n_protected = min(paragraph + 1, len(special.order))

@@ -75,6 +75,10 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
         from hatchery.raw.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": asdict(source.hub)})
+    if source.hub_model is not None:
+        from hatchery.raw.hub_models import fetch_hub_model
+
+        return Obtained(fetch_hub_model(source.hub_model, folder), {"hub_model": asdict(source.hub_model)})
     downloads = source.download or ()
     root = _downloaded(downloads, folder, source.limits)
     return _files_at(

@@ -42,8 +42,8 @@ def source_problem(source: "SourceSettings", place: str = "") -> str | None:
         if found is None:
             return None
         state = found
-        fetch = ", or to null to have it fetched" if source.hub or source.download else ""
-    elif source.hub is not None or source.download:
+        fetch = ", or to null to have it fetched" if source.hub or source.hub_model or source.download else ""
+    elif source.hub or source.hub_model or source.download:
         return None
     advice = f"; {source.obtain}" if source.obtain else ""
     key = place or f"data.{source.name}.path in config/config.yaml"

@@ -41,6 +41,16 @@ class Hub(Settings):
 
 
 @dataclass(frozen=True)
+class HubModel(Settings):
+    """A model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/; no code of it."""
+
+    repository: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
+    """Its repository, owner/name."""
+    revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
+    """The commit of its repository; a branch or tag is refused, because it may change."""
+
+
+@dataclass(frozen=True)
 class Download(Settings):
     """One file on the web, and how to know that it is the right one."""
 
@@ -82,15 +92,20 @@ class SourceKeys(Settings):
     """What it may be used for; recorded with the source and shown."""
     hub: Hub | None = None
     """A data set of the Hugging Face hub."""
+    hub_model: HubModel | None = None
+    """A model of the Hugging Face hub, for a file of config/baselines/."""
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
     """Files on the web, fetched into resources/fetched/<name>/."""
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
     """How much an archive may hold; more is taken for a decompression bomb and refused."""
 
     def __post_init__(self) -> None:
-        if self.hub is not None and self.download:
+        places = [key for key in ("hub", "hub_model", "download") if getattr(self, key)]
+        if len(places) > 1:
             raise RefusedError(
-                "", "has both `hub` and `download`, which say two places; keep the one that the data is fetched from"
+                "",
+                f"has both `{places[0]}` and `{places[1]}`, which say two places; keep the one that the data is "
+                "fetched from",
             )
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hatchery.analysis.settings import models_in_order
+from hatchery.analysis.settings import OTHER, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
 from hatchery.experiment.experiment_file import Published
@@ -99,13 +99,16 @@ def summary_settings(project: Project, experiment: str) -> dict[str, object]:
 
 
 def _other_objectives(project: Project, experiment: str) -> dict[str, str]:
-    """The task of every model that was not trained on masked text."""
+    """The task of every model that was not trained on masked text; of models of others, that they are such."""
     found = dict[str, str]()
     for part in project.parts(experiment):
         for run, entry in project.experiment(part).runs.items():
             task = entry.pretraining.objective.task
             if task != DEFAULT_TASK:
                 found[f"{part}/{run}" if project.is_study(experiment) else run] = task
+        block = project.experiment(part)
+        if block.perplexity.splits:
+            found |= {f"{part}/{name}" if project.is_study(experiment) else name: OTHER for name in block.baselines}
     return found
 
 

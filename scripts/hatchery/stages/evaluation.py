@@ -1,12 +1,12 @@
-"""Stages that measure models: minimal pairs, perplexity, translation, fine-tuning; and the links to their results."""
+"""Stages that measure models, ours and those of others: minimal pairs, perplexity, translation, fine-tuning."""
 
 import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hatchery.evaluation.baselines.settings import BaselineSettings
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
-from hatchery.evaluation.minimal_pairs.settings import ExternalModel
 from hatchery.evaluation.perplexity.settings import OPTIONAL
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.experiment.finetuning import head_of_task, task_batch
@@ -24,10 +24,9 @@ def minimal_pairs_settings(project: Project, suite: str) -> dict[str, object]:
     return project.suite(suite).scored(suite)
 
 
-def baseline_settings(project: Project, baseline: str, suite: str) -> dict[str, object]:
-    """The same for a model that others pretrained."""
-    external = keys_of(project.baseline(baseline), of=ExternalModel)
-    return {**minimal_pairs_settings(project, suite), "model_kind": "transformers", "external": external}
+def import_settings(project: Project, baseline: str) -> dict[str, object]:
+    """What is said about a model that others pretrained."""
+    return keys_of(project.baseline(baseline), of=BaselineSettings)
 
 
 def perplexity_settings(project: Project, experiment: str) -> dict[str, object]:
@@ -113,21 +112,24 @@ MINIMAL_PAIRS = _on_model(
 )
 
 STAGES = (
-    MINIMAL_PAIRS,
-    # The same function for a model that others pretrained, which may be large and which no plan knows.
-    _on_model(
-        name="score_baseline",
-        function=MINIMAL_PAIRS.name,
-        version=MINIMAL_PAIRS.version,
-        settings=baseline_settings,
+    Stage(
+        name="import_model",
+        version=1,
+        settings=import_settings,
+        inputs=lambda data, baseline: {"source": data.baseline_source(baseline)},
+        shared=Shared("baselines"),
+        environment="evaluation",
+        sort="cpu",
+        # A model may be large; it is held twice.
         memory_mb=16000,
-        runtime=_SCORING,
+        minutes=60,
     ),
+    MINIMAL_PAIRS,
     _on_model(
         name="measure_perplexity",
         version=1,
         settings=perplexity_settings,
-        inputs=lambda results, experiment: {"tokens": results.tokens(experiment)},
+        inputs=lambda results, experiment, run: results.held_out_text(experiment, run),
         shared=Shared("perplexity"),
         minutes=240,
         runtime=_SCORING,

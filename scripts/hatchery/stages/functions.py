@@ -17,6 +17,7 @@ FUNCTIONS = {
     "select_tokenizer": "hatchery.views.tokenizer_sweep.stage",
     "write_cost": "hatchery.workflow.cost_table",
     "pretrain": "hatchery.training.pretrain",
+    "import_model": "hatchery.evaluation.baselines.stage",
     "score_minimal_pairs": "hatchery.evaluation.minimal_pairs.stage",
     "measure_perplexity": "hatchery.evaluation.perplexity.stage",
     "translate_tests": "hatchery.evaluation.translation.stage",

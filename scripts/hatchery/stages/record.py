@@ -18,6 +18,10 @@ Sort = Literal["local", "cpu", "model", "pretraining"]
 Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 
 
+MODELS = ("pretraining", "baselines")
+"""The folders of an experiment that hold models: its own, and those that others pretrained."""
+
+
 @dataclass(frozen=True)
 class Shared:
     """That results belong to a model and lie under what they are made from, so that experiments share them.
@@ -31,7 +35,7 @@ class Shared:
     @property
     def wildcards(self) -> tuple[str, ...]:
         """What names the place of a result: the model's address, and that of what was measured of it."""
-        return ("model",) if self.folder == "pretraining" else ("model", "address")
+        return ("model",) if self.folder in MODELS else ("model", "address")
 
 
 @dataclass(frozen=True, kw_only=True)

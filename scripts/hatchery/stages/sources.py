@@ -19,7 +19,9 @@ def source_settings(project: Project, source: str) -> dict[str, object]:
     data = project.raw_input(source)
     if data is None:
         raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
-    return {"name": source, **keys_of(data, *KEYS)}
+    # A key that most have not is named only where it is: what was registered before keeps its call.
+    absent = ("hub_model",) if data.hub_model is None else ()
+    return {"name": source, **keys_of(data, *KEYS, *absent)}
 
 
 STAGES = (

@@ -117,6 +117,16 @@ class TokenShards:
             raise TokenizationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")
         return cls(manifest, split, shards[split])
 
+    @property
+    def n_special(self) -> int:
+        """Ids below this one are those of special tokens."""
+        return len(self.special.order)
+
+    @property
+    def words(self) -> int:
+        """Words of the split, as the encoding counted them."""
+        return int(self.manifest.measures["splits"][self.split]["words"])
+
     def __len__(self) -> int:
         return self.n_documents
 

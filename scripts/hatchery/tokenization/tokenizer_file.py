@@ -56,6 +56,11 @@ class Tokenizer:
         self.tab_id: int | None = None if special.tab is None else special.ids[special.tab]
 
     @property
+    def separators_in_pair(self) -> int:
+        """How many [SEP] stand between the two texts of a pair."""
+        return self.special.separators_in_pair
+
+    @property
     def tokens(self) -> list[str]:
         """The vocabulary in the order of the ids, as it is spelled in the file (`Ġ` or `▁` is a space)."""
         vocabulary = self.backend.get_vocab(with_added_tokens=True)

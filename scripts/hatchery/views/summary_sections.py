@@ -15,13 +15,13 @@ from hatchery.analysis.measurements import (
     PRETRAINING_SUITE,
 )
 from hatchery.analysis.scores import SHOWN_METRICS, WORD_PERPLEXITY, Measure, average_name, depends_on_objective
+from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
 from hatchery.rendering.escaping import readable
-from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES
 from hatchery.translation.metrics import METRICS
 
@@ -58,19 +58,28 @@ def sections(summary: Summary) -> list[Section]:
 def _objectives(summary: Summary) -> list[str]:
     """What the models that guess something on held-out text were trained for."""
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
-    return [task for task in OBJECTIVES if task in guessing] or [DEFAULT_TASK]
+    return [task for task in (*OBJECTIVES, OTHER) if task in guessing] or [DEFAULT_TASK]
 
 
-def _settings_of(task: str) -> type[ObjectiveKeys]:
-    return OBJECTIVES[task][0]
+def _perplexity_per(task: str) -> str:
+    return "per token of each one's own tokenizer" if task == OTHER else OBJECTIVES[task][0].perplexity_per
+
+
+def _asked_for(task: str) -> str:
+    if task != OTHER:
+        return OBJECTIVES[task][0].asked_for
+    return (
+        "Models that others pretrained are asked in the same way, but for tokens of tokenizers of their own: compare "
+        "no perplexity of theirs but the one per word."
+    )
 
 
 def _asked(summary: Summary) -> str:
     """What the perplexity of the models is per."""
     objectives = _objectives(summary)
     if len(objectives) == 1:
-        return _settings_of(objectives[0]).perplexity_per
-    each = ", ".join(f"{_settings_of(task).perplexity_per} of {task} models" for task in objectives)
+        return _perplexity_per(objectives[0])
+    each = ", ".join(f"{_perplexity_per(task)} of {task} models" for task in objectives)
     return f"{each}; those of different objectives are not comparable"
 
 
@@ -133,7 +142,7 @@ def _perplexity_section(summary: Summary) -> Section:
         for split in _splits(summary)
         for label, metric in shown
     ]
-    asked = [_settings_of(task).asked_for for task in _objectives(summary)]
+    asked = [_asked_for(task) for task in _objectives(summary)]
     if len(asked) > 1:
         asked.append("Numbers of models with different objectives are not comparable.")
     if any(row.metric in SLOPES.values() for row in summary.rows):

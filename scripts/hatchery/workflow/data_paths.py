@@ -38,7 +38,7 @@ class DataPaths:
         """Source manifest of a suite of minimal pairs."""
         return source_manifest(source_of(self.project.suite(suite)))
 
-    def baseline_model(self, baseline: str) -> str:
+    def baseline_source(self, baseline: str) -> str:
         """Source manifest of a model that others pretrained."""
         return source_manifest(self.project.baseline(baseline).data)
 

@@ -6,6 +6,7 @@ with equal settings, find the same model. What users read and what views are giv
 `results/<experiment>/pretraining/<model>/` and so on: links to the addresses, made when the workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
+    results/models/imported-<baseline>-<digest>/           baselines
     results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
                                                           finetuning, finetuning_jobs
 
@@ -25,10 +26,13 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.reserved import RESERVED
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
-from hatchery.stages.record import arguments_for
+from hatchery.stages.record import MODELS, arguments_for
 from hatchery.stages.registry import SHARED, stage_of
 from hatchery.workflow.data_paths import DataPaths
 from hatchery.workflow.result_paths import ResultPaths
+
+IMPORTED = "imported-"
+"""The beginning of the addresses of models that others pretrained; no name of a corpus has a hyphen."""
 
 _READABLE = re.compile(rf"results/([^/]+)/({'|'.join(SHARED)})/([^/]+)(?:/(.*))?")
 
@@ -52,7 +56,7 @@ class SharedResult:
     @property
     def folder(self) -> str:
         """The folder in which it lies."""
-        return "/".join(["results", "models" if self.kind == "pretraining" else self.kind, *self.addresses])
+        return "/".join(["results", "models" if self.kind in MODELS else self.kind, *self.addresses])
 
 
 class Jobs:
@@ -167,9 +171,12 @@ class Jobs:
         return place if batch is None else self.manifest(experiment, "finetuning_jobs", f"{run}/{batch}")
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """What names the folder of a result: `names` are its run, or its suite, task or batch."""
+        """What names the folder of a result: `names` are its run, its suite, task or batch."""
         call = self.call(SHARED[kind][0].name, experiment=experiment, **names)
         corpus = self.project.experiment(experiment).corpus
+        if kind == "perplexity":
+            # Its run decides about its text alone.
+            return f"{corpus}-{call.digest}"
         return f"{corpus if kind == 'pretraining' else next(iter(names.values()), corpus)}-{call.digest}"
 
     def _result(self, experiment: str, kind: str, run: str, names: dict[str, str]) -> SharedResult:
@@ -181,13 +188,23 @@ class Jobs:
                     f"experiment {experiment!r} has no fine-tuning task {names['task']!r}"
                     f"{offered(names['task'], tasks)}"
                 )
-            model = self.address(experiment, "pretraining", run=run)
-            measured = () if kind == "pretraining" else (self.address(experiment, kind, **names),)
+            model = self._model_address(experiment, kind, run)
+            of_run = {"run": run} if kind == "perplexity" else {}
+            measured = () if kind in MODELS else (self.address(experiment, kind, **names, **of_run),)
             self._shared[readable] = result = SharedResult(experiment, kind, run, names, (model, *measured))
             self._at.setdefault(result.addresses, []).append(result)
             if self._writes:
                 put_link(Path(result.readable), Path(result.folder))
         return self._shared[readable]
+
+    def _model_address(self, experiment: str, kind: str, run: str) -> str:
+        """The address of a model, of which results of this kind are, ours or one that others pretrained."""
+        known = self.project.experiment(experiment).baselines
+        if kind == "baselines" and run not in known:
+            raise ConfigError(f"experiment {experiment!r} has no baseline {run!r}{offered(run, known)}")
+        if kind == "pretraining" or run not in known:
+            return self.address(experiment, "pretraining", run=run)
+        return f"{IMPORTED}{run}-{self.call(SHARED['baselines'][0].name, baseline=run).digest}"
 
     # Names -----------------------------------------------------------------------------------------------------------
 
@@ -218,7 +235,8 @@ class Jobs:
         names = self.names(model, address)
         if names:
             return " ".join(value for key, value in names.items() if key != "experiment")
-        found = links_to(f"results/models/{model}", Path("results").glob("*/pretraining/*"))
+        places = (path for kind in MODELS for path in Path("results").glob(f"*/{kind}/*"))
+        found = links_to(f"results/models/{model}", places)
         run = found[0].name if found else model
         return f"{run} {address.rpartition('-')[0]}".strip()
 

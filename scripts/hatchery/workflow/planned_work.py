@@ -68,6 +68,10 @@ class PlannedWork:
         )
 
     def _evaluation(self, key: tuple[str, ...], run: str, work: Callable[[FlopsPerSequence], float]) -> float | None:
+        if run not in self._runs:
+            # No plan knows how large a model of others is.
+            return None
+
         def seconds() -> float:
             _, peak = precision_and_peak("fp32", self._device(1, self._evaluation_threads))
             return work(partial(self._per_sequence, run)) / (peak * self._cluster.planned_mfu * EVALUATION_PACE)

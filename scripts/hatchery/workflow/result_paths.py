@@ -65,9 +65,16 @@ class ResultPaths:
         return self._of_runs(experiment, "export")
 
     def perplexities(self, experiment: str) -> dict[str, str]:
-        """Manifests of perplexities by run and seed; none where no split is asked for."""
+        """Manifests of perplexities by run and seed, or baseline; none where no split is asked for."""
         asked = self.project.experiment(experiment).perplexity.splits
-        return self._of_runs(experiment, "perplexity") if asked else {}
+        runs = self.project.evaluated(experiment) if asked else []
+        return {run: f"results/{experiment}/perplexity/{run}/manifest.json" for run in runs}
+
+    def held_out_text(self, experiment: str, run: str) -> dict[str, str]:
+        """What a perplexity is measured on: token shards, or documents for a model with a tokenizer of its own."""
+        if run in self.project.experiment(experiment).baselines:
+            return {"corpus": self.corpus(experiment)}
+        return {"tokens": self.tokens(experiment)}
 
     def translated(self, experiment: str) -> dict[str, str]:
         """Manifests of translated test sets by run and seed; none where no test set is asked for."""
@@ -91,18 +98,18 @@ class ResultPaths:
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
-        """Manifests of minimal-pair scores by `RUN-sSEED:SUITE`."""
+        """Manifests of minimal-pair scores by `RUN-sSEED:SUITE` or `BASELINE:SUITE`."""
         return {
-            f"{run.name}:{suite}": f"results/{experiment}/minimal_pairs/{run.name}/{suite}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
+            f"{run}:{suite}": f"results/{experiment}/minimal_pairs/{run}/{suite}/manifest.json"
+            for run in self.project.evaluated(experiment)
             for suite in self.project.experiment(experiment).minimal_pairs
         }
 
     def finetuned(self, experiment: str) -> dict[str, str]:
-        """Manifests of fine-tuning results by `RUN-sSEED:TASK`."""
+        """Manifests of fine-tuning results by `RUN-sSEED:TASK` or `BASELINE:TASK`."""
         return {
-            f"{run.name}:{task}": f"results/{experiment}/finetuning/{run.name}/{task}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
+            f"{run}:{task}": f"results/{experiment}/finetuning/{run}/{task}/manifest.json"
+            for run in self.project.evaluated(experiment)
             for task in self.project.experiment(experiment).finetuning.tasks
         }
 
@@ -123,13 +130,9 @@ class ResultPaths:
         return {name: self._data.corpus_manifest(test.corpus) for name, test in tests.items()}
 
     def baselines(self, experiment: str) -> dict[str, str]:
-        """Manifests of minimal-pair scores of models that others pretrained, by `BASELINE:SUITE`."""
-        block = self.project.experiment(experiment)
-        return {
-            f"{baseline}:{suite}": f"results/baselines/{baseline}/{suite}/manifest.json"
-            for baseline in block.baselines
-            for suite in block.minimal_pairs
-        }
+        """Manifests of the imported models that others pretrained, by their names."""
+        names = self.project.experiment(experiment).baselines
+        return {name: f"results/{experiment}/baselines/{name}/manifest.json" for name in names}
 
     def cards(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
@@ -158,7 +161,8 @@ class ResultPaths:
 
     def shared(self, experiment: str) -> list[str]:
         """The readable manifests of all results of an experiment that lie at an address."""
-        found = (self.pretrained, self.minimal_pairs, self.perplexities, self.translated, self.finetuned)
+        models, measured = (self.pretrained, self.baselines), (self.perplexities, self.translated, self.finetuned)
+        found = (*models, self.minimal_pairs, *measured)
         return [path for paths in found for path in paths(experiment).values()]
 
     def published(self, experiment: str) -> list[str]:
@@ -211,7 +215,7 @@ class ResultPaths:
             for part in self.project.parts(experiment):
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
         if MINIMAL_PAIRS in needs:
-            judged = self.of_parts(experiment, lambda part: self.minimal_pairs(part) | self.baselines(part))
+            judged = self.of_parts(experiment, self.minimal_pairs)
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 

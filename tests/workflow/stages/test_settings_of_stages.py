@@ -1,6 +1,7 @@
 """A stage's slice holds what the stage depends on, and nothing else."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -99,19 +100,30 @@ def test_options_of_an_experiment_lie_over_those_of_heads_for_sequences(tmp_path
     assert "pooling" not in heads["demo_probe_dp"]["options"]
 
 
-def test_a_public_model_is_scored_like_ours_with_its_own_entry(repository: Path, tmp_path: Path) -> None:
+def test_a_model_of_others_is_what_is_said_about_it_and_is_evaluated_like_ours(
+    repository: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "config"
     shutil.copytree(repository / "config", folder)
-    (folder / "baselines").mkdir(exist_ok=True)
     (folder / "baselines/gpt.yaml").write_text("data: my_text\narchitecture: causal\n", encoding="utf-8")
-    project = Project(folder)
-    ours = slice_of(project, "score_minimal_pairs", suite="blimp")
-    theirs = slice_of(project, "score_baseline", suite="blimp", baseline="gpt")
-    assert theirs == {
-        **ours,
-        "model_kind": "transformers",
-        "external": {"architecture": "causal", "leading_blank": None},
-    }
+    own = "base: causal_mini\nbaselines: [gpt]\n"
+    (folder / "experiments/own.yaml").write_text(own, encoding="utf-8")
+    jobs = Jobs(Project(folder))
+    imported = slice_of(jobs.project, "import_model", baseline="gpt")
+    stage = {"stage": "import_model", "stage_version": 1}
+    assert imported == {**stage, "architecture": "causal", "leading_blank": None}
+    model = jobs.place("results/own/baselines/gpt/manifest.json").split("/")[2]
+    assert re.fullmatch("imported-gpt-[0-9a-f]{16}", model)
+    # The same address on another model, because the same is asked of both.
+    ours, theirs = (
+        jobs.place(f"results/own/minimal_pairs/{run}/demo_blimp_filtered/manifest.json").split("/")
+        for run in ("causal_zero-s42", "gpt")
+    )
+    assert theirs == [*ours[:2], model, *ours[3:]]
+    # Documents, which its own tokenizer encodes.
+    calls = [jobs.call("measure_perplexity", experiment="own", run=run) for run in ("causal_zero-s42", "gpt")]
+    assert [set(call.arguments) for call in calls] == [{"tokens"}, {"corpus"}]
+    assert calls[0].settings == calls[1].settings
 
 
 def test_objectives_are_told_of_models_that_were_not_trained_on_masked_text_alone(project: Project) -> None:

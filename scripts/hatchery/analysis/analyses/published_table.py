@@ -154,7 +154,7 @@ def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, Pla
     for row in read_summary(study.tables["summary"]):
         if row.mean is not None:
             found[row.model, (papers.get(row.suite, row.suite), row.task, row.metric)] = row.mean
-    for run in read_frame(study.tables["runs"], RUNS).to_dicts():
+    for run in read_frame(study.tables["runs"], RUNS).drop_nulls("steps").to_dicts():
         found.setdefault((run["model"], SIZE), run["parameters"] / 1e6)
         flops = training_flops(run, settings.flops)
         if flops is not None:

@@ -20,7 +20,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.finetuning.framing import Framing, kept_tokens, marked_token_spans
 from hatchery.evaluation.tasks.example import Example
-from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.evaluation.text_tokenizer import TextTokenizer
 
 TEXTS_PER_CALL = 8192
 
@@ -38,7 +38,7 @@ class SegmentPool:
         return np.diff(self.starts)
 
 
-def encode_pool(texts: Sequence[str], tokenizer: Tokenizer) -> SegmentPool:
+def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
     """Encode texts without framing, in calls of bounded size because the tokenizer answers in Python lists."""
     parts, lengths = [np.empty(0, dtype=np.int32)], [0]
     for start in range(0, len(texts), TEXTS_PER_CALL):
@@ -142,7 +142,7 @@ class EncodedTexts:
         return Batch(inputs, torch.from_numpy(arrays.labels[examples]), np.asarray(items, dtype=np.int64))
 
 
-def encode_texts(examples: Sequence[Example], tokenizer: Tokenizer, max_length: int) -> EncodedTexts:
+def encode_texts(examples: Sequence[Example], tokenizer: TextTokenizer, max_length: int) -> EncodedTexts:
     """Encode every distinct text once; an input has at most `max_length` tokens, special tokens included.
 
     Raises EvaluationError for an example without inputs, and for marks that hold no token or differ in number;
@@ -187,7 +187,8 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
     mask = np.arange(longest) < lengths[:, None]
     # Whatever is neither [CLS] nor part of a segment is a separator.
     ids = np.where(mask, framing.sep_id, framing.pad_id)
-    ids[:, 0] = framing.cls_id
+    if framing.cls_id is not None:
+        ids[:, 0] = framing.cls_id
     counts = kept.ravel()
     ahead = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     targets = (framing.segment_starts(kept) + np.arange(len(inputs))[:, None] * longest).ravel()

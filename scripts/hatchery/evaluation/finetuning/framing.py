@@ -1,6 +1,7 @@
 """How segments become one input: `[CLS] a [SEP] b [SEP] c [SEP]`, cut to a limit by longest-first truncation.
 
-LTG-BERT's layout (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`.
+LTG-BERT's layout (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`,
+with those of T5 `a </s> b </s>`.
 Lengths are known before any input is built, so a data set can be sorted and cut into batches first.
 
 Words that are marked in a text (the two target words of WiC) are found again as tokens of the input. Marks are
@@ -15,31 +16,36 @@ import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.tasks.example import Example, MarkedSpan
-from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.evaluation.text_tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True)
 class Framing:
     """Ids of the tokens around segments, and how many separators stand between two of them."""
 
-    cls_id: int
+    cls_id: int | None
     sep_id: int
     pad_id: int
     separators_between: int
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer) -> "Framing":
+    def of(cls, tokenizer: TextTokenizer) -> "Framing":
         """That of a tokenizer."""
-        return cls(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.special.separators_in_pair)
+        return cls(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.separators_in_pair)
+
+    @property
+    def n_before(self) -> int:
+        """Tokens in front of the first segment."""
+        return int(self.cls_id is not None)
 
     def overhead(self, n_segments: np.ndarray) -> np.ndarray:
         """Tokens of an input that belong to no segment, for inputs of `n_segments` int64 [...]."""
-        return 2 + self.separators_between * (n_segments - 1)
+        return self.n_before + 1 + self.separators_between * (n_segments - 1)
 
     def segment_starts(self, kept: np.ndarray) -> np.ndarray:
         """Position in the input of the first token of each segment, int64 [..., S], of `kept` tokens [..., S]."""
         before = np.cumsum(kept, axis=-1) - kept
-        return 1 + before + self.separators_between * np.arange(kept.shape[-1])
+        return self.n_before + before + self.separators_between * np.arange(kept.shape[-1])
 
 
 def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
@@ -85,7 +91,7 @@ FIRST_TOKEN = (0, 1)
 
 
 def marked_token_spans(
-    examples: Sequence[Example], tokenizer: Tokenizer, kept: np.ndarray, framing: Framing
+    examples: Sequence[Example], tokenizer: TextTokenizer, kept: np.ndarray, framing: Framing
 ) -> np.ndarray | None:
     """Positions int64 [examples, M, 2], [start, end), of the M marks of every example; None where nothing is marked.
 
@@ -113,7 +119,7 @@ def marked_token_spans(
     return spans
 
 
-def _offsets(text: str, tokenizer: Tokenizer) -> np.ndarray:
+def _offsets(text: str, tokenizer: TextTokenizer) -> np.ndarray:
     encoding = tokenizer.backend.encode(text, add_special_tokens=False)
     return np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
 

@@ -10,7 +10,7 @@ of the trainer behind the official pipeline (all weights but biases and norms, e
 gives the classifier a rate of its own (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
     fresh = {id(parameter) for parameter in model.fresh_parameters()}
     head_rate = learning_rate if protocol.head_learning_rate is None else protocol.head_learning_rate
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in named_by_role(model):
         if parameter.requires_grad:
             decay = protocol.weight_decay if decays(name, protocol) else 0.0
             peak = head_rate if id(parameter) in fresh else learning_rate
@@ -47,6 +47,17 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
     ]
     betas = (protocol.beta1, protocol.beta2)
     return AdamW(described, lr=learning_rate, betas=betas, eps=protocol.epsilon, fused=True)
+
+
+def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The parameters, each once; names of others' models say "norm" and "embedding", too, where these are such."""
+    roles: dict[int, str] = {}
+    for module in model.modules():
+        is_norm = "norm" in type(module).__name__.lower()
+        role = "norm" if is_norm else "embedding" if isinstance(module, nn.Embedding) else ""
+        roles |= {id(parameter): role for parameter in module.parameters(recurse=False)}
+    for name, parameter in model.named_parameters():
+        yield f"{name}.{roles[id(parameter)]}", parameter
 
 
 def decays(name: str, protocol: ProtocolSettings) -> bool:

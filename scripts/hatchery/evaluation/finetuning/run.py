@@ -21,10 +21,10 @@ from hatchery.evaluation.finetuning.task_data import EncodedTask
 from hatchery.evaluation.metrics.registry import metric_called
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
 from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import TaskModel
-from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.output_bias import set_output_bias_
 from hatchery.modeling.output_prior import marginal_bias
 from hatchery.progress import Progress
@@ -34,7 +34,7 @@ from hatchery.typed import build
 def train_run(
     settings: FinetuneSettings,
     task: EncodedTask,
-    encoder: LayeredEncoder,
+    encoder: Encoder,
     seed: int,
     learning_rate: float,
     device: torch.device,
@@ -84,7 +84,7 @@ def development_value(settings: FinetuneSettings, development: ScoredSet) -> Cal
 
 
 def make_model(
-    settings: FinetuneSettings, task: EncodedTask, encoder: LayeredEncoder, train: EncodedData, seed: int
+    settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, train: EncodedData, seed: int
 ) -> TaskModel:
     """The model before its first step; `encoder` is copied if it is trained, because training changes it in place.
 

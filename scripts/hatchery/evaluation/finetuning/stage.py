@@ -32,10 +32,10 @@ from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSet
 from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, measures
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
-from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.runtime import load_encoder, prepare_device
 from hatchery.evaluation.tasks.task_rows import check_task
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.registry import ProbeOptions
-from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.runner import Job, Place, inputs_of, run_stage, stage
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
@@ -65,11 +65,14 @@ def finetune(
     store = RunStore(checkpoints, runs_identity(job.settings, input_digests(job.inputs)))
     started = time.monotonic()
     device = prepare_device(runtime.device, runtime.threads)
-    network, tokenizer = load_pretrained(model)
+    encoder, tokenizer = load_encoder(model)
+    longest, asked = encoder.longest_input, settings.protocol.max_length
+    if longest is not None and asked > longest:
+        raise EvaluationError(f"{model}: max_length: got {asked}, expected at most {longest}, its longest input")
     words = None if vocabulary is None else read_vocabulary(vocabulary)
     task = encode_task(settings, source, words, tokenizer)
     run.measures |= measures(task)
-    encoder = network.encoder.to(device)
+    encoder = encoder.to(device)
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
     finished = {} if is_forced() else store.load(planned)
     resumed = len(finished)
@@ -99,7 +102,7 @@ def finetune(
 
 
 def with_frozen_layers(
-    settings: FinetuneSettings, task: EncodedTask, encoder: LayeredEncoder, mib: int, device: torch.device
+    settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
     """The task with the layers of a frozen encoder in place of its ids, computed once for all runs; else as it is."""
     head = settings.task.head

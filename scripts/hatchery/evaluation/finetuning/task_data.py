@@ -19,9 +19,9 @@ from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
+from hatchery.evaluation.text_tokenizer import TextTokenizer
 from hatchery.modeling.heads.registry import HEADS, ProbeOptions
 from hatchery.raw.registration import open_source
-from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.typed import build
 
 Rows = Sequence[Example] | Sequence[SpanExample]
@@ -44,7 +44,7 @@ class EncodedTask:
 
 
 def encode_task(
-    settings: FinetuneSettings, sources: Mapping[str, Path], vocabulary: frozenset[str] | None, tokenizer: Tokenizer
+    settings: FinetuneSettings, sources: Mapping[str, Path], vocabulary: frozenset[str] | None, tokenizer: TextTokenizer
 ) -> EncodedTask:
     """Read and encode the task and the tasks it is transferred to, each from the source manifest of its name.
 
@@ -95,7 +95,7 @@ def _transferred(
     settings: FinetuneSettings,
     sources: Mapping[str, Path],
     vocabulary: frozenset[str] | None,
-    tokenizer: Tokenizer,
+    tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
     """The main sets of the other tasks; those that differ in the label mapping alone share their encoded rows."""
@@ -113,7 +113,7 @@ def _transferred(
     return sets
 
 
-def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: Tokenizer, n_labels: int | None) -> EncodedData:
+def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: TextTokenizer, n_labels: int | None) -> EncodedData:
     max_length, task = settings.protocol.max_length, settings.task
     if isinstance(rows[0], Example):
         return encode_texts(cast(Sequence[Example], rows), tokenizer, max_length)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.baselines.settings import Architecture
 from hatchery.evaluation.minimal_pairs.likelihoods import (
     token_left_to_right_likelihoods,
     token_pseudo_log_likelihoods,
     token_within_word_likelihoods,
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
-from hatchery.evaluation.minimal_pairs.settings import Architecture
 
 TokenScores = Callable[[SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None]], list[np.ndarray]]
 
@@ -36,7 +36,7 @@ class Scoring:
     """
 
     description: str
-    architecture: Architecture
+    architectures: tuple[Architecture, ...]
     tokens: TokenScores
     rows: Callable[[int], int]
     needs_words: bool = False
@@ -45,20 +45,20 @@ class Scoring:
 SCORINGS: dict[str, Scoring] = {
     "pll": Scoring(
         "pseudo-log-likelihood, each token masked alone (Salazar et al., 2020)",
-        "masked",
+        ("masked",),
         token_pseudo_log_likelihoods,
         rows=lambda length: length,
     ),
     "pll_within_word_l2r": Scoring(
         "pseudo-log-likelihood, with the later pieces of the token's word masked too (Kauf & Ivanova, 2023)",
-        "masked",
+        ("masked",),
         token_within_word_likelihoods,
         rows=lambda length: length,
         needs_words=True,
     ),
     "left_to_right": Scoring(
         "log-likelihood from left to right after one context token (BabyLM 2023)",
-        "causal",
+        ("causal", "encoder_decoder"),
         token_left_to_right_likelihoods,
         rows=lambda length: 1,
     ),
@@ -67,8 +67,10 @@ SCORINGS: dict[str, Scoring] = {
 
 def architecture_asked(scoring: str, kinds: Sequence[str]) -> Architecture:
     """As what a model of these kinds is scored in the way called `scoring`: as the first, if the way leaves it open."""
-    if scoring in SCORINGS and SCORINGS[scoring].architecture in kinds:
-        return SCORINGS[scoring].architecture
+    possible = SCORINGS[scoring].architectures if scoring in SCORINGS else ()
+    for architecture in possible:
+        if architecture in kinds:
+            return architecture
     return "causal" if kinds[0] == "causal" else "masked"
 
 
@@ -78,10 +80,10 @@ def scoring_name(name: str, architecture: Architecture) -> str:
         return "pll" if architecture == "masked" else "left_to_right"
     if name not in SCORINGS:
         raise ConfigError(f"scoring: got {name!r}, allowed are: auto, {', '.join(SCORINGS)}")
-    if SCORINGS[name].architecture != architecture:
-        fitting = [other for other, scoring in SCORINGS.items() if scoring.architecture == architecture]
+    if architecture not in SCORINGS[name].architectures:
+        fitting = [other for other, scoring in SCORINGS.items() if architecture in scoring.architectures]
         raise ConfigError(
-            f"scoring: {name!r} needs a {SCORINGS[name].architecture} language model, this one is {architecture}; "
+            f"scoring: {name!r} needs a {SCORINGS[name].architectures[0]} language model, this one is {architecture}; "
             f"use {' or '.join(fitting)}"
         )
     return name

@@ -1,20 +1,23 @@
 """What a language model must offer to have sentences scored: ids with their frame, and logits where they are wanted.
 
-Our own models and public ones of the library `transformers` come behind this one interface, so every way of scoring
-is written once. `HatcheryModel` is ours.
+Our own models and those of others (`evaluation.baselines`) come behind this one interface, so every way of scoring is
+written once. `HatcheryModel` is ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from hatchery.evaluation.minimal_pairs.settings import Architecture
+from hatchery.evaluation.baselines.settings import Architecture
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.tokenization.tokenizer_file import Tokenizer
+
+# Labelled positions whose logits are in memory together: the widest product of the model.
+ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class SentenceModel(Protocol):
     architecture: Architecture
     device: torch.device
     frame: Frame
-    """Masked models: around the sentence. Causal ones: `before` is the context of the first token, `after` is empty."""
+    """Masked models: around the sentence. Others: `before` is the context of the first token, `after` is empty."""
     mask_id: int | None
     """The mask token of a masked model."""
     vocabulary_size: int
     longest_input: int | None
     """Tokens with special ones that an input may have; None: no limit of its own."""
+    leading_blank: bool | None
+    """Whether sentences of minimal pairs get a blank in front; None: as their suite says."""
 
     def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
         """Sentences as ids; special tokens spelled out in a text are text."""
@@ -58,11 +63,24 @@ class SentenceModel(Protocol):
         """Logits [M, V] at the flat positions `rows` int64 [M] (b * T + t) of unpadded `input_ids` int64 [B, T]."""
         ...
 
+    def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits [N, V] and labels int64 [N], part by part, where `batch`, on the CPU, has labels.
+
+        The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`).
+        """
+        ...
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        """The bias [V] of the output layer; None: without, or not told apart from the rest."""
+        ...
+
 
 class HatcheryModel:
     """A language model of ours with its tokenizer, moved to `device` in evaluation mode."""
 
     longest_input: int | None = None
+    leading_blank: bool | None = None
 
     def __init__(
         self,
@@ -96,6 +114,17 @@ class HatcheryModel:
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
         return self.network.logits_at(self._hidden_at(input_ids, rows))
+
+    def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits [N, V] and labels int64 [N] of at most ROWS_AT_ONCE labelled positions at a time."""
+        hidden, targets = self.network.labelled_hidden(batch, self.device)
+        for part, wanted in zip(hidden.split(ROWS_AT_ONCE), targets.split(ROWS_AT_ONCE), strict=True):
+            yield self.network.logits_at(part), wanted
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        """The bias [V] of the output layer; None: without."""
+        return self.network.output_layer[1]
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """What the output matrix is multiplied with at `rows`: float32 [M, D]."""

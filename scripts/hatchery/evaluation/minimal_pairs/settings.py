@@ -1,7 +1,7 @@
-"""What is scored and how, as typed settings: a suite of minimal pairs, the way of scoring, and the kind of model.
+"""What is scored and how, as typed settings: a suite of minimal pairs, and the way of scoring.
 
-A suite is one entry of config/suites, a public model to compare with one entry of config/baselines; the two meet in
-`ScoringSettings`. What only changes the speed is in `ScoringRuntime` and no part of the result's identity.
+A suite is one entry of config/suites. What only changes the speed is in `ScoringRuntime` and no part of the result's
+identity.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from hatchery.settings.base import Count, DeviceName, Natural, Settings, require
 
 Unit = Literal["paradigm", "file"]
 PairFormat = Literal["blimp", "rows", "alternating_lines"]
-Architecture = Literal["masked", "causal"]
 ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "left_to_right"]
 
 
@@ -23,16 +22,6 @@ class ExpectedSize(Settings):
     """Number of paradigms; null leaves it open."""
     pairs: Count | None = None
     """Number of pairs; null leaves it open."""
-
-
-@dataclass(frozen=True)
-class ExternalModel(Settings):
-    """A public model in the layout of the library `transformers`, registered as a raw input of kind folder."""
-
-    architecture: Architecture
-    """Whether it guesses masked words or the next one."""
-    leading_blank: bool | None = None
-    """Put a blank before every sentence; null does what the suite says."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class SuiteSettings(Settings):
     seed: Natural = 0
     """Draws the subset."""
     scoring: ScoringName = "auto"
-    """auto is pll for masked models and left_to_right for causal ones; pll_within_word_l2r also masks the later pieces
+    """auto is pll for masked models and left_to_right for others; pll_within_word_l2r also masks the later pieces
     of a word."""
 
     def __post_init__(self) -> None:
@@ -96,23 +85,6 @@ class ScoringSettings(SuiteSettings):
 
     suite: str
     """Name of the suite."""
-    model_kind: Literal["hatchery", "transformers"] = "hatchery"
-    """A model of ours, or a public one."""
-    external: ExternalModel | None = None
-    """What is said about a public model."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expected = "a mapping (architecture, leading_blank) for 'transformers' and null for 'hatchery'"
-        fits = (self.model_kind == "transformers") == (self.external is not None)
-        require(fits, "external", self.external, f"{expected}; model_kind is {self.model_kind!r}")
-
-    @property
-    def blank(self) -> bool:
-        """Whether sentences get a leading blank, with the model's own wish before the suite's."""
-        if self.external is not None and self.external.leading_blank is not None:
-            return self.external.leading_blank
-        return self.leading_blank
 
 
 @dataclass(frozen=True)

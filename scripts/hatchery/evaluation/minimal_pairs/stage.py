@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import StageRun, read_manifest
+from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import (
@@ -30,7 +29,6 @@ from hatchery.evaluation.minimal_pairs.accuracy import (
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.scoring import (
     SCORINGS,
-    architecture_asked,
     distinct_sentences,
     scoring_name,
     sentence_scores,
@@ -38,9 +36,7 @@ from hatchery.evaluation.minimal_pairs.scoring import (
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
 from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings
-from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
-from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.evaluation.trained_objective import use_of
+from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
 from hatchery.runner import stage
@@ -84,26 +80,28 @@ def score_minimal_pairs(
 ) -> None:
     """Score the suite of the source manifest with a model.
 
-    `model` is the manifest of a pretraining run or, with the model kind "transformers", the source manifest of a
-    registered folder. Raises EvaluationError for wrong data (file and line), ConfigError for settings that do not fit
-    the model, and the errors of the model, tokenizer and source loaders.
+    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
+    and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
+    loaders.
     """
     pairs = read_minimal_pairs(open_source(source), settings)
     if settings.expected is not None:
         check_size(pairs, settings.suite, settings.expected)
     pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
-    language_model = load_sentence_model(settings, model, prepare_device(runtime.device, runtime.threads))
+    language_model = load_sentence_model(model, prepare_device(runtime.device, runtime.threads), settings.scoring)
     scoring = scoring_name(settings.scoring, language_model.architecture)
     started = time.monotonic()
-    scored = pair_scores(pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=settings.blank)
+    own_blank = language_model.leading_blank
+    blank = settings.leading_blank if own_blank is None else own_blank
+    scored = pair_scores(pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=blank)
     seconds = max(time.monotonic() - started, 1e-9)
     outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.scores.tolist(), strict=True)]
     _write(run, settings, pairs, scored, outcomes)
     run.measures |= {
         "scoring": scoring,
-        "model_kind": settings.model_kind,
+        "model_kind": "hatchery" if isinstance(language_model, HatcheryModel) else "transformers",
         "architecture": language_model.architecture,
-        "leading_blank": settings.blank,
+        "leading_blank": blank,
         "tie_rule": "strict: a tie is wrong; accuracy_ties_correct calls it right",
         "pairs": len(pairs),
         "ties": outcomes.count("tie"),
@@ -115,16 +113,6 @@ def score_minimal_pairs(
         "pairs_per_second": round(len(pairs) / seconds, 1),
         "device": str(language_model.device),
     }
-
-
-def load_sentence_model(settings: ScoringSettings, model: Path, device: torch.device) -> SentenceModel:
-    """The model of a pretraining manifest, or the public one of a source manifest, on `device`."""
-    if settings.external is None:
-        network, tokenizer = load_pretrained(model)
-        use = use_of(read_manifest(model), network)
-        asked = architecture_asked(settings.scoring, use.kinds)
-        return HatcheryModel(network, tokenizer, device, asked, use.predicted_before)
-    return load_transformers_model(open_source(model), settings.external, device)
 
 
 def pair_scores(

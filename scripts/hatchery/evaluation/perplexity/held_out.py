@@ -7,13 +7,16 @@ of its targets.
 """
 
 from collections.abc import Iterator, Sized
+from typing import Protocol, cast
 
 import numpy as np
 from torch import Tensor
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.baselines.own_text import OwnText
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
+from hatchery.objectives.segments import EncodedSplit
 from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
@@ -23,6 +26,23 @@ from hatchery.training.objective import Objective
 
 # Sequences that are drawn together and laid into batches by length; bounds the memory.
 _DRAWN_AT_ONCE = 2048
+
+
+class HeldOutText(EncodedSplit, Protocol):
+    """The encoded documents of a split: token shards, or those that a model of others has encoded for itself."""
+
+    manifest: Manifest
+    """What they come from."""
+    split: str
+    n_tokens: int
+
+    @property
+    def n_special(self) -> int:
+        """Ids below this one are no words of a sentence."""
+
+    @property
+    def words(self) -> int:
+        """Words of the split."""
 
 
 def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
@@ -37,9 +57,14 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
         )
 
 
-def held_out_examples(shards: TokenShards, settings: PerplexitySettings, objective: Objective) -> Examples:
+def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objective: Objective) -> Examples:
     """The examples of a split. Raises EvaluationError when it holds none."""
-    examples = objective.examples(shards, settings.sequence_length)
+    examples: Examples
+    if isinstance(shards, OwnText) and objective.settings.causal:
+        examples = shards.next_tokens(settings.sequence_length)
+    else:
+        # Objectives ask no more of shards than of the text of a model of others.
+        examples = objective.examples(cast(TokenShards, shards), settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples

@@ -21,13 +21,9 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
 from hatchery.evaluation.perplexity.frequency import FrequencyTally
+from hatchery.evaluation.perplexity.held_out import HeldOutText
 from hatchery.evaluation.seeds import generator
-from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.tokenization.token_reader import TokenShards
-
-# Labelled positions whose logits are in memory together: the widest product of the model.
-_ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -63,42 +59,39 @@ class WordScore:
     word_perplexity: float
 
 
-def word_score(score: SplitScore, shards: TokenShards) -> WordScore | None:
-    """The score of a split per word, as the encoding counted them.
+def word_score(score: SplitScore, shards: HeldOutText) -> WordScore | None:
+    """The score of a split per word.
 
     None unless every token of the split, and every end of a document, was asked for once.
     """
     if score.labelled_tokens != shards.n_tokens + int(np.count_nonzero(shards.document_lengths())):
         return None
-    words = int(shards.manifest.measures["splits"][shards.split]["words"])
-    loss = score.loss_nats * score.labelled_tokens / words
-    return WordScore(score.split, words, loss, exponential(loss))
+    loss = score.loss_nats * score.labelled_tokens / shards.words
+    return WordScore(score.split, shards.words, loss, exponential(loss))
 
 
 @torch.inference_mode()
 def score_batches(
-    model: LanguageModel,
+    model: SentenceModel,
     batches: Iterable[tuple[int, dict[str, Tensor]]],
     split: str,
-    device: torch.device,
     tally: FrequencyTally | None = None,
 ) -> SplitScore:
     """Score `batches` of (number of sequences, tensors). The loss is NaN where the model gives no finite numbers.
 
     Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. `tally` hears of every token.
     """
-    bias = model.output_layer[1]
+    bias = model.output_bias
     sequences = labelled = 0
-    loss_sum = torch.zeros((), dtype=torch.float64, device=device)
-    correct = torch.zeros((), dtype=torch.int64, device=device)
+    loss_sum = torch.zeros((), dtype=torch.float64, device=model.device)
+    correct = torch.zeros((), dtype=torch.int64, device=model.device)
     for rows, batch in batches:
         sequences += rows
         if not (batch["labels"] != UNLABELLED).any():
             continue
-        hidden, targets = model.labelled_hidden(batch, device)
-        labelled += len(targets)
-        for part, wanted in zip(hidden.split(_ROWS_AT_ONCE), targets.split(_ROWS_AT_ONCE), strict=True):
-            logits = model.logits_at(part).float()
+        for logits, wanted in model.labelled_logits(batch):
+            labelled += len(wanted)
+            logits = logits.float()
             losses = F.cross_entropy(logits, wanted, reduction="none")
             loss_sum += losses.double().sum()
             correct += (logits.argmax(dim=-1) == wanted).sum()
@@ -117,13 +110,12 @@ def exponential(loss: float) -> float:
     return math.inf if loss > 709.0 else math.exp(loss)
 
 
-def drawn_sentences(shards: TokenShards, number: int, seed: int, longest: int) -> list[list[int]]:
+def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -> list[list[int]]:
     """Ids of `number` sentences (all, when there are fewer), without special tokens, cut after `longest` tokens.
 
     Drawn without replacement among the sentences that have a token. Raises EvaluationError when there is none.
     """
-    n_special = len(shards.special.order)
-    counts = [len(document.sentence_starts) for document in shards]
+    counts = [len(shards.document(index).sentence_starts) for index in range(shards.n_documents)]
     bounds = np.cumsum([0, *counts])
     sentences: list[list[int]] = []
     for index in generator(seed, "pseudo_perplexity", shards.split).permutation(int(bounds[-1])).tolist():
@@ -135,7 +127,7 @@ def drawn_sentences(shards: TokenShards, number: int, seed: int, longest: int) -
         first = index - int(bounds[document_index])
         ids = document.ids[edges[first] : edges[first + 1]]
         # A paragraph's end is no word to guess.
-        words = ids[ids >= n_special][:longest].tolist()
+        words = ids[ids >= shards.n_special][:longest].tolist()
         if words:
             sentences.append(words)
     if not sentences:

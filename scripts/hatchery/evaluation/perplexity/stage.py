@@ -15,12 +15,16 @@ from typing import Any
 from torch import Tensor
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import StageRun, read_manifest
+from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.perplexity.asked_objective import asked_objective
+from hatchery.evaluation.baselines.own_text import OwnText
+from hatchery.evaluation.baselines.sentence_model import BaselineModel
+from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
+from hatchery.evaluation.perplexity.asked_objective import asked_objective, asked_of_others
 from hatchery.evaluation.perplexity.frequency import FREQUENCY_FILE, FrequencyRow, FrequencyTally
 from hatchery.evaluation.perplexity.held_out import (
+    HeldOutText,
     batches,
     check_tokenizer,
     chosen_sequences,
@@ -40,7 +44,7 @@ from hatchery.evaluation.perplexity.settings import (
     PerplexityRuntime,
     PerplexitySettings,
 )
-from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.runtime import load_pretrained, load_sentence_model, prepare_device
 from hatchery.progress import Progress
 from hatchery.runner import stage
 from hatchery.sanitize import csv_text
@@ -51,22 +55,36 @@ from hatchery.training.objective import Objective
 
 @stage(keep=True)
 def measure_perplexity(
-    settings: PerplexitySettings, runtime: PerplexityRuntime, model: Path, tokens: Path, run: StageRun
+    settings: PerplexitySettings,
+    runtime: PerplexityRuntime,
+    model: Path,
+    tokens: Path | None,
+    corpus: Manifest | None,
+    run: StageRun,
 ) -> None:
     """Measure the model of a pretraining manifest on the token shards of another.
 
-    Raises EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite,
-    and the errors of the model and token loaders.
+    A model of others is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
+    EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the
+    errors of the model and token loaders.
     """
     trained = read_manifest(model)
-    check_tokenizer(trained, read_manifest(tokens))
-    # All splits are opened before the first is scored: an absent one should not be found out in the end.
-    splits = [TokenShards.open(tokens, split) for split in settings.splits]
     device = prepare_device(runtime.device, runtime.threads)
-    objective = asked_objective(settings, trained)
-    before = objective.settings.predicted_before
-    network = HatcheryModel(*load_pretrained(model, translates=True), device, predicted_before=before)
-    tallies = _tallies(tokens, splits, settings, objective)
+    # All splits are opened before the first is scored: an absent one should not be found out in the end.
+    splits: list[HeldOutText]
+    network: SentenceModel
+    if tokens is not None:
+        check_tokenizer(trained, read_manifest(tokens))
+        splits = [TokenShards.open(tokens, split) for split in settings.splits]
+        objective = asked_objective(settings, trained)
+        before = objective.settings.predicted_before
+        network = HatcheryModel(*load_pretrained(model, translates=True), device, predicted_before=before)
+        tallies = _tallies(tokens, splits, settings, objective)
+    else:
+        network = load_sentence_model(model, device)
+        objective = asked_of_others(settings, network.architecture)
+        splits = _own_texts(network, corpus, settings, model)
+        tallies = [None] * len(splits)
     started = time.monotonic()
     scores = [
         _score_split(shards, network, objective, settings, runtime, tally, model)
@@ -89,8 +107,8 @@ def measure_perplexity(
 
 
 def _score_split(
-    shards: TokenShards,
-    model: HatcheryModel,
+    shards: HeldOutText,
+    model: SentenceModel,
     objective: Objective,
     settings: PerplexitySettings,
     options: PerplexityRuntime,
@@ -105,6 +123,9 @@ def _score_split(
     examples = held_out_examples(shards, settings, objective)
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
+    if not isinstance(model, HatcheryModel):
+        # All logits of a batch are made at once.
+        budget = tokens_per_batch_for(model, budget)
     where = f"{shards.manifest.path}: the split {shards.split!r}"
 
     def counted(progress: Progress) -> Iterator[tuple[int, dict[str, Tensor]]]:
@@ -113,7 +134,7 @@ def _score_split(
             progress.update(rows)
 
     with Progress(len(chosen), f"perplexity, {shards.split}", "sequences") as progress:
-        score = score_batches(model.network, counted(progress), shards.split, model.device, tally)
+        score = score_batches(model, counted(progress), shards.split, tally)
     if score.labelled_tokens == 0:
         raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
     if not math.isfinite(score.loss_nats):
@@ -127,8 +148,22 @@ def _score_split(
     return dataclasses.replace(score, pseudo_perplexity=value)
 
 
+def _own_texts(
+    model: SentenceModel, corpus: Manifest | None, settings: PerplexitySettings, where: Path
+) -> list[HeldOutText]:
+    """The splits as a model of others encodes them. Raises EvaluationError for a model of ours, or without corpus."""
+    if corpus is None or not isinstance(model, BaselineModel):
+        raise EvaluationError(f"{where}: a model of ours is measured on tokens, one of others on a corpus")
+    if model.longest_input is not None and settings.sequence_length > model.longest_input:
+        raise EvaluationError(
+            f"{where}: perplexity.sequence_length: got {settings.sequence_length}, expected at most "
+            f"{model.longest_input}, the longest input of this model"
+        )
+    return [OwnText(model, corpus, split) for split in settings.splits]
+
+
 def _tallies(
-    tokens: Path, splits: Sequence[TokenShards], settings: PerplexitySettings, objective: Objective
+    tokens: Path, splits: Sequence[HeldOutText], settings: PerplexitySettings, objective: Objective
 ) -> list[FrequencyTally | None]:
     """A tally for each split, by the frequencies in the training text; None where it is not asked for."""
     if settings.frequency_bin_nats is None:

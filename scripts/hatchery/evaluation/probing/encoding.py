@@ -22,7 +22,7 @@ from hatchery.evaluation.probing.formats import UNKNOWN_LABEL
 from hatchery.evaluation.tasks.example import SpanExample
 from hatchery.evaluation.tasks.normalisation import detokenise, normalise
 from hatchery.evaluation.tasks.settings import Normalisation
-from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.evaluation.text_tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class EncodedSpans:
 
 def encode_spans(
     examples: Sequence[SpanExample],
-    tokenizer: Tokenizer,
+    tokenizer: TextTokenizer,
     max_length: int,
     n_labels: int,
     multi_label: bool,
@@ -167,17 +167,18 @@ def encode_spans(
     """
     distinct = {words: index for index, words in enumerate(dict.fromkeys(example.words for example in examples))}
     texts = [place_words(words, normalisation) for words in distinct]
+    before = [] if tokenizer.cls_id is None else [tokenizer.cls_id]
     ids: list[np.ndarray] = []
     offsets: list[np.ndarray] = []
     for first in range(0, len(texts), SENTENCES_AT_A_TIME):
         part = [placed.text for placed in texts[first : first + SENTENCES_AT_A_TIME]]
         for encoding in tokenizer.backend.encode_batch(part, add_special_tokens=False):
-            ids.append(np.array([tokenizer.cls_id, *encoding.ids, tokenizer.sep_id], dtype=np.int64))
+            ids.append(np.array([*before, *encoding.ids, tokenizer.sep_id], dtype=np.int64))
             offsets.append(np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2))
-    fits = [2 < len(sequence) <= max_length for sequence in ids]
+    fits = [len(before) + 1 < len(sequence) <= max_length for sequence in ids]
     kept = [example for example in examples if fits[distinct[example.words]]]
     spans = [
-        [span_of_subwords(offsets[index], texts[index], span) for span in target.spans]
+        [span_of_subwords(offsets[index], texts[index], span, len(before)) for span in target.spans]
         for example in kept
         for index in [distinct[example.words]]
         for target in example.targets
@@ -201,8 +202,10 @@ def encode_spans(
     )
 
 
-def span_of_subwords(offsets: np.ndarray, placed: PlacedWords, span: tuple[int, int]) -> tuple[int, int]:
-    """Positions [start, end) of the tokens that overlap the words [i, j), [CLS] being 0.
+def span_of_subwords(
+    offsets: np.ndarray, placed: PlacedWords, span: tuple[int, int], n_before: int = 1
+) -> tuple[int, int]:
+    """Positions [start, end) of the tokens that overlap the words [i, j), behind `n_before` others ([CLS]).
 
     `offsets` int64 [subwords, 2] are characters [start, end). Words of which the tokenizer left nothing get the
     subword behind them, or the last one.
@@ -213,7 +216,7 @@ def span_of_subwords(offsets: np.ndarray, placed: PlacedWords, span: tuple[int, 
     if first >= last:
         first = min(first, len(offsets) - 1)
         last = first + 1
-    return first + 1, last + 1
+    return first + n_before, last + n_before
 
 
 def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -> tuple[np.ndarray, np.ndarray]:

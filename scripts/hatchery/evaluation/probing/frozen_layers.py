@@ -15,8 +15,8 @@ from torch import Tensor
 from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.probing.encoding import EncodedSpans, TokenSequences, flat_ranges, starts_of
 from hatchery.evaluation.tasks.settings import HeadSettings
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.pooling import LayerReading, layer_vectors
-from hatchery.modeling.layered_encoder import LayeredEncoder
 
 SEQUENCES_AT_A_TIME = 32
 BYTES_PER_NUMBER = 4
@@ -34,7 +34,7 @@ class FrozenLayers:
     `encoder` must stay as it is from the first `wrap` on; it is put on `device`, into evaluation mode.
     """
 
-    def __init__(self, encoder: LayeredEncoder, reading: LayerReading, mib: int, device: torch.device) -> None:
+    def __init__(self, encoder: Encoder, reading: LayerReading, mib: int, device: torch.device) -> None:
         self.encoder = encoder.to(device).eval()
         self.reading, self.device = reading, device
         self.bytes_left = mib << 20
@@ -44,7 +44,7 @@ class FrozenLayers:
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
-        width = len(self.encoder.layers) * self.encoder.config.hidden_size
+        width = self.encoder.n_layers * self.encoder.config.hidden_size
         # Short ones first: they fill up batches best, and neighbours of one length need no padding.
         order = np.argsort(data.sequences.lengths, kind="stable")
         order = order[sizes[order] > 0]
@@ -52,7 +52,7 @@ class FrozenLayers:
         self.bytes_left -= int(sizes[kept].sum()) * width * BYTES_PER_NUMBER
         places = np.full(len(sizes), NOT_KEPT, dtype=np.int64)
         places[kept] = starts_of(sizes[kept])[:-1]
-        shape = (len(self.encoder.layers), int(sizes[kept].sum()), self.encoder.config.hidden_size)
+        shape = (self.encoder.n_layers, int(sizes[kept].sum()), self.encoder.config.hidden_size)
         vectors = torch.empty(shape, dtype=torch.float32, device=self.device)
         for first in range(0, len(kept), SEQUENCES_AT_A_TIME):
             group = kept[first : first + SEQUENCES_AT_A_TIME]

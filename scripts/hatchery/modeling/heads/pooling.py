@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError, ModelError
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.targets import can_look, token_mask
-from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.norm_and_dropout import full_precision
 
 PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
@@ -40,7 +40,7 @@ POOLINGS: dict[PoolingName, str] = {
 class FirstToken(nn.Module):
     """The last state at position 0."""
 
-    def forward(self, encoder: LayeredEncoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding in front."""
         if can_look(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
@@ -52,7 +52,7 @@ class FirstToken(nn.Module):
 class LastToken(nn.Module):
     """The last state at the last token that is not padding."""
 
-    def forward(self, encoder: LayeredEncoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gives its first."""
         batch, length = input_ids.shape
         positions = torch.arange(length, device=input_ids.device)
@@ -64,7 +64,7 @@ class LastToken(nn.Module):
 class MeanOverTokens(nn.Module):
     """The mean of the last states over everything that is not padding."""
 
-    def forward(self, encoder: LayeredEncoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
         states = encoder(input_ids, attention_mask)[-1]
         weights = token_mask(input_ids, attention_mask).to(states.dtype).unsqueeze(-1)
@@ -86,7 +86,7 @@ class PositionLinear(nn.Module):
         self.n_positions, self.pad_id, self.attend_padding = n_positions, pad_id, attend_padding
         self.position_weights = nn.Linear(n_positions, 1)
 
-    def forward(self, encoder: LayeredEncoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for T > n_positions."""
         missing = self.n_positions - input_ids.shape[1]
         if missing < 0:
@@ -150,29 +150,23 @@ def select_tokens(states: Tensor, rows: Tensor) -> Tensor:
 LayerReading = Literal["contributions", "differences", "outputs"]
 
 
-def layer_vectors(encoder: LayeredEncoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
+def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
     """What the layers 1 to L give, [L, B, T, D], from all states of `encoder`; the embedding itself is left out.
 
     Raises ModelError for "differences" of an encoder with layer weighting, whose layers do not add to their inputs, and
     for an unknown reading.
     """
     # A weighted output appends its mixture to the states; that is no layer.
-    stacked = torch.stack(tuple(states[: len(encoder.layers) + 1]))
+    stacked = torch.stack(tuple(states[: encoder.n_layers + 1]))
     if reading == "contributions":
-        reading = "differences" if layers_add_up(encoder) else "outputs"
+        reading = "differences" if encoder.layers_add_up else "outputs"
     if reading == "outputs":
         return stacked[1:]
     if reading != "differences":
         raise ModelError(f"layer_reading: got {reading!r}, expected contributions, differences or outputs")
-    if not encoder.weighting.input_in_output:
+    if not encoder.has_residual_stream:
         raise ModelError("layer_reading: got 'differences', expected 'outputs' for an encoder without residual stream")
     return stacked[1:] - stacked[:-1]
-
-
-def layers_add_up(encoder: LayeredEncoder) -> bool:
-    """Whether the state of a layer is the sum of what it and the layers below have given."""
-    is_normalised = getattr(encoder.config, "normalisation", "post_norm") == "post_norm"
-    return encoder.weighting.input_in_output and not is_normalised
 
 
 class LayerMix(nn.Module):

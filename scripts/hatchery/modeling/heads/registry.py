@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from torch import nn
 
 from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.pooling import (
     POOLINGS,
     FirstToken,
@@ -25,7 +26,6 @@ from hatchery.modeling.heads.sequence_classifier import MultipleChoice, Sequence
 from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.heads.word_classifiers import ExtractiveSpan, MarkedWordsClassifier, TokenClassifier
-from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.roberta.encoder import RobertaEncoder
 from hatchery.settings.base import Settings
 from hatchery.typed import build
@@ -131,11 +131,11 @@ class HeadDefinition(NamedTuple):
     description: str
     options: type
     has_label_set: bool
-    build: Callable[[LayeredEncoder, HeadContext, Any], TaskModel]
+    build: Callable[[Encoder, HeadContext, Any], TaskModel]
 
 
 def build_task_model(
-    name: str, encoder: LayeredEncoder, context: HeadContext, options: Mapping[str, Any] | None = None
+    name: str, encoder: Encoder, context: HeadContext, options: Mapping[str, Any] | None = None
 ) -> TaskModel:
     """The model of head `name` on `encoder`, which is not copied.
 
@@ -168,15 +168,16 @@ def make_pooling(options: SequenceOptions, pad_id: int) -> nn.Module:
     raise ModelError(f"pooling: got {options.pooling!r}, allowed are: {', '.join(POOLINGS)}")
 
 
-def _as_loaded(encoder: LayeredEncoder, options: SequenceOptions) -> SequenceOptions:
-    """The options as the study's script decides them (docs/papers/reduced-vocabulary.md, "Heads"), where asked.
+def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
+    """The options that fit the model, or, where asked, those that the reduced-vocabulary study's script decides.
 
-    It tries the stock classifier, which fits the tied models, and those of its own whose two widths are equal; these
-    silently lose the projection between them. Only the others get the study's own head. Raises ConfigError for a model
-    of another family.
+    The script (docs/papers/reduced-vocabulary.md, "Heads") tries the stock classifier, which fits the tied models, and
+    those of its own whose two widths are equal; these silently lose the projection between them. Only the others get
+    the study's own head. Raises ConfigError for a model of another family.
     """
     if options.loader == "none":
-        return options
+        is_blind = encoder.first_token_is_blind and options.pooling == "first_token"
+        return replace(options, pooling="last_token") if is_blind else options
     if not isinstance(encoder, RobertaEncoder):
         raise ConfigError(f"loader: got {options.loader!r}, expected none: the model is none of the family roberta")
     if encoder.config.embedding_width == encoder.config.hidden_size:
@@ -200,12 +201,12 @@ def _sequence_parts(context: HeadContext, options: SequenceOptions) -> dict[str,
     }
 
 
-def _classification(encoder: LayeredEncoder, context: HeadContext, options: SequenceOptions) -> TaskModel:
+def _classification(encoder: Encoder, context: HeadContext, options: SequenceOptions) -> TaskModel:
     parts = _sequence_parts(context, options)
     return SequenceClassifier(encoder, _labels(context), context.dropout, context.seed, **parts)
 
 
-def _regression(encoder: LayeredEncoder, context: HeadContext, options: RegressionOptions) -> TaskModel:
+def _regression(encoder: Encoder, context: HeadContext, options: RegressionOptions) -> TaskModel:
     return SequenceRegressor(
         encoder,
         context.dropout,
@@ -216,25 +217,25 @@ def _regression(encoder: LayeredEncoder, context: HeadContext, options: Regressi
     )
 
 
-def _choice(encoder: LayeredEncoder, context: HeadContext, options: ChoiceOptions) -> TaskModel:
+def _choice(encoder: Encoder, context: HeadContext, options: ChoiceOptions) -> TaskModel:
     parts = _sequence_parts(context, options)
     independent = options.independent_choices
     return MultipleChoice(encoder, context.dropout, context.seed, independent_choices=independent, **parts)
 
 
-def _tokens(encoder: LayeredEncoder, context: HeadContext, options: TokenOptions) -> TaskModel:
+def _tokens(encoder: Encoder, context: HeadContext, options: TokenOptions) -> TaskModel:
     return TokenClassifier(encoder, _labels(context), context.dropout, context.seed, **vars(options))
 
 
-def _marked_words(encoder: LayeredEncoder, context: HeadContext, options: MarkedWordsOptions) -> TaskModel:
+def _marked_words(encoder: Encoder, context: HeadContext, options: MarkedWordsOptions) -> TaskModel:
     return MarkedWordsClassifier(encoder, _labels(context), context.dropout, context.seed, **vars(options))
 
 
-def _extractive(encoder: LayeredEncoder, context: HeadContext, options: ExtractiveOptions) -> TaskModel:
+def _extractive(encoder: Encoder, context: HeadContext, options: ExtractiveOptions) -> TaskModel:
     return ExtractiveSpan(encoder, context.dropout, context.seed, **vars(options))
 
 
-def _probe(encoder: LayeredEncoder, context: HeadContext, options: ProbeOptions) -> TaskModel:
+def _probe(encoder: Encoder, context: HeadContext, options: ProbeOptions) -> TaskModel:
     return SpanClassifier(encoder, _labels(context), context.dropout, context.seed, **vars(options))
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.norm_and_dropout import Dropout, full_precision
 
 Step = Literal["layer_norm", "linear", "dropout", "gelu", "relu", "tanh"]
@@ -97,7 +97,7 @@ class ScoreHead(nn.Module):
         return ACTIVATIONS[step](vectors)
 
 
-def score_head(encoder: LayeredEncoder, n_outputs: int, transform: TransformName) -> ScoreHead:
+def score_head(encoder: Encoder, n_outputs: int, transform: TransformName) -> ScoreHead:
     """A head of the width and the layer-norm epsilon of `encoder`. Raises ModelError, as `ScoreHead` does."""
     config = encoder.config
     return ScoreHead(config.hidden_size, n_outputs, config.layer_norm_eps, transform)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.pooling import FirstToken
 from hatchery.modeling.heads.score_head import TransformName, score_head
 from hatchery.modeling.heads.targets import (
@@ -21,7 +22,6 @@ from hatchery.modeling.heads.targets import (
     token_mask,
 )
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
-from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.output_bias import set_output_bias_
 
 
@@ -34,7 +34,7 @@ class SequenceClassifier(TaskModel):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         n_labels: int,
         dropout: float,
         seed: int,
@@ -63,7 +63,7 @@ class SequenceRegressor(SequenceClassifier):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         dropout: float,
         seed: int,
         *,
@@ -94,7 +94,7 @@ class MultipleChoice(SequenceClassifier):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         dropout: float,
         seed: int,
         *,

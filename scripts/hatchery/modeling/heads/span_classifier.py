@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError, ModelError
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.pooling import LayerMix, LayerReading, SpanAttentionPooling, layer_vectors
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.targets import IndependentLabels, OneClass, check_spans, token_mask
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
-from hatchery.modeling.layered_encoder import LayeredEncoder
 
 
 class SpanHead(nn.Module):
@@ -68,7 +68,7 @@ class SpanClassifier(TaskModel):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         n_labels: int,
         dropout: float,
         seed: int,
@@ -88,7 +88,7 @@ class SpanClassifier(TaskModel):
         config = encoder.config
         head = SpanHead(
             config.hidden_size,
-            len(encoder.layers),
+            encoder.n_layers,
             n_labels,
             n_spans,
             probe_size,
@@ -133,7 +133,7 @@ class SpanClassifier(TaskModel):
         assert layers is not None
         if self.encoder_mode == "trained" or (self.encoder_mode == "frozen_with_dropout" and self.training):
             raise ModelError(f"layers: an encoder that is {self.encoder_mode} has no states to be known beforehand")
-        expected = (len(self.encoder.layers), self.encoder.config.hidden_size)
+        expected = (self.encoder.n_layers, self.encoder.config.hidden_size)
         if layers.ndim != 4 or (layers.shape[0], layers.shape[3]) != expected:
             raise ModelError(f"layers: got shape {tuple(layers.shape)}, expected [{expected[0]}, B, T, {expected[1]}]")
         check_spans(spans, sentences, token_mask(layers[0, :, :, 0], mask))

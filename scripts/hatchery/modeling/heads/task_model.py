@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.targets import SummedLoss, Target
 from hatchery.modeling.initialisation import initial_standard_deviation, truncated_normal_
-from hatchery.modeling.layered_encoder import LayeredEncoder, set_dropout
+from hatchery.modeling.layered_encoder import set_dropout
 
 EncoderMode = Literal["trained", "frozen", "frozen_with_dropout"]
 
@@ -29,7 +30,7 @@ class TaskModel(nn.Module):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         head: nn.Module,
         target: Target,
         dropout: float,
@@ -69,8 +70,10 @@ class TaskModel(nn.Module):
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout of the head, and of the encoder if that is trained. Raises ModelError."""
         for name, child in self.named_children():
-            if name != "encoder" or self.encoder_mode == "trained":
+            if name != "encoder":
                 set_dropout(child, probability)
+        if self.encoder_mode == "trained":
+            self.encoder.set_dropout(probability)
 
     def train(self, mode: bool = True) -> "TaskModel":
         """Training mode; a frozen encoder stays in evaluation mode."""

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import EvaluationError, ModelError
+from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.pooling import select_tokens, tokens_of_spans
 from hatchery.modeling.heads.score_head import ScoreHead, TransformName, score_head
 from hatchery.modeling.heads.targets import (
@@ -29,7 +30,6 @@ from hatchery.modeling.heads.targets import (
     token_mask,
 )
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
-from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.output_prior import Link
 from hatchery.tokenization.special_tokens import UNLABELLED
 
@@ -39,7 +39,7 @@ class TokenClassifier(TaskModel):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         n_labels: int,
         dropout: float,
         seed: int,
@@ -61,7 +61,7 @@ class MarkedWordsClassifier(TaskModel):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         n_labels: int,
         dropout: float,
         seed: int,
@@ -135,7 +135,7 @@ class ExtractiveSpan(TaskModel):
 
     def __init__(
         self,
-        encoder: LayeredEncoder,
+        encoder: Encoder,
         dropout: float,
         seed: int,
         *,

@@ -50,7 +50,7 @@ def runs(
 
 def titled(row: Mapping[str, Any]) -> str:
     """What a run is called on a page."""
-    return f"{row['label']}, seed {row['seed']}"
+    return str(row["label"]) if row["seed"] is None else f"{row['label']}, seed {row['seed']}"
 
 
 def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -1,0 +1,1 @@
+"""Models that others pretrained, in the layout of the library `transformers`, evaluated as ours are."""

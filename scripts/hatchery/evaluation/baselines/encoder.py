@@ -1,0 +1,137 @@
+"""A model of the library `transformers` without its language-model head, as heads and probes know encoders.
+
+Masked and causal models give the states of their layers as the library does. Of encoder-decoders, the layers that
+probes read are the encoder's; heads read one state more, the decoder's last, where the decoder has read the same input
+shifted by one token, as the library's `...ForSequenceClassification` classes do. So where the first token has not seen
+the text (causal models and encoder-decoders), heads of whole texts read the last.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ModelError
+from hatchery.evaluation.baselines.settings import Architecture
+from hatchery.evaluation.baselines.tokenizer import BaselineTokenizer, longest_input
+from hatchery.modeling.encoder import Encoder
+
+# Names of the library for how much a norm adds to a variance, and its value where a configuration says none.
+NORM_EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
+USUAL_EPSILON = 1e-5
+
+
+@dataclass(frozen=True)
+class BaselineSizes:
+    """What heads ask of a configuration."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    layer_norm_eps: float
+
+
+class BaselineEncoder(Encoder):
+    """The body of `network`, a model of the library with a head; the head is no part of it.
+
+    Models that tell two texts apart by numbers (BERT) are given these, where their tokenizer gives them, too. Raises
+    ModelError for states of different widths.
+    """
+
+    def __init__(self, network: Any, architecture: Architecture, tokenizer: BaselineTokenizer) -> None:
+        super().__init__()
+        self.sep_id, where = tokenizer.sep_id, tokenizer.where
+        self.first_token_is_blind = architecture != "masked"
+        self.start_id: int | None = None
+        if architecture == "encoder_decoder":
+            self.body, self.decoder = network.get_encoder(), network.get_decoder()
+            self.start_id = start_of_decoder(network, where)
+        else:
+            self.body, self.decoder = network.base_model, None
+        settings = network.config
+        n_types = getattr(settings, "type_vocab_size", 0)
+        self.n_types: int = n_types if n_types > 1 and tokenizer.numbers_texts else 0
+        self.longest_input = longest_input(settings, tokenizer)
+        with torch.inference_mode():
+            states = self(torch.tensor([[self.sep_id, self.sep_id]], device=next(self.body.parameters()).device))
+        widths = {state.shape[-1] for state in states}
+        if len(widths) > 1:
+            raise ModelError(f"{where}: the states have {len(widths)} widths ({sorted(widths)}), expected one")
+        epsilon = next((getattr(settings, name) for name in NORM_EPSILONS if hasattr(settings, name)), USUAL_EPSILON)
+        n_layers = len(states) - 1 - (self.decoder is not None)
+        self.config = BaselineSizes(widths.pop(), n_layers, float(epsilon))
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers that probes read."""
+        return self.config.num_hidden_layers
+
+    @property
+    def has_residual_stream(self) -> bool:
+        """False: where norms stand is not known of a model of others, so its states are read as they are."""
+        return False
+
+    @property
+    def layers_add_up(self) -> bool:
+        """False; see `has_residual_stream`."""
+        return False
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
+        """The states of embedding and layers, each [B, T, D], and of encoder-decoders the decoder's last one."""
+        output = self._read(input_ids, attention_mask, all_states=True)
+        states = list(output.hidden_states)
+        if self.decoder is not None:
+            states.append(self._written(input_ids, attention_mask, output.last_hidden_state))
+        return states
+
+    def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
+        """The last states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
+        last = self._read(input_ids, attention_mask, all_states=False).last_hidden_state
+        if self.decoder is not None:
+            last = self._written(input_ids, attention_mask, last)
+        return last.flatten(0, 1).index_select(0, rows)
+
+    def set_dropout(self, probability: float) -> None:
+        """Use `probability` at every dropout, also at those that the library keeps as a number. Raises ModelError."""
+        if not 0 <= probability < 1:
+            raise ModelError(f"dropout: got {probability!r}, expected 0 <= probability < 1")
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = probability
+            for name, value in vars(module).items():
+                if "dropout" in name and isinstance(value, float):
+                    setattr(module, name, probability)
+
+    def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
+        types: dict[str, Tensor] = {}
+        if self.n_types:
+            # [CLS] a [SEP] is text 0, b [SEP] text 1; of three texts the last two are 1.
+            ends = (input_ids == self.sep_id).long()
+            types["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=self.n_types - 1)
+        return self.body(
+            input_ids=input_ids, attention_mask=_numbers(attention_mask), output_hidden_states=all_states, **types
+        )
+
+    def _written(self, input_ids: Tensor, attention_mask: Tensor | None, encoded: Tensor) -> Tensor:
+        """The decoder's last states [B, T, D] over the input shifted by one; it sees nothing of what follows."""
+        assert self.decoder is not None and self.start_id is not None
+        starts = torch.full_like(input_ids[:, :1], self.start_id)
+        shifted = torch.cat([starts, input_ids[:, :-1]], dim=1)
+        output = self.decoder(
+            input_ids=shifted, encoder_hidden_states=encoded, encoder_attention_mask=_numbers(attention_mask)
+        )
+        return output.last_hidden_state
+
+
+def start_of_decoder(network: Any, where: str) -> int:
+    """The token that a decoder begins with. Raises ModelError where the configuration has none."""
+    for settings in (network.config, network.generation_config):
+        value = getattr(settings, "decoder_start_token_id", None)
+        if value is not None:
+            return int(value)
+    raise ModelError(f"{where}: config.json has no decoder_start_token_id")
+
+
+def _numbers(attention_mask: Tensor | None) -> Tensor | None:
+    """A mask as the library wants it: 1 at tokens."""
+    return None if attention_mask is None else attention_mask.long()

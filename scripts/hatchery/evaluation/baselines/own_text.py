@@ -1,0 +1,117 @@
+"""Held-out documents in the ids of a model of others: what token shards are to a model of ours, made when asked for.
+
+Sentences are encoded one by one, as for token shards, but for a blank in front of all but the first of a document: so a
+byte-level tokenizer sees running text. Marks of our converters, such as `[TAB]`, are letters to it.
+"""
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from hatchery.artifacts.manifests import Manifest
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.baselines.sentence_model import BaselineModel
+from hatchery.objectives.framing import Framer
+from hatchery.objectives.next_tokens import NextTokenExamples
+from hatchery.objectives.padding import Padding
+from hatchery.objectives.segments import Segment, room_for_tokens
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.progress import Progress
+from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
+from hatchery.tokenization.shards import shards_by_split
+from hatchery.tokenization.token_reader import Document
+
+DOCUMENTS_PER_BATCH = 256
+NO_WORDS = np.zeros(0, dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class OwnSpecialIds(SpecialIds):
+    """Special ids wherever a tokenizer has them; the tokens of a text are none of them."""
+
+    def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
+        """Which of the tokens `ids` may be predicted, bool: all but what frames and fills a sequence."""
+        framing = (self.pad,) if special_tokens_too else (self.cls, self.sep, self.pad)
+        return ~np.isin(ids, framing)
+
+
+class OwnText:
+    """The documents of a split that have text, as a `HeldOutText`; word starts are not known."""
+
+    n_special = 0
+    """No id is that of a special token."""
+
+    def __init__(self, model: BaselineModel, corpus: Manifest, split: str) -> None:
+        """Encode a split of a corpus's manifest. Raises EvaluationError where there is no such split."""
+        self.manifest, self.split = corpus, split
+        self.vocabulary_size = model.vocabulary_size
+        cls = model.frame.before[0]
+        mask = cls if model.mask_id is None else model.mask_id
+        its = model.tokenizer
+        self.special = OwnSpecialIds(cls, its.sep_id, its.pad_id, mask, n_protected=0, first_random=0)
+        self.words = 0
+        self._ids = array("I")
+        self._bounds = array("q", [0])
+        self._sentence_starts: list[np.ndarray] = []
+        shards = shards_by_split(corpus)
+        if split not in shards:
+            raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
+        with Progress(count_documents(shards[split]), f"encoding, {split}", "documents") as progress:
+            for path in shards[split]:
+                for batch in read_batches(path, DOCUMENTS_PER_BATCH):
+                    self._add(model, batch.texts)
+                    progress.update(len(batch.texts))
+        self.n_documents, self.n_tokens = len(self._sentence_starts), len(self._ids)
+        self._flat = np.frombuffer(self._ids, dtype=np.uint32) if self._ids else np.zeros(0, dtype=np.uint32)
+
+    def document(self, index: int) -> Document:
+        """Document `index`, from 0."""
+        ids = self._flat[self._bounds[index] : self._bounds[index + 1]]
+        return Document(ids, self._sentence_starts[index], NO_WORDS, 0)
+
+    def document_lengths(self) -> np.ndarray:
+        """Number of tokens of every document, int64 [n_documents]."""
+        return np.diff(np.array(self._bounds, dtype=np.int64))
+
+    def next_tokens(self, sequence_length: int) -> NextTokenExamples:
+        """Sequences in which every token, and every end of a document, is asked for once; none holds two documents.
+
+        As our causal models are asked; they see whole packs at a time, in which documents do not see each other, but
+        not every class of the library can be told who may attend to whom.
+        """
+        pieces = Pieces(self, room_for_tokens(sequence_length))
+        framer, padding = Framer(self.special, with_word_starts=False), Padding(self.special.pad, sequence_length)
+        return NextTokenExamples(pieces, framer, padding, keeps_apart=False)
+
+    def _add(self, model: BaselineModel, texts: list[str]) -> None:
+        documents = [sentences for sentences, _ in map(split_sentences, texts) if sentences]
+        flat = [" " * (number > 0) + text for sentences in documents for number, text in enumerate(sentences)]
+        encoded = iter(model.tokenizer.encode_sentences(flat))
+        for sentences in documents:
+            starts = [0]
+            for sentence in sentences:
+                ids = next(encoded)
+                self._ids.extend(ids)
+                starts.append(starts[-1] + len(ids))
+                self.words += len(sentence.split())
+            self._sentence_starts.append(np.unique(np.array(starts[:-1], dtype=np.int32)))
+            self._bounds.append(len(self._ids))
+
+
+class Pieces:
+    """Documents cut after every `limit` tokens."""
+
+    def __init__(self, text: OwnText, limit: int) -> None:
+        self._text, self._limit = text, limit
+        counts = -(-text.document_lengths() // limit)
+        self._documents = np.repeat(np.arange(len(counts)), counts)
+        self._firsts = (np.arange(len(self._documents)) - np.repeat(np.cumsum(counts) - counts, counts)) * limit
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __getitem__(self, index: int) -> Segment:
+        number, first = int(self._documents[index]), int(self._firsts[index])
+        document = self._text.document(number)
+        return Segment(number, document, first, min(len(document.ids), first + self._limit))

@@ -1,0 +1,181 @@
+"""Tiny models of the library transformers with random weights, of the families of the tables' baselines and others."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from hatchery.evaluation.baselines.settings import Architecture
+from hatchery.evaluation.baselines.stage import import_model
+from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.runner import run_stage
+
+transformers: Any = pytest.importorskip("transformers")
+
+SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+ARCHITECTURES: dict[str, Architecture] = {
+    "bert": "masked",
+    "roberta": "masked",
+    "distilbert": "masked",
+    "gpt2": "causal",
+    "opt": "causal",
+    "t5": "encoder_decoder",
+    "bart": "encoder_decoder",
+}
+NAMES = list(ARCHITECTURES)
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!"
+
+
+def wordpiece(longest: int = 32) -> Any:
+    """As of BERT."""
+    pieces = ["the", "dog", "##s", "sleep", "near", "an", "old", "house", "cat", "un", "##happ", "##ily", ".", ",", "!"]
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces]
+    backend = Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, cls_token="[CLS]", sep_token="[SEP]", model_max_length=longest, **special
+    )
+
+
+def byte_level(single: str, pair: str) -> Any:
+    """As of RoBERTa, GPT-2, OPT and BART, which differ in what stands around texts."""
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    backend = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if single:
+        backend.post_processor = processors.TemplateProcessing(
+            single=single, pair=pair, special_tokens=[("<s>", 0), ("</s>", 2)]
+        )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+    )
+
+
+def unigram() -> Any:
+    """As of T5: pieces of SentencePiece, nothing in front of a text, and sentinels instead of a mask."""
+    pieces = ["▁", "▁the", "▁dog", "▁cat", "▁sleep", "▁old", "s", *LETTERS.replace("s", "")]
+    sentinels = [f"<extra_id_{i}>" for i in range(4)]
+    entries = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    entries += [(piece, -1.0 - i / 100) for i, piece in enumerate([*pieces, *sentinels])]
+    backend = Tokenizer(models.Unigram(entries, unk_id=2))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        additional_special_tokens=sentinels,
+    )
+
+
+def build(name: str, positions: int = 64) -> tuple[Any, Any]:
+    """A tokenizer and a model with random weights for inputs of so many tokens, half of them by BERT's tokenizer."""
+    t = transformers
+    torch.manual_seed(len(name))
+    match name:
+        case "bert":
+            tokenizer = wordpiece(positions // 2)
+            sizes = {"intermediate_size": 24, "max_position_embeddings": positions, **SIZE}
+            config = t.BertConfig(vocab_size=len(tokenizer), **sizes)
+            network = t.BertForMaskedLM(config)
+        case "distilbert":
+            tokenizer = wordpiece()
+            config = t.DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_layers=2, n_heads=2, hidden_dim=24)
+            network = t.DistilBertForMaskedLM(config)
+        case "roberta":
+            tokenizer = byte_level("<s> $A </s>", "<s> $A </s> </s> $B </s>")
+            config = t.RobertaConfig(
+                vocab_size=len(tokenizer), max_position_embeddings=positions + 2, pad_token_id=1, **SIZE
+            )
+            network = t.RobertaForMaskedLM(config)
+        case "gpt2":
+            tokenizer = byte_level("", "")
+            config = t.GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=positions)
+            network = t.GPT2LMHeadModel(config)
+        case "opt":
+            tokenizer = byte_level("</s> $A", "</s> $A </s> $B")
+            config = t.OPTConfig(
+                vocab_size=len(tokenizer), ffn_dim=24, max_position_embeddings=positions, word_embed_proj_dim=16, **SIZE
+            )
+            network = t.OPTForCausalLM(config)
+        case "t5":
+            tokenizer = unigram()
+            config = t.T5Config(
+                vocab_size=len(tokenizer),
+                d_model=16,
+                d_kv=8,
+                d_ff=24,
+                num_layers=2,
+                num_decoder_layers=3,
+                num_heads=2,
+                decoder_start_token_id=0,
+            )
+            network = t.T5ForConditionalGeneration(config)
+        case "bart":
+            tokenizer = byte_level("<s> $A </s>", "<s> $A </s> </s> $B </s>")
+            layers = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2}
+            config = t.BartConfig(
+                vocab_size=len(tokenizer),
+                d_model=16,
+                encoder_ffn_dim=24,
+                decoder_ffn_dim=24,
+                decoder_attention_heads=2,
+                max_position_embeddings=positions,
+                pad_token_id=1,
+                **layers,
+            )
+            network = t.BartForConditionalGeneration(config)
+    with torch.no_grad():  # fresh models are nearly uniform
+        for parameter in network.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return tokenizer, network.eval()
+
+
+def register(folder: Path) -> RawSource:
+    register_source(folder.parent.name, folder, folder.parent / "source.json")
+    return open_source(folder.parent / "source.json")
+
+
+def import_settings(architecture: str, leading_blank: bool | None = None) -> dict[str, Any]:
+    return {
+        "stage": "import_model",
+        "stage_version": 1,
+        "architecture": architecture,
+        "leading_blank": leading_blank,
+    }
+
+
+def imported(folder: Path, architecture: str, output: Path, leading_blank: bool | None = None) -> Path:
+    """The manifest of the model in `folder`, imported to `output`."""
+    run_stage(
+        import_model,
+        import_settings(architecture, leading_blank),
+        output / "manifest.json",
+        source=register(folder).manifest,
+    )
+    return output / "manifest.json"
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as handle:
+        return list(csv.DictReader(handle))

@@ -1,0 +1,146 @@
+"""Minimal pairs of models of others: the scores are those of the library alone, one call per token."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from baseline_cases import ARCHITECTURES, NAMES, build, imported
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.scoring import token_scores
+from hatchery.evaluation.minimal_pairs.stage import pair_scores, score_minimal_pairs
+from hatchery.evaluation.runtime import load_sentence_model
+from hatchery.runner import run_stage
+
+CPU = torch.device("cpu")
+TEXTS = ["The dogs sleep near an old house.", "The cat sleeps.", "Dogs, unhappily, sleep!", "The dogs sleeps."]
+MASKED = [name for name, architecture in ARCHITECTURES.items() if architecture == "masked"]
+
+
+@pytest.fixture
+def model_of(manifest_of):
+    return lambda name: load_sentence_model(manifest_of(name), CPU)
+
+
+@torch.no_grad()
+def naive(name: str, texts: list[str]) -> list[list[float]]:
+    """Token scores by the definition: one call of the library's class per token, all logits, its own encoding."""
+    tokenizer, network = build(name)
+    scores = []
+    for text in texts:
+        values = []
+        match ARCHITECTURES[name]:
+            case "masked":
+                ids = torch.tensor(tokenizer(text)["input_ids"])
+                for position in range(1, len(ids) - 1):
+                    row = ids.clone()
+                    row[position] = tokenizer.mask_token_id
+                    values.append((network(row[None]).logits[0, position], ids[position]))
+            case "causal":
+                ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+                ids = torch.tensor([tokenizer.eos_token_id, *ids])
+                values += [(network(ids[None, :at]).logits[0, -1], ids[at]) for at in range(1, len(ids))]
+            case "encoder_decoder":
+                # The encoder reads EOS; the decoder writes the sentence and its end.
+                ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+                ids = torch.tensor([network.config.decoder_start_token_id, *ids, tokenizer.eos_token_id])
+                read = torch.tensor([[tokenizer.eos_token_id]])
+                for position in range(1, len(ids)):
+                    logits = network(input_ids=read, decoder_input_ids=ids[None, :position]).logits[0, -1]
+                    values.append((logits, ids[position]))
+        scores.append([float(torch.log_softmax(logits, dim=-1)[target]) for logits, target in values])
+    return scores
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("tokens_per_batch", [1, 90, None])
+def test_scores_are_those_of_one_call_of_the_library_per_token(model_of, name, tokens_per_batch):
+    model = model_of(name)
+    scores = token_scores(model, model.encode(TEXTS), "auto", tokens_per_batch)
+    for values, expected in zip(scores, naive(name, TEXTS), strict=True):
+        np.testing.assert_allclose(values, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", sorted(MASKED))
+def test_logits_of_masked_models_are_made_at_the_wanted_positions_only(model_of, name):
+    model = model_of(name)
+    seen: list[Any] = []
+    model.network.get_output_embeddings().register_forward_hook(lambda module, inputs, output: seen.append(output))
+    ids = torch.tensor([[2, 5, 6, 3], [2, 7, 8, 3]])
+    chosen = model.logits_at(ids, torch.tensor([1, 6]))
+    assert chosen.shape == (2, model.vocabulary_size) and seen[0].numel() == chosen.numel()
+    full = model.network(input_ids=ids).logits.flatten(0, 1)[[1, 6]]
+    torch.testing.assert_close(chosen, full, atol=1e-5, rtol=1e-5)
+
+
+def test_words_of_a_wordpiece_tokenizer_are_masked_together(model_of):
+    model = model_of("bert")
+    (sentence,) = model.encode(["The dogs unhappily sleep."], words=True)
+    assert sentence.words == (0, 1, 1, 2, 2, 2, 3, 4)
+    assert len(token_scores(model, [sentence], "pll_within_word_l2r")[0]) == 8
+
+
+def test_special_tokens_spelled_out_in_a_sentence_are_text(model_of):
+    spelled = {"bert": "The [MASK].", "roberta": "The <mask>.", "gpt2": "The </s>.", "bart": "The </s>."}
+    for name, text in spelled.items():
+        model = model_of(name)
+        end = 1 if ARCHITECTURES[name] == "encoder_decoder" else 0
+        ids = model.encode([text])[0].ids
+        special = {*build(name)[0].all_special_ids} - {build(name)[0].unk_token_id}
+        assert not special & {*ids[: len(ids) - end]}, name
+
+
+def test_a_leading_blank_changes_byte_level_ids_without_a_prefix_space_and_no_wordpiece_ids(model_of):
+    for name, changes in (("bert", False), ("roberta", True), ("gpt2", True)):
+        model = model_of(name)
+        assert (model.encode([" The dogs"]) != model.encode(["The dogs"])) is changes, name
+
+
+def test_the_limit_of_an_input_is_known_before_it_is_scored(model_of):
+    longest = {name: model_of(name).longest_input for name in NAMES}
+    # RoBERTa counts positions from the padding id + 1; the others have as many tokens as positions. T5 has no limit.
+    assert longest == {"bert": 32, "roberta": 64, "distilbert": 32, "gpt2": 64, "opt": 64, "t5": None, "bart": 64}
+    pairs = [MinimalPair("p", "f", "0", "a" * 62, "a")]
+    assert pair_scores(pairs, model_of("roberta")).tokens.tolist() == [[62, 1]]
+
+
+SETTINGS = {
+    "stage": "score_minimal_pairs",
+    "suite": "mine",
+    "format": "blimp",
+    "files": "*.jsonl",
+    "pairs_per_paradigm": None,
+    "seed": 0,
+    "scoring": "auto",
+}
+ROWS = [
+    {"sentence_good": "The dogs sleep.", "sentence_bad": "The dogs sleeps.", "UID": "agreement", "pairID": "0"},
+    {"sentence_good": "The cat sleeps.", "sentence_bad": "The cat sleep.", "UID": "agreement", "pairID": "1"},
+]
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_the_stage_scores_a_baseline_with_its_own_blank_and_says_what_it_was(
+    stored, make_source, json_lines, tmp_path, name
+):
+    source = make_source({"pairs.jsonl": json_lines(ROWS)})
+    model = imported(stored(name), ARCHITECTURES[name], tmp_path / "model", leading_blank=True)
+    output = tmp_path / "out/manifest.json"
+    given = {"runtime": {"device": "cpu"}, "model": model, "source": source.manifest}
+    run_stage(score_minimal_pairs, SETTINGS, output, **given)
+    measures = read_manifest(output).measures
+    scoring = {"bert": "pll", "gpt2": "left_to_right", "t5": "left_to_right"}[name]
+    assert (measures["scoring"], measures["architecture"]) == (scoring, ARCHITECTURES[name])
+    assert measures["model_kind"] == "transformers" and measures["leading_blank"] is True
+    table = pq.read_table(tmp_path / "out/scores.parquet").to_pylist()
+    for row, scored in zip(ROWS, table, strict=True):
+        good, bad = naive(name, [f" {row['sentence_good']}", f" {row['sentence_bad']}"])
+        assert (scored["score_good"], scored["score_bad"]) == pytest.approx((sum(good), sum(bad)), abs=2e-4)
+    wrong = {**SETTINGS, "scoring": "left_to_right" if name == "bert" else "pll"}
+    with pytest.raises(ConfigError, match="language model, this one is"):
+        run_stage(score_minimal_pairs, wrong, output, **given)
+    assert not output.exists()

@@ -1,0 +1,103 @@
+"""Importing a model of others: whole, checked, without foreign code, and with the same bytes wherever it lay."""
+
+import json
+import shutil
+
+import pytest
+from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, imported, register
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ManifestError, ModelError, SourceError
+from hatchery.evaluation.baselines.stage import import_model
+from hatchery.raw.registration import open_source, register_source
+from hatchery.runner import run_stage, verify_inputs
+
+
+def contents(manifest):
+    """What was made and measured; the inputs are called as they were registered."""
+    found = read_manifest(manifest)
+    return {output.path.name: output.sha256 for output in found.outputs}, found.measures
+
+
+def copy_of(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy" / "model")
+    return tmp_path / "copy" / "model"
+
+
+@pytest.mark.parametrize("name", ["bert", "opt", "t5"])
+def test_an_imported_model_lies_whole_beside_its_sizes(manifest_of, name):
+    manifest = read_manifest(manifest_of(name))
+    manifest.verify()
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.path.name for path in manifest.outputs}
+    network = build(name)[1]
+    measures = manifest.measures
+    assert measures["parameters"] == network.num_parameters()
+    assert measures["class"] == type(network).__name__ and measures["architecture"] == ARCHITECTURES[name]
+    assert (measures["layers"], measures["hidden_size"]) == (2, 16)
+    assert measures["vocabulary_rows"] == network.config.vocab_size
+
+
+def test_the_bytes_of_an_import_do_not_depend_on_where_the_model_lay(stored, manifest_of, tmp_path):
+    again = imported(copy_of(stored("t5"), tmp_path), "encoder_decoder", tmp_path / "again")
+    assert contents(again) == contents(manifest_of("t5"))
+
+
+def test_an_imported_model_that_was_altered_is_refused(stored, tmp_path):
+    model = imported(stored("bert"), "masked", tmp_path / "model")
+    weights = bytearray((model.parent / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (model.parent / "model.safetensors").write_bytes(weights)
+    with pytest.raises(ManifestError, match=r"model\.safetensors"):
+        verify_inputs([model])
+
+
+def test_a_checkpoint_without_a_head_is_refused_instead_of_being_scored_at_random(tmp_path):
+    tokenizer, network = build("bert")
+    folder = tmp_path / "encoder" / "model"
+    tokenizer.save_pretrained(folder)
+    network.bert.save_pretrained(folder)
+    with pytest.raises(ModelError, match=r"no masked language model: the weights of \d+ parts are missing"):
+        imported(folder, "masked", tmp_path / "out")
+
+
+def test_a_file_that_changed_since_it_was_registered_is_refused(stored, tmp_path):
+    folder = copy_of(stored("bert"), tmp_path)
+    source = register(folder)
+    weights = bytearray((folder / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(weights)
+    with pytest.raises(SourceError, match=r"model\.safetensors"):
+        run_stage(import_model, import_settings("masked"), tmp_path / "out/manifest.json", source=source.manifest)
+
+
+def test_code_that_comes_with_the_weights_is_never_run(stored, tmp_path):
+    folder = copy_of(stored("bert"), tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {
+        "model_type": "foreign",
+        "auto_map": dict.fromkeys(("AutoConfig", "AutoModelForMaskedLM"), "evil.Evil"),
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
+    with pytest.raises(ModelError, match="cannot be loaded as a masked language model") as caught:
+        imported(folder, "masked", tmp_path / "out")
+    assert "\n" not in str(caught.value) and not (tmp_path / "ran").exists()
+
+
+WRONG = [(name, other) for name in NAMES for other in sorted({*ARCHITECTURES.values()} - {ARCHITECTURES[name]})]
+
+
+@pytest.mark.parametrize(("name", "architecture"), WRONG)
+def test_a_model_of_another_architecture_is_refused(stored, tmp_path, name, architecture):
+    what = architecture.replace("_", "-")
+    with pytest.raises(ModelError, match=f"cannot be loaded as a {what} language model|no {what} language model"):
+        imported(stored(name), architecture, tmp_path / "out")
+
+
+def test_a_file_is_no_model(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes(b"x")
+    register_source("file", path, tmp_path / "file.json")
+    source = open_source(tmp_path / "file.json").manifest
+    with pytest.raises(ModelError, match="must be registered as a folder, this source is a file"):
+        run_stage(import_model, import_settings("masked"), tmp_path / "out/manifest.json", source=source)
