@@ -116,8 +116,8 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
 ) -> None:
     project = Project(repository / "config")
     made = json.loads(stage_settings(project, "draw_figure", experiment="reduced_vocabulary", figure="learning_curves"))
-    assert len(made["runs"]) == len(made["sets"]) == 158 and "left_out" not in made
-    assert set(made["sets"].values()) == {"set_1", "set_2", "set_3", "larger", "unconstrained"}
+    assert len(made["runs"]) == len(made["sets"]) == 194 and "left_out" not in made
+    assert set(made["sets"].values()) == {"set_1", "set_2", "set_3", "larger", "unconstrained", "checkpoints"}
     page = json.loads(stage_settings(project, "write_page", experiment="reduced_vocabulary"))
     assert page["sets"] == made["sets"]
     few = json.loads(stage_settings(project, "draw_figure", experiment="demo", figure="learning_curves"))

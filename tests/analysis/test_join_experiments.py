@@ -56,7 +56,7 @@ def test_tables_of_another_experiment_or_altered_ones_are_refused(tables: Any, t
             join_experiments,
             SETTINGS,
             tmp_path / "side/measurements.parquet",
-            **tables | {"measurements": {"b": Path()}},
+            **tables | {"measurements": {"b": tmp_path / "measurements.parquet"}},
         )
     swapped = {**tables["runs"], "b": tables["runs"]["a"]}
     with pytest.raises(ManifestError, match="rows of other experiments than b"):

@@ -35,6 +35,7 @@ class Framed(HatcheryModel):
     def __init__(self, network):
         self.network = network
         self.vocabulary_size = network.config.vocab_size
+        self._before = 0
 
 
 class Uniform:
