@@ -73,6 +73,7 @@ def make_project(folder: Path, models: int, tasks: int) -> Jobs:
     block["finetuning"] = {"protocol": {"base": "elc_bert"}, "tasks": {name: {} for name in chosen[:tasks]}}
     block["published"]["rows"] = {"m0": "ltg_bert_small", "m1": "elc_bert_small_zero"}
     block["perplexity"] = {"splits": ["dev"]}
+    block["baselines"] = []
     path = folder / f"config/experiments/{NAME}.yaml"
     path.write_text(yaml.safe_dump(block, sort_keys=False), encoding="utf-8")
     os.chdir(folder)
@@ -188,7 +189,7 @@ def views(layout: Jobs) -> Iterator[tuple[str, float, float]]:
     yield "summarise", *call(layout, "summarise", *measured, *forms, **one)
     published = ("--published", layout.results.table_numbers(NAME)[0], "--layout", layout.results.table_layout(NAME)[0])
     sizes = ("--sizes", "config/published/corpora/sizes.csv", "--output", f"{root}/paper_tables/manifest.json")
-    layers = ("--summary", summary["output"], "--layers", tidy["layers"])
+    layers = ("--summary", summary["parquet"], "--layers", tidy["layers"])
     yield "write_tables", *call(layout, "write_tables", *layers, *measured, *published, *sizes, **one)
     costs = ("--output", f"{root}/cost.csv", "--markdown", f"{root}/cost.md", "--page", f"{root}/cost.html")
     yield "write_cost", *call(layout, "write_cost", *costs, **one)
@@ -197,9 +198,9 @@ def views(layout: Jobs) -> Iterator[tuple[str, float, float]]:
     for figure, path in layout.results.figures(NAME).items():
         yield f"draw_figure {figure}", *call(layout, "draw_figure", "--output", path, figure=figure, **one)
     provenance = f"{root}/provenance.html"
-    made_from = ("--summary", summary["output"], "--output", provenance)
+    made_from = ("--summary", summary["parquet"], "--output", provenance)
     yield "write_provenance", *call(layout, "write_provenance", *made_from, **one)
-    texts = ("--summary", summary["output"], "--markdown", summary["markdown"], "--notes", summary["notes"])
+    texts = ("--summary", summary["parquet"], "--markdown", summary["markdown"], "--notes", summary["notes"])
     leads_to = ("--provenance", provenance, "--cost", f"{root}/cost.html", "--runs", tidy["runs"])
     drawings = ("--figures", *layout.results.figures(NAME).values(), "--output", f"{root}/index.html")
     yield "write_page", *call(layout, "write_page", *texts, *leads_to, *drawings, **one)

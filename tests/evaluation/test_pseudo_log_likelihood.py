@@ -35,7 +35,6 @@ class Framed(HatcheryModel):
     def __init__(self, network):
         self.network = network
         self.vocabulary_size = network.config.vocab_size
-        self._before = 0
 
 
 class Uniform:
