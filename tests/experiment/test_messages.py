@@ -159,8 +159,8 @@ MISTAKES = {
         "experiments/strict.yaml",
         "    elc_zero: elc_bert_base_zero",
         "    elc_zeros: elc_bert_base_zero",
-        "published.rows: got 'elc_zeros', no such run; did you mean 'elc_zero'? There are: ltg_bert, elc_biased, "
-        "elc_zero, elc_normalized, elc_weighted_output",
+        "published.rows: got 'elc_zeros', no such run or baseline; did you mean 'elc_zero'? There are: ltg_bert, "
+        "elc_biased, elc_zero, elc_normalized, elc_weighted_output, babylm_opt_125m",
     ),
     "a seed twice": (
         DEMO,

@@ -7,18 +7,14 @@ import torch
 from perplexity_cases import Text, measure
 
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
-from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
-from hatchery.evaluation.minimal_pairs.stage import load_sentence_model
-from hatchery.evaluation.runtime import load_pretrained
-from hatchery.typed import build
+from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
 
 CPU = torch.device("cpu")
 SENTENCE = "The old dogs near the house sleep ."
 
 
 def scored(model: Any, way: str) -> tuple[list[int], list[float]]:
-    settings = build(ScoringSettings, {"suite": "pairs", "scoring": way})
-    asked = load_sentence_model(settings, model, CPU)
+    asked = load_sentence_model(model, CPU, way)
     (sentence,) = asked.encode([SENTENCE])
     (scores,) = token_scores(asked, [sentence], way)
     return list(sentence.ids), scores.tolist()
