@@ -37,9 +37,10 @@ def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, 
     made = run.folder / "tokenizer.json"
     if tokenizer_file.suffix == SENTENCEPIECE:
         write_text(made, tokenizer_text(tokenizer_file))
+        tokenizer = load_tokenizer(made)
     else:
+        tokenizer = load_tokenizer(tokenizer_file)
         write_bytes(made, tokenizer_file.read_bytes())
-    tokenizer = load_tokenizer(made)
     if tokenizer.vocabulary_size != settings.vocabulary_size:
         raise TokenizationError(
             f"{tokenizer_file}: vocabulary_size: got {settings.vocabulary_size}, expected "
