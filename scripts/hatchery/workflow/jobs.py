@@ -86,13 +86,18 @@ class Jobs:
         return self._settings[key]
 
     def call(self, stage: str, **wildcards: str) -> Call:
-        """The call of a stage's job, as the stage's record makes it of those wildcards that it needs."""
-        key = (stage, *(f"{name}={value}" for name, value in sorted(wildcards.items())))
+        """The call of a stage's job, as the stage's record makes it of those wildcards that it needs.
+
+        Raises ConfigError for what the stage does not make, such as converting a corpus that is a sample.
+        """
+        record = stage_of(stage)
+        taken = arguments_for(record.settings, wildcards) | arguments_for(record.inputs, wildcards)
+        key = (stage, *taken.values())
         if key not in self._calls:
-            inputs = stage_of(stage).inputs
-            known = {"jobs": self, "data": self.data, "results": self.results, **wildcards}
-            call = Call(self.settings(stage, **wildcards), inputs(**arguments_for(inputs, known)))
-            self._calls[key] = call
+            known = {"jobs": self, "data": self.data, "results": self.results, **taken}
+            # First, because inputs say what is wrong with a name, and settings take it for right.
+            inputs = record.inputs(**arguments_for(record.inputs, known))
+            self._calls[key] = call = Call(self.settings(stage, **taken), inputs)
             if call.digest not in self._by_digest:
                 self._by_digest[call.digest] = call
                 if self._writes:
@@ -171,13 +176,14 @@ class Jobs:
         return place if batch is None else self.manifest(experiment, "finetuning_jobs", f"{run}/{batch}")
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """What names the folder of a result: `names` are its run, its suite, task or batch."""
-        call = self.call(SHARED[kind][0].name, experiment=experiment, **names)
-        corpus = self.project.experiment(experiment).corpus
-        if kind == "perplexity":
-            # Its run decides about its text alone.
-            return f"{corpus}-{call.digest}"
-        return f"{corpus if kind == 'pretraining' else next(iter(names.values()), corpus)}-{call.digest}"
+        """What names the folder of a result: `names` are its run, its suite, task or batch.
+
+        It begins with what tells results of one model apart, where there is such, else with the corpus.
+        """
+        stage, shared = SHARED[kind]
+        call = self.call(stage.name, experiment=experiment, **names)
+        own = [names[name] for name in shared.names]
+        return f"{own[0] if own else self.project.experiment(experiment).corpus}-{call.digest}"
 
     def _result(self, experiment: str, kind: str, run: str, names: dict[str, str]) -> SharedResult:
         readable = "/".join(["results", experiment, kind, run, *names.values()])
@@ -189,8 +195,7 @@ class Jobs:
                     f"{offered(names['task'], tasks)}"
                 )
             model = self._model_address(experiment, kind, run)
-            of_run = {"run": run} if kind == "perplexity" else {}
-            measured = () if kind in MODELS else (self.address(experiment, kind, **names, **of_run),)
+            measured = () if kind in MODELS else (self.address(experiment, kind, run=run, **names),)
             self._shared[readable] = result = SharedResult(experiment, kind, run, names, (model, *measured))
             self._at.setdefault(result.addresses, []).append(result)
             if self._writes:

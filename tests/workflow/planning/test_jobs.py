@@ -1,5 +1,6 @@
 """Results that experiments share are kept by what they are made from; experiments have links to them."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -112,6 +113,24 @@ def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folde
 def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
         layout().call_at("tiny-0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("stage", "corpus", "made_from"),
+    [
+        ("convert_corpus", "wikipedia_bookcorpus_bnc_sized", "sample"),
+        ("convert_corpus", "reduced_vocabulary", "sequences"),
+        ("sample_corpus", "demo", "sources"),
+        ("group_sequences", "demo", "sources"),
+    ],
+)
+def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
+    folder: Path, stage: str, corpus: str, made_from: str
+) -> None:
+    planned = layout()
+    expected = f"'{corpus}' is made from `{made_from}`; ask for {planned.data.corpus_manifest(corpus)}"
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        planned.call(stage, corpus=corpus)
 
 
 def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path) -> None:
