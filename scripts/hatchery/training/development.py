@@ -7,6 +7,7 @@ guesses, and the curves of two seeds or two models can be laid over each other.
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,12 +17,14 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
+from hatchery.training.collectives import sum_over_processes
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
-from hatchery.training.engine import Engine
 from hatchery.training.objectives import objective_of
-from hatchery.training.processes import sum_over_processes
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology
+
+if TYPE_CHECKING:
+    from hatchery.training.engine import Engine
 
 EVALUATION_SEED = 20_231_106
 
@@ -70,7 +73,7 @@ class DevelopmentSet:
             examples.batch(EVALUATION_SEED, 0, part.indices) for piece in pieces for part in piece
         ]
 
-    def score(self, engine: Engine) -> DevelopmentScore:
+    def score(self, engine: "Engine") -> DevelopmentScore:
         """Score the model as it is now, without dropout."""
         outputs = [engine.evaluate(batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)

@@ -18,10 +18,10 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, maskable_tokens
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.collectives import sum_over_processes
 from hatchery.training.output_bias import prior_distribution, target_counts
 from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.training.precision import Precision
-from hatchery.training.processes import sum_over_processes
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
 """KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.

@@ -8,33 +8,19 @@ of the processes, in which a token weighs the more the fewer its process has.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training.batches import StepBatch
+from hatchery.training.collectives import on_device, sum_tensor_over_processes
 from hatchery.training.engine import Update
-from hatchery.training.processes import on_device, sum_tensor_over_processes
+from hatchery.training.objective import Columns, Term
 from hatchery.training.topology import Topology
 
 LossAverage = Literal["tokens", "processes"]
-Columns = tuple[tuple[str, ...], ...]
-"""Names of what the terms of an objective measure: of each its loss, then the means of its further sums."""
-
-
-class Term(NamedTuple):
-    """One part of the loss of a micro-batch: scalar sums over what the objective counts for it."""
-
-    loss_sum: Tensor
-    """Nats, with the gradient."""
-    sums: tuple[Tensor, ...] = ()
-    """What is measured beside it, such as right answers."""
-    weight: float = 1.0
-    """What the mean of the loss counts for in the loss of the step."""
-
-
 Divisors = tuple[Tensor | float, ...]
 """What a process divides its sums of losses by, so that the sum over processes is the loss of the step."""
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
     from hatchery.training.engine import Engine
-    from hatchery.training.measures import Columns, Term
     from hatchery.training.topology import Topology
 
 ModelKind = Literal["masked", "causal", "translation"]
@@ -75,6 +74,21 @@ class ObjectiveKeys(Settings):
         return ()
 
 
+class Term(NamedTuple):
+    """One part of the loss of a micro-batch: scalar sums over what the objective counts for it."""
+
+    loss_sum: "Tensor"
+    """Nats, with the gradient."""
+    sums: "tuple[Tensor, ...]" = ()
+    """What is measured beside it, such as right answers."""
+    weight: float = 1.0
+    """What the mean of the loss counts for in the loss of the step."""
+
+
+Columns = tuple[tuple[str, ...], ...]
+"""Names of what the terms of an objective measure: of each its loss, then the means of its further sums."""
+
+
 class Criterion(NamedTuple):
     """What evaluations are compared by."""
 
@@ -112,7 +126,7 @@ class Development(Protocol):
 class Objective(ABC):
     """What a run trains for."""
 
-    columns: ClassVar["Columns"]
+    columns: ClassVar[Columns]
     """Names of what is measured in every step, term by term: the loss, then the means of `Term.sums`."""
 
     criterion: Criterion = LOWEST_LOSS
@@ -158,7 +172,7 @@ class Objective(ABC):
         return {}
 
     @abstractmethod
-    def terms(self, output: Any) -> "tuple[Term, ...]":
+    def terms(self, output: Any) -> tuple[Term, ...]:
         """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
 
     def development(

@@ -9,15 +9,15 @@ import torch
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.translation_pairs import TranslationPairs
+from hatchery.training.collectives import gathered
 from hatchery.training.data_order import EpochSlice, epoch_permutation, share_of_process
 from hatchery.training.development import EVALUATION_SEED, DevelopmentScore, DevelopmentSet
-from hatchery.training.engine import Engine
-from hatchery.training.processes import gathered
 from hatchery.training.topology import Topology
 from hatchery.translation.settings import SearchSettings
 
 if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
+    from hatchery.training.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TranslatedSet(DevelopmentSet):
         self._sources = [pairs[int(index)][0].tolist() for part in own for index in part.indices]
 
     @torch.no_grad()
-    def score(self, engine: Engine) -> TranslationScore:  # type: ignore[override]
+    def score(self, engine: "Engine") -> TranslationScore:  # type: ignore[override]
         """Score the model as it is now, without dropout; every process gets the same."""
         from hatchery.translation.metrics import scores
         from hatchery.translation.translate import translate_ids

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.objectives.settings import SegmentsName
 from hatchery.settings.base import require
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.next_tokens import NextTokenExamples
     from hatchery.tokenization.token_reader import TokenShards
-    from hatchery.training.measures import Term
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,8 @@ class CausalObjective(Objective):
         keeps_apart = settings.segments == "packed" and settings.reset_attention
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
 
-    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
         """Tokens."""
-        from hatchery.training.measures import Term
-
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from hatchery.modeling.flops import PassShape
 from hatchery.objectives.settings import MaskingSettings, SegmentsName
 from hatchery.settings.base import Range, require
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hatchery.objectives.two_kinds import TwoKinds
     from hatchery.tokenization.token_reader import TokenShards
     from hatchery.training.data_order import EpochSlice
-    from hatchery.training.measures import Term
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,8 @@ class HybridObjective(Objective):
         following = global_batch(seed, step, causal, len(examples))
         return [*hidden, *(EpochSlice(part.epoch, part.indices + len(examples)) for part in following)]
 
-    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
         """Hidden tokens, and next tokens."""
-        from hatchery.training.measures import Term
-
         share = self.settings.causal_share
         assert output.second_loss_sum is not None and output.n_second_correct is not None
         return (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from hatchery.objectives.settings import MaskingSettings, SegmentsName
 from hatchery.settings.base import RefusedError, Share
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import MaskedExamples
     from hatchery.tokenization.token_reader import TokenShards
-    from hatchery.training.measures import Term
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,8 @@ class MaskedObjective(Objective):
         padding = Padding(special.pad, sequence_length, settings.padding_in_loss, settings.padding_attended)
         return MaskedExamples(sequences, rule, padding)
 
-    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
         """Tokens, and pairs."""
-        from hatchery.training.measures import Term
-
         tokens = Term(output.loss_sum, (output.n_correct,))
         if output.pair_loss_sum is None or output.n_pairs_correct is None:
             return (tokens,)

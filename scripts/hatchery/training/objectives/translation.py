@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.flops import PassShape
 from hatchery.settings.base import Natural, Range, ShareBelowOne
-from hatchery.training.objective import Criterion, Development, ModelKind, Objective, ObjectiveKeys
+from hatchery.training.objective import Criterion, Development, ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.translation.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hatchery.tokenization.token_reader import TokenShards
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
-    from hatchery.training.measures import Term
     from hatchery.training.topology import Topology
 
 HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_better=True)
@@ -133,10 +132,8 @@ class TranslationObjective(Objective):
         """How often so many batches of target tokens read each of the pairs."""
         return steps / examples.batches_per_epoch(batch_size)
 
-    def terms(self, output: "LanguageModelOutput") -> "tuple[Term, ...]":
+    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
         """The loss that is learned from, the right answers, and the negative log-likelihood."""
-        from hatchery.training.measures import Term
-
         sums, smoothing = output.log_probability_sums, self.settings.label_smoothing
         assert sums is not None, "the model is none that translates"
         loss = output.loss_sum
