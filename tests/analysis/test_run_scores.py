@@ -42,6 +42,14 @@ def test_the_order_of_rows_changes_nothing():
     assert scores_of(runs) == scores_of(dict(reversed(runs.items())))
 
 
+def test_the_same_scores_on_other_tasks_give_the_same_average() -> None:
+    rising, falling = (
+        scores_of({(task, 1, 1.0): value for task, value in zip("abc", values, strict=True)})
+        for values in ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1))
+    )
+    assert rising == falling
+
+
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
@@ -53,3 +61,9 @@ def test_the_order_of_rows_changes_nothing():
 def test_gaps_are_refused(scores: Scores, message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
         scores_of(scores)
+
+
+def test_a_run_that_occurs_twice_is_refused() -> None:
+    row = {"task": "a", "finetuning_seed": 1, "learning_rate": 1.0, "value": 1.0}
+    with pytest.raises(EvaluationError, match="two scores for a"):
+        run_scores(frame([row, row]), ["a"])

@@ -4,6 +4,7 @@ The order compares runs, which a summary no longer has: they are read from the t
 are those of the published average of a suite; a run is its seeds and the place of its learning rate.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,13 +71,15 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
     ELC-BERT, Appendix E, does not say what its order compares: averaging the tasks within each run reproduces the
     pattern of its Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs that
     collapsed to a constant answer do have a value and stay: the order compares whole distributions.
-    Raises EvaluationError when a run lacks a task, or no score is left.
+    Raises EvaluationError when a run lacks a task or has it twice, or no score is left.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):
-        if missing := sorted(set(tasks).difference(rows["task"])):
-            run = f"seed {seed}, {tuned or 0} at learning rate {rate} of the sweep"
+        run, counts = f"seed {seed}, {tuned or 0} at learning rate {rate} of the sweep", Counter(rows["task"])
+        if missing := sorted(set(tasks) - counts.keys()):
             raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
+        if twice := sorted(task for task, count in counts.items() if count > 1):
+            raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
         # Exactly: equal averages must come out equal, or the order would take a rounding error for dominance.
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
