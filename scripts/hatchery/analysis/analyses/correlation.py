@@ -99,16 +99,13 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     from hatchery.analysis.scaling_points import distinct_runs, points_of_runs
     from hatchery.analysis.summary_rows import read_summary
 
-    trained = {
-        run["model"]: run
-        for run in distinct_runs(study.tables["runs"], settings.experiments)
-        if run["steps"] and not run["initial"]
-    }
+    rows = distinct_runs(study.tables["runs"], settings.experiments)
+    trained = {run["model"]: run for run in rows if run["steps"] and not run["initial"]}
     measured = settings.frontier or settings.experiments
     tables = (study.tables["runs"], study.tables["curves"])
     points = points_of_runs(*tables, settings.flops, measured, settings.most_parameters)
-    rows = (run for run in distinct_runs(study.tables["runs"], settings.experiments) if run["model"] in trained)
-    optimal = optimal_models(rows, points, settings.flops, settings.bins, settings.number_of_bins)
+    seeds = [run for run in rows if run["model"] in trained]
+    optimal = optimal_models(seeds, points, settings.flops, settings.bins, settings.number_of_bins)
     perplexities: dict[str, dict[str, float]] = {}
     averages: dict[str, dict[str, float]] = {}
     for row in read_summary(study.tables["summary"]):
