@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
+from hatchery.artifacts.manifests import OutputFile, read_manifest
 from hatchery.artifacts.parquet import read_groups
 from hatchery.corpora.document_parts import opened
 from hatchery.corpora.raw_texts import RawTextOptions, raw_text_files, raw_texts
@@ -36,13 +36,13 @@ def opened_texts(manifest: Path, options: RawTextOptions | None) -> Texts:
         corpus = read_manifest(manifest)
         shards = {shard.path.name: shard for shard in corpus.listed(".parquet")}
         files = {name: (shard.bytes, shard.sha256) for name, shard in shards.items()}
-        return Texts(corpus.folder.name, files, lambda file: _documents(corpus, shards[file]))
+        return Texts(corpus.folder.name, files, lambda file: _documents(shards[file]))
     source = opened(manifest)
     names = raw_text_files(source, options)
     return Texts(source.name, {name: source.files[name] for name in names}, partial(_raw_documents, source, options))
 
 
-def _documents(corpus: Manifest, shard: OutputFile) -> Iterator[tuple[str, str]]:
+def _documents(shard: OutputFile) -> Iterator[tuple[str, str]]:
     for table in read_groups(shard.path, ["doc_id", "text"]):
         yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
 
