@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hatchery.analysis.measurements import ACCURACY_TIES_CORRECT, PERPLEXITY_SUITE, PRETRAINING_SUITE
+from hatchery.analysis.measurements import ACCURACY_TIES_CORRECT
 from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
+from hatchery.analysis.scores import HELD_OUT
 from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.verified import vouched
@@ -123,7 +124,7 @@ def general_notes(summary: Summary) -> list[str]:
                     "on held-out text it is the unigram distribution of the training tokens, a model that knew only "
                     "how frequent words are"
                 ]
-                if any(row.suite in (PRETRAINING_SUITE, PERPLEXITY_SUITE) for row in guessed)
+                if any(row.suite in HELD_OUT for row in guessed)
                 else []
             ),
         ]
