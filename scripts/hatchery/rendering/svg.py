@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from hatchery.errors import EvaluationError
-from hatchery.rendering.escaping import html_text
+from hatchery.rendering.escaping import html_text, readable
 from hatchery.rendering.templates import render
 
 NARROW_ID = "narrow"
@@ -33,7 +33,7 @@ def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -
         raise EvaluationError(f"{path}: not an SVG drawing")
     # Ids are unique within one drawing only, and several drawings share the page.
     drawing = prefixed_ids(text[start:], f"{path.stem}-")
-    name, described = path.stem.replace("_", " "), f"caption-{path.stem}"
+    name, described = readable(path.stem), f"caption-{path.stem}"
     narrow: dict[str, Any] | None = None
     if symbol := _SYMBOL.search(drawing):
         drawing = drawing.replace(symbol[0], "")

@@ -19,7 +19,7 @@ from hatchery.provenance.chain import Chain, Node, follow
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.provenance.tree_text import source_facts
 from hatchery.provenance.verification import generated_problems
-from hatchery.rendering.escaping import breakable, html_text
+from hatchery.rendering.escaping import breakable, html_text, readable
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Row, Table, table
 from hatchery.rendering.templates import render
@@ -92,7 +92,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
         numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))
     words = (*range(len(SELECTORS)), -1)
-    header = (*(name.replace("_", " ") for name in _ROW_COLUMNS), "made from")
+    header = (*map(readable, _ROW_COLUMNS), "made from")
     return table(header, shown, words=words, label="Numbers")
 
 
@@ -144,7 +144,7 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
         packages = dict(facts.get("packages") or {})
         told = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
         rows.append([_link(node, places), *(str(facts.get(name, "")) for name in _VOLATILE), told])
-    header = ("manifest", *(name.replace("_", " ") for name in _VOLATILE), "packages")
+    header = ("manifest", *map(readable, _VOLATILE), "packages")
     return table(header, rows, words=(0, 1, 5, 6, 7, 8), label="Times, places and versions")
 
 

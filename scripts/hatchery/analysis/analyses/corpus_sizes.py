@@ -17,6 +17,7 @@ from hatchery.analysis.analyses.analysis import (
     PartsOfStudy,
     Study,
 )
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Column, Group, Row, Table
 from hatchery.units import count
 
@@ -136,7 +137,7 @@ def _table(
 def _name(part: str) -> str:
     from hatchery.analysis.corpus_size_table import ALL
 
-    return "all" if part == ALL else part.replace("_", " ")
+    return "all" if part == ALL else readable(part)
 
 
 def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.errors import ConfigError
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.fields import Unique
 from hatchery.settings.problems import offered
@@ -188,7 +189,7 @@ def _table(
             texts = ["-" if ratio is None else f"{ratio:.4f}" for ratio in ratios]
             rows.append([f"({', '.join(map(str, larger))})", f"{smaller[index]} to {larger[index]}", *texts])
         if rows:
-            groups.append(Group(rows, size.replace("_", " ").removeprefix("num ")))
+            groups.append(Group(rows, readable(size).removeprefix("num ")))
     several = sum(source == OURS for source, _ in found) > 1
     sources = [f"ours, {name}" if source == OURS and several else source for source, name in found]
     columns = [Column("model (E, H, I, L, A)", words=True), Column("step", words=True)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.settings.base import Count, Natural, Positive, Range, Settings
 from hatchery.units import power
@@ -173,7 +174,7 @@ def _heading(law: "Law") -> str:
         f"above {power(region.above)}" if region.above else "",
         f"up to {power(region.up_to)}" if region.up_to else "",
     ]
-    return f"loss against {AXIS_NAMES[law.axis]}, {region.name.replace('_', ' ')} ({', '.join(filter(None, bounds))})"
+    return f"loss against {AXIS_NAMES[law.axis]}, {readable(region.name)} ({', '.join(filter(None, bounds))})"
 
 
 def _law_row(source: str, each: "Law") -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hatchery.analysis.analyses.analysis import SWEEP, Analysis, AnalysisSettings, Findings, Study
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.fields import Reference
 
@@ -58,7 +59,7 @@ def _types(rows: list[dict[str, str]]) -> list[str]:
 def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
     chosen = row["selected_within_type"] == "1"
     entries = f"{int(row['size']):,}" if row["size"].isdigit() else "pre-trained"
-    cells: list[Content] = [Cell(row["type"].replace("_", " "), bold=chosen), Cell(entries, bold=chosen)]
+    cells: list[Content] = [Cell(readable(row["type"]), bold=chosen), Cell(entries, bold=chosen)]
     for measure, (_, decimals) in MEASURES.items():
         cells.append(f"{float(row[measure]):.{decimals}f}" if row[measure] else "-")
         if any_printed and measure in PRINTED:
@@ -70,7 +71,7 @@ def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
     final = [row for row in rows if row["final_choice"] == "1"]
     notes = [
         f"Bold: the size chosen of each type, whose ratio is closest to the reference ratio of its type. Chosen of"
-        f" these: {row['type'].replace('_', ' ')} with {int(row['size']):,} entries."
+        f" these: {readable(row['type'])} with {int(row['size']):,} entries."
         for row in final
     ]
     notes.append(

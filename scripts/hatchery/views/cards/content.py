@@ -10,6 +10,7 @@ from pathlib import Path
 from hatchery.analysis.corpus_size_table import ALL, ComparedSize, SizeTable, sources_of, splits_of
 from hatchery.analysis.corpus_statistics import Assumed, Rejected, RejectedText, Selection
 from hatchery.rendering.cards import Drawing, Section, Text
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table
 from hatchery.units import count
 from hatchery.views.cards.lengths import LengthFacts
@@ -210,11 +211,11 @@ def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], text
     for text in texts:
         shown.setdefault((text.source, text.reason), []).append(text)
     examples = [
-        Text(f"{source}: {_readable(reason)}", shortened(item.text, settings.sample_characters))
+        Text(f"{source}: {readable(reason)}", shortened(item.text, settings.sample_characters))
         for (source, reason), items in shown.items()
         for item in items[: settings.samples_per_source]
     ]
-    rows = [(item.source, _readable(item.reason), count(item.count)) for item in rejected]
+    rows = [(item.source, readable(item.reason), count(item.count)) for item in rejected]
     tables = [_table("Excluded text, by reason", ("source", "reason", "number"), rows, words=2)] if rows else []
     return Section("Excluded text", tables=tables, texts=examples)
 
@@ -241,10 +242,6 @@ def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
 
 def _shown(place: str) -> str:
     return "all" if place == ALL else place
-
-
-def _readable(reason: str) -> str:
-    return reason.replace("_", " ")
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], words: int | Sequence[int] = 1) -> Table:

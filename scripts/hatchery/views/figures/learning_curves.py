@@ -25,6 +25,7 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.bands import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
@@ -183,7 +184,7 @@ def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[
     trained = Counter(name for model, name in settings.sets.items() if model not in untrained)
     named = dict.fromkeys(settings.sets[model] for model in models_in_order(settings.runs))
     return {
-        name: f"{name.replace('_', ' ')} ({trained[name]} model{'s' * (trained[name] != 1)})" for name in named
+        name: f"{readable(name)} ({trained[name]} model{'s' * (trained[name] != 1)})" for name in named
     }, settings.sets
 
 

@@ -20,6 +20,7 @@ from hatchery.analysis.scaling.frontier import regions_of_one_model
 from hatchery.analysis.scaling.laws import WHOLE
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import OKABE_ITO, Style
 
 OPTIMAL, REGION = OKABE_ITO[2], MUTED
@@ -44,7 +45,7 @@ def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
     found = []
     for entry, rows in entries.items():
         for source in dict.fromkeys(row["source"] for row in rows):
-            title = source if len(entries) == 1 else f"{entry.replace('_', ' ')}: {source}"
+            title = source if len(entries) == 1 else f"{readable(entry)}: {source}"
             found.append(LawPanel(title, [row for row in rows if row["source"] == source]))
     return [panel for panel in found if panel.of_kind("point")]
 
@@ -89,7 +90,7 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
         whole = law["region"] == WHOLE and axis == "flops"
         ys = float(law["coefficient"]) * line_xs ** float(law["exponent"])
         axes.plot(line_xs, ys, color="black", linewidth=1.4, linestyle="--" if whole else "-", zorder=4)
-        name = "" if axis != "flops" else f"{law['region'].replace('_', ' ')}: "
+        name = "" if axis != "flops" else f"{readable(law['region'])}: "
         minus = f"{float(law['exponent']):.4f}".replace("-", "\N{MINUS SIGN}")
         texts.append(f"{name}e = {minus}, R² = {float(law['r_squared']):.3f}")
     if axis == "flops":
