@@ -25,7 +25,7 @@ from packaging.requirements import Requirement
 
 from hatchery.environments.imports import import_closure, imported_modules
 from hatchery.environments.lock import canonical_name
-from hatchery.stages.registry import code_by_environment, own_functions
+from hatchery.stages.registry import code_by_environment, computing_stages
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages
 
@@ -188,7 +188,7 @@ def test_whatever_the_scripts_may_import_is_there(repository: Path, fresh, envir
 
 
 @pytest.mark.parametrize(
-    ("environment", "function"), [(stage.environment, name) for name, stage in own_functions().items()]
+    ("environment", "function"), [(stage.environment, name) for name, stage in computing_stages().items()]
 )
 def test_the_command_answers_in_the_environment_of_its_rules(
     repository: Path, fresh, environment: str, function: str

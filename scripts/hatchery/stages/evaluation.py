@@ -155,10 +155,10 @@ STAGES = (
         ),
         runtime=_FINETUNING,
     ),
-    # Says where a result is kept; it computes nothing.
+    # Says where a result is kept.
     Stage(
         name="show_result",
-        function="",
+        computes=False,
         version=1,
         settings=link_settings,
         environment="sources",

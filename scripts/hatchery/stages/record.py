@@ -64,13 +64,8 @@ class Stage:
     shared: Shared | None = None
     # Minutes of a job, of the planned work (`work`), the project and the names of a result.
     expected_minutes: Callable[..., float | None] | None = None
-    # Whose function it is, if the stage is another use of another stage's; empty for none.
-    function: str | None = None
-
-    @property
-    def called(self) -> str:
-        """The function that `scripts/run.py` calls (`functions.FUNCTIONS`); empty where the rule calls none."""
-        return self.name if self.function is None else self.function
+    # Whether its rule calls the function of its name (`functions.FUNCTIONS`) by `scripts/run.py`.
+    computes: bool = True
 
     @property
     def wildcards(self) -> tuple[str, ...]:
@@ -87,7 +82,7 @@ class Stage:
         Raises ConfigError for a broken or unknown block.
         """
         body = self.settings(project, **arguments_for(self.settings, wildcards))
-        return canonical_json(plain({"stage": self.called, "stage_version": self.version, **body}))
+        return canonical_json(plain({"stage": self.name, "stage_version": self.version, **body}))
 
 
 @cache

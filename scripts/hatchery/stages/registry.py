@@ -34,15 +34,15 @@ def stage_settings(project: Project, name: str, **wildcards: str) -> str:
     return stage_of(name).canonical_settings(project, **wildcards)
 
 
-def own_functions() -> dict[str, Stage]:
-    """The stages that have a function of their own, by its name."""
-    return {stage.name: stage for stage in STAGES.values() if stage.called == stage.name}
+def computing_stages() -> dict[str, Stage]:
+    """The stages that have a function, by their common name."""
+    return {name: stage for name, stage in STAGES.items() if stage.computes}
 
 
 def code_by_environment(scripts: Path) -> dict[str, list[Path]]:
     """The files in which the code of the stages begins, by the conda environment that serves it; `scripts` is here."""
     found: dict[str, list[Path]] = {}
-    for name, stage in own_functions().items():
+    for name, stage in computing_stages().items():
         module = scripts.joinpath(*FUNCTIONS[name].split(".")).with_suffix(".py")
         found.setdefault(stage.environment, [scripts / "run.py"]).append(module)
     return found

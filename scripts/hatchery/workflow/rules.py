@@ -148,7 +148,7 @@ class Rules:
 
     def _params(self, record: Stage) -> dict[str, Callable[..., str]]:
         """Of these, Snakemake records settings and call. How a job computes it does not record."""
-        if not record.called:
+        if not record.computes:
             return {}
         params: dict[str, Callable[..., str]] = {}
 

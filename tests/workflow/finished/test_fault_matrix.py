@@ -22,12 +22,12 @@ from forked import WATCH, run
 from projects import CAUSAL, TINY, snakemake
 from tiny_experiment import PAGE as STUDY_PAGE
 
-from hatchery.stages.registry import own_functions
+from hatchery.stages.registry import computing_stages
 
 pytestmark = pytest.mark.slow
 
 # Stages that the tiny experiment has no use for, and the test that damages what they read.
-VERSIONS = own_functions()
+VERSIONS = computing_stages()
 ELSEWHERE = {
     "import_model": (
         "tests/evaluation/baselines/test_import_model.py::test_a_file_that_changed_since_it_was_registered_is_refused"

@@ -14,7 +14,7 @@ from hatchery.experiment.project import Project
 from hatchery.runner import BY_THE_RUNNER, arguments_of
 from hatchery.stages.functions import FUNCTIONS
 from hatchery.stages.record import parameters
-from hatchery.stages.registry import SHARED, STAGES, stage_of
+from hatchery.stages.registry import SHARED, STAGES, computing_stages, stage_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import dag_of, opened
 from hatchery.workflow.resources import Resources
@@ -58,12 +58,12 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
         assert callable(value) or rule.resources[key].value == value
 
 
-@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.called])
+@pytest.mark.parametrize("name", computing_stages())
 def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     name: str, rules: dict[str, Any]
 ) -> None:
     rule, record = rules[name], STAGES[name]
-    assert re.findall(r"scripts/run\.py (\w+) @\{params\.call\}", rule.shellcmd) == [record.called]
+    assert re.findall(r"scripts/run\.py (\w+) @\{params\.call\}", rule.shellcmd) == [name]
     assert {"settings", "call"} <= set(rule.params.keys())
     # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
     recorded = {
@@ -75,11 +75,10 @@ def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     assert ("{params.launch}" in rule.shellcmd) == (record.sort == "pretraining")
 
 
-@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.called])
+@pytest.mark.parametrize("name", computing_stages())
 def test_a_rule_gives_what_the_function_of_its_stage_takes(name: str, rules: dict[str, Any]) -> None:
-    called = STAGES[name].called
-    arguments = arguments_of(resolve_name(f"{FUNCTIONS[called]}:{called}"))
-    command = rules[name].shellcmd.partition(f"run.py {called} ")[2]
+    arguments = arguments_of(resolve_name(f"{FUNCTIONS[name]}:{name}"))
+    command = rules[name].shellcmd.partition(f"run.py {name} ")[2]
     flags = {flag.replace("-", "_") for flag in re.findall(r" --([a-z-]+)", command)} - {"output"}
     assert flags <= arguments.keys() - set(BY_THE_RUNNER)
     # What no flag gives is in the call, which names inputs, or may be missing.
@@ -113,12 +112,6 @@ def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Jobs) -
 
 def test_results_that_belong_to_a_model_are_kept_by_one_stage_each() -> None:
     assert [record.name for record, _ in SHARED.values()] == [name for name, record in STAGES.items() if record.shared]
-
-
-def test_another_use_of_a_function_has_its_version() -> None:
-    for record in STAGES.values():
-        if record.called:
-            assert record.version == STAGES[record.called].version
 
 
 def test_an_unknown_stage_is_told_with_the_nearest() -> None:
