@@ -8,6 +8,8 @@ import pytest
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.settings.problems import Problems
+from hatchery.training.settings import WARMUP_FRACTION
+from hatchery.typed import keys_of
 from hatchery.workflow.plan_checks import collect_problems
 
 
@@ -445,12 +447,12 @@ def load_everything(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "warmup"),
     [
-        # Another way to say the warm-up takes the place of the experiment's.
-        ("{schedule: {warmup_steps: 100}}", {"warmup_steps": 100}),
+        # Another way to say the warm-up takes the place of the experiment's, whose share is the default again.
+        ("{schedule: {warmup_steps: 100}}", {"warmup_steps": 100, "warmup_fraction": WARMUP_FRACTION}),
         # The beginning of a longer training.
         (
             "{steps: 20, schedule: {name: constant, warmup_steps: 100}, keep_training_state: true}",
-            {"warmup_steps": 100},
+            {"warmup_steps": 100, "warmup_fraction": WARMUP_FRACTION},
         ),
         ("{steps: 0}", {"warmup_fraction": 0.05}),
         # Evaluated at its end; others come to the interval.
@@ -462,7 +464,8 @@ def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float
     configured = Project(configuration)
     configured.check("experiment", "demo")
     schedule = configured.experiment("demo").runs["elc_bert"].pretraining.schedule
-    assert {key: getattr(schedule, key) for key in warmup} == warmup
+    said = keys_of(schedule)
+    assert {key: said[key] for key in ("warmup_steps", "warmup_fraction") if key in said} == warmup
 
 
 def test_a_short_training_needs_no_interval(configuration: Path) -> None:
