@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hatchery.errors import SourceError
 from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.archives import unpack
+from hatchery.raw.archives import unpack, zipped_sizes
 
 LIMITS = ArchiveLimits()
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -162,6 +162,27 @@ def test_a_zip_whose_content_is_not_what_its_directory_says_is_refused(field: st
         content[content.index(b"a.txt") + 6] ^= 0xFF
     archive.write_bytes(bytes(content))
     refused(archive, r"is damaged: the member 'a\.txt': ")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        (10, 99, r"the member 'é\.txt': .*compression"),
+        (6, 99, "zip file version"),
+        (8, 0x840, r"the member 'é\.txt': strong encryption"),
+        (46, 0xFFFF, "'utf-8' codec can't decode"),
+    ],
+)
+def test_a_zip_that_cannot_be_understood_is_refused_and_nothing_is_expected_of_it(
+    field: int, value: int, reason: str, tmp_path: Path
+) -> None:
+    archive = zipped(tmp_path / "a.zip", ("é.txt", b"x"))
+    content = bytearray(archive.read_bytes())
+    at = content.index(b"PK\x01\x02") + field
+    content[at : at + 2] = value.to_bytes(2, "little")
+    archive.write_bytes(bytes(content))
+    refused(archive, f"is damaged: {reason}")
+    assert set(zipped_sizes(archive)) <= {"é.txt"}
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

@@ -30,8 +30,9 @@ _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
 SUFFIXES = (".zip", *_TAR_OPENERS)
 
 _DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, ValueError, RecursionError)
-# zipfile raises NotImplementedError for a compression that it does not know, RuntimeError for a missing password.
-_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError)
+# zipfile raises NotImplementedError for a compression or a version that it does not know, and ValueError for a name
+# that is said to be UTF-8 and is not.
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, ValueError)
 _ENCRYPTED = 0x1
 _EXTENDED_HEADERS = (
     tarfile.XHDTYPE,
@@ -66,10 +67,10 @@ def zipped_sizes(archive: Path) -> dict[str, int]:
     """The sizes of a zip archive's files by their names, hidden ones left out; none where it is none, or damaged."""
     try:
         with zipfile.ZipFile(archive) as opened:
-            members = [info for info in opened.infolist() if not info.is_dir() and not is_hidden(info.filename)]
-    except (OSError, zipfile.BadZipFile):
+            sizes = {info.filename: info.file_size for info in opened.infolist()}
+    except (OSError, *_DAMAGED_ZIP):
         return {}
-    return {info.filename: info.file_size for info in members}
+    return {name: size for name, size in sizes.items() if not name.endswith("/") and not is_hidden(name)}
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
