@@ -11,7 +11,7 @@ from hatchery.stages.registry import STAGES
 
 pytestmark = pytest.mark.slow
 
-DRAWING = {"draw_figure", "describe_corpus", "select_tokenizer"}
+DRAWING = {"draw_figure", "describe_corpus"}
 WITH_A_MODEL = {"export_model", "fill_sentences", "import_checkpoint", "write_cost"}
 # What takes a fifth of a second or more, and which stages may import it; pyarrow imports pandas where that is there.
 MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "torch._inductor": lambda stage: False,
     "sympy": lambda stage: False,
     "deepspeed": lambda stage: stage.sort == "pretraining",
-    "transformers": lambda stage: stage.name == "score_baseline",
+    "transformers": lambda stage: stage.name == "import_model",
     "datasets": lambda stage: False,
     "polars": lambda stage: stage.environment == "analysis",
     "matplotlib": lambda stage: stage.name in DRAWING,
