@@ -122,7 +122,7 @@ def test_a_path_without_text_is_told_before_anything_runs(name: str, remedy: str
     path = root if form == "folder" else root / name
     if form == "file" and name.endswith(".tar.gz"):
         # It is unpacked when it is registered.
-        project_with(tmp_path, path).corpus("my_text")
+        project_with(tmp_path, path).check("corpus", "my_text")
         return
     with pytest.raises(ConfigError) as caught:
         project_with(tmp_path, path).check("corpus", "my_text")
