@@ -205,7 +205,8 @@ MISTAKES = {
         "experiments/my_text.yaml",
         "perplexity: {splits: [dev], segments: packed}",
         "perplexity: {splits: [dev, test], segments: packed}",
-        "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in",
+        "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in "
+        "{configuration}/experiments/my_text.yaml: corpus",
     ),
     "perplexity of a split that a release has not": (
         "experiments/demo_suites.yaml",
@@ -429,7 +430,7 @@ def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
         load_everything(configuration)
 
     lines = str(caught.value).splitlines()
-    matching = [line for line in lines if expected in line]
+    matching = [line for line in lines if expected.replace("{configuration}", str(configuration)) in line]
     assert matching, f"expected {expected!r} in {lines}"
     assert all(line.startswith(str(configuration)) for line in lines), lines
     assert len(set(lines)) == len(lines), f"told twice: {lines}"

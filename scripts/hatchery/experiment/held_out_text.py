@@ -94,15 +94,13 @@ def check_perplexity_splits(experiment: Experiment, where: str, project: "Projec
     chosen = experiment.perplexity.splits
     if not chosen:
         return
-    name = experiment.corpus
+    name, problems = experiment.corpus, Problems()
     there = held_out_splits(project, name)
-    file = project.folder / "corpora" / f"{name}.yaml"
-    problems = Problems()
     for split in chosen:
         if split not in there:
             key = _SPLIT_KEYS[split] if project.corpus(name).made_from == "sources" else "what it holds out"
             lacks = f"got {split!r}, a split that the corpus {name!r} does not have"
-            problems.add(f"{where}: perplexity.splits: {lacks}; see {key} in {file}")
+            problems.add(f"{where}: perplexity.splits: {lacks}; see {key} in {project.place('corpus', name)}")
     problems.raise_any()
 
 
@@ -167,7 +165,7 @@ def _check_translating_model(experiment: str, run: str, task: str, where: str, p
 
 def _check_special_tokens(name: str, project: "Project") -> None:
     """Raise ConfigError for a tokenizer that ends every text, and so every translation, with the end of a paragraph."""
-    tokenizer, file = project.tokenizer(name), project.folder / "tokenizers" / f"{name}.yaml"
+    tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT:
         # The library takes long to import, and nearly all tokenizers are trained here.
         from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -178,8 +176,8 @@ def _check_special_tokens(name: str, project: "Project") -> None:
         special, got = tokenizer.special, f"special_tokens: got {tokenizer.special_tokens!r}, with"
     if special.paragraph is not None:
         raise ConfigError(
-            f"tokenizer: {name!r} cannot translate; {file}: {got} the token {special.paragraph}, which would end every "
-            "translation; expected the special tokens roberta"
+            f"tokenizer: {name!r} cannot translate; {project.place('tokenizer', name)}: {got} the token "
+            f"{special.paragraph}, which would end every translation; expected the special tokens roberta"
         )
 
 
