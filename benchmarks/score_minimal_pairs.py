@@ -18,6 +18,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
@@ -34,6 +36,7 @@ from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CLS, SEP, PAD, MASK = 1, 2, 3, 4
+FRAME = Frame((CLS,), (SEP,))
 FIRST_ORDINARY_ID = 7
 # Hidden size, layers, and the ratio of CPU time that must hold on two CPU cores with the default settings. GPUs gain
 # more, because small calls leave them idle.
@@ -51,13 +54,9 @@ Pair = tuple[list[int], list[int]]
 class Framed(HatcheryModel):
     """The model that the workflow scores with, but for the tokenizer: its sentences are ids already."""
 
-    architecture = "masked"
-    frame = Frame((CLS,), (SEP,))
-    mask_id = MASK
-
     def __init__(self, network: LanguageModel, device: torch.device) -> None:
-        self.network, self.device = network, device
-        self.vocabulary_size = network.config.vocab_size
+        special: Any = SimpleNamespace(cls_id=CLS, sep_id=SEP, mask_id=MASK)
+        super().__init__(network, special, device)
 
 
 def main() -> None:
@@ -139,7 +138,7 @@ def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
         by_length.setdefault(len(sentence), set()).add(EncodedSentence(tuple(sentence)))
     ours = 0
     for bucket in by_length.values():
-        rows = expand(list(bucket), Framed.frame, MASK, within_word=False).ids
+        rows = expand(list(bucket), FRAME, MASK, within_word=False).ids
         reading = per_head * (network.encoder.relative_positions(rows.shape[1]).n_rows + 2)
         ours += rows.size * (encoder - once + reading) + len(rows) * (once + head)
     return baseline / ours

@@ -81,7 +81,6 @@ class HatcheryModel:
 
     longest_input: int | None = None
     leading_blank: bool | None = None
-    _before: int = 0
 
     def __init__(
         self,
