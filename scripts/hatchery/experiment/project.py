@@ -36,6 +36,7 @@ from hatchery.settings.walk import Named, references
 from hatchery.typed import build, validated
 
 File = TypeVar("File")
+Value = TypeVar("Value")
 
 
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
@@ -208,6 +209,12 @@ class Project:
     def parts(self, name: str) -> list[str]:
         """The experiments that a name of results stands for: those of a study, or the experiment itself."""
         return list(self.study(name).experiments) if self.is_study(name) else [name]
+
+    def of_parts(self, name: str, found: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
+        """What an experiment has, or what each experiment of a study has, there with the experiment in its name."""
+        if not self.is_study(name):
+            return dict(found(name))
+        return {f"{part}/{key}": value for part in self.parts(name) for key, value in found(part).items()}
 
     def shown_runs(self, name: str) -> list[SeededRun]:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""

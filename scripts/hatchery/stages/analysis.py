@@ -7,7 +7,7 @@ from functools import partial
 from hatchery.analysis.settings import OTHER, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
-from hatchery.experiment.experiment_file import Published
+from hatchery.experiment.experiment_file import Experiment, Published
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
@@ -83,33 +83,24 @@ def collect_settings(project: Project, experiment: str) -> dict[str, object]:
 
 def summary_settings(project: Project, experiment: str) -> dict[str, object]:
     """The table of an experiment or a study."""
-    blocks = {part: project.experiment(part) for part in project.parts(experiment)}
-    baselines = {part: block.baselines for part, block in blocks.items()}
+    blocks = [project.experiment(part) for part in project.parts(experiment)]
+    objectives = project.of_parts(experiment, lambda part: _other_objectives(project.experiment(part)))
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
-        "suites": _each_once(block.minimal_pairs for block in blocks.values()),
-        "tasks": _each_once(block.finetuning.tasks for block in blocks.values()),
-        "baselines": [f"{part}/{name}" for part, names in baselines.items() for name in names]
-        if project.is_study(experiment)
-        else baselines[experiment],
+        "suites": _each_once(block.minimal_pairs for block in blocks),
+        "tasks": _each_once(block.finetuning.tasks for block in blocks),
+        "baselines": list(project.of_parts(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))),
         "published": published_of(project, experiment),
-        **({"objectives": objectives} if (objectives := _other_objectives(project, experiment)) else {}),
+        **({"objectives": objectives} if objectives else {}),
     }
 
 
-def _other_objectives(project: Project, experiment: str) -> dict[str, str]:
+def _other_objectives(experiment: Experiment) -> dict[str, str]:
     """The task of every model that was not trained on masked text; of models of others, that they are such."""
-    found = dict[str, str]()
-    for part in project.parts(experiment):
-        for run, entry in project.experiment(part).runs.items():
-            task = entry.pretraining.objective.task
-            if task != DEFAULT_TASK:
-                found[f"{part}/{run}" if project.is_study(experiment) else run] = task
-        block = project.experiment(part)
-        if block.perplexity.splits:
-            found |= {f"{part}/{name}" if project.is_study(experiment) else name: OTHER for name in block.baselines}
-    return found
+    tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
+    others = {run: task for run, task in tasks.items() if task != DEFAULT_TASK}
+    return others | (dict.fromkeys(experiment.baselines, OTHER) if experiment.perplexity.splits else {})
 
 
 def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:

@@ -74,17 +74,13 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
     shifted = not sets and models != all_models[: len(models)]
     regularised = dict[str, RegularisedStart]()
     if "regularised_starts" in needs:
-        for part in parts:
-            prefix = f"{part}/" if project.is_study(experiment) else ""
-            found = regularised_starts(project.experiment(part))
-            regularised |= {prefix + run: start for run, start in found.items()}
+        regularised = project.of_parts(experiment, lambda part: regularised_starts(project.experiment(part)))
         models = [model for model in models if model in regularised]
     swept = dict[str, object]()
     if "sweeps" in needs:
-        for part in parts:
-            prefix = f"{part}/" if project.is_study(experiment) else ""
-            for run, told in project.expansion(part).swept_values().items():
-                swept[prefix + run] = {**told, "line": f"{prefix}{told['line']}"}
+        for model, told in project.of_parts(experiment, lambda part: project.expansion(part).swept_values()).items():
+            # Lines are called after their experiments as models are.
+            swept[model] = {**told, "line": f"{model.removesuffix(model.rpartition('/')[2])}{told['line']}"}
         models = [model for model in models if model in swept]
     most = len(models) if declared.all_models or sets else MOST_DRAWN
     left_out = len(models[most:])

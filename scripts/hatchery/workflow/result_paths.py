@@ -4,7 +4,7 @@ With `data_paths.py` the place that knows `resources/` and `results/`. Where res
 `jobs.py`.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import (
@@ -54,11 +54,11 @@ class ResultPaths:
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Manifests of the pretrained models of an experiment or a study, by run and seed."""
-        return self.of_parts(experiment, lambda part: self._of_runs(part, "pretraining"))
+        return self.project.of_parts(experiment, lambda part: self._of_runs(part, "pretraining"))
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
-        return self.of_parts(experiment, lambda part: self._of_runs(part, "filled_sentences"))
+        return self.project.of_parts(experiment, lambda part: self._of_runs(part, "filled_sentences"))
 
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
@@ -181,12 +181,6 @@ class ResultPaths:
         """A pattern that no name of a study fits."""
         return f"(?!(?:{self.names_of_studies()})/){NAME}"
 
-    def of_parts(self, name: str, found: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
-        """What an experiment has, or what each experiment of a study has, there with the experiment in its name."""
-        if not self.project.is_study(name):
-            return dict(found(name))
-        return {f"{part}/{key}": path for part in self.project.parts(name) for key, path in found(part).items()}
-
     def joined(self, experiment: str) -> dict[str, dict[str, str]]:
         """The tidy tables of the experiments of a study: of each table, by experiment."""
         parts = self.project.study(experiment).experiments
@@ -215,7 +209,7 @@ class ResultPaths:
             for part in self.project.parts(experiment):
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
         if MINIMAL_PAIRS in needs:
-            judged = self.of_parts(experiment, self.minimal_pairs)
+            judged = self.project.of_parts(experiment, self.minimal_pairs)
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 
