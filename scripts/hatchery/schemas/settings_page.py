@@ -48,7 +48,7 @@ def _name(title: str) -> str:
     if title.islower():
         return f"Analysis `{title}`"
     words = re.sub(r"Settings$", "", title)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words).capitalize()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", words).capitalize()
 
 
 def _text(text: str) -> str:
