@@ -75,9 +75,10 @@ def test_a_segment_over_two_lines_is_told_with_its_line(source_of: Sources) -> N
         documents_of(source, test=["t.de.xml", "t.en.xml"])
 
 
-def test_one_file_alone_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        build(Wit3Options, {"files": {"train": ["t.de"]}})
+@pytest.mark.parametrize("names", [["t.de"], ["t.de", "t.en", "t.fr"]])
+def test_other_than_two_files_are_refused(names: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"files\.train: .*2"):
+        build(Wit3Options, {"files": {"train": names}})
 
 
 def test_the_corpus_of_iwslt14_reads_the_files_of_the_release(source_of: Sources, repository: Any) -> None:

@@ -96,8 +96,13 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     options: ParallelTextOptions = context.options
     split, _, partner = _entry(source, file, options)
     pairs = _rows(source, file, options) if partner is None else _lines(source, file, partner, options)
-    for number, (first, second) in enumerate(pairs):
-        sides = [" ".join(side.split()) for side in (first, second)]
+    return documents_of(pairs, file, split, context)
+
+
+def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderContext) -> Iterator[RawDocument]:
+    """The pairs of a file as documents of two lines; those with an empty side are counted as rejected."""
+    for number, pair in enumerate(pairs):
+        sides = [" ".join(side.split()) for side in pair]
         if all(sides):
             yield RawDocument(f"{context.name}/{file}/{number:07d}", context.name, "\n".join(sides), split)
         else:

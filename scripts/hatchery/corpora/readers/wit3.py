@@ -13,7 +13,7 @@ from html import unescape
 from itertools import zip_longest
 from typing import Annotated, Literal
 
-from annotated_types import MinLen
+from annotated_types import MaxLen, MinLen
 
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.packed_files import uncompressed_suffix
@@ -28,7 +28,7 @@ from hatchery.settings.base import Settings
 SENTENCE = re.compile(r"\s*<(title|description)>(.*)</\1>\s*")
 ABOUT_A_TALK = re.compile(r"\s*</?(url|keywords|speaker|talkid|title|description|reviewer|translator|doc)\b.*")
 SEGMENT = re.compile(r"\s*<seg\b[^>]*>(.*)</seg>\s*")
-Names = Annotated[tuple[str, ...], MinLen(2)]
+Names = Annotated[tuple[str, ...], MinLen(2), MaxLen(2)]
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,8 @@ class Wit3Options(Settings):
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
-        """The same files as those of two texts. Raises ConfigError for more than two patterns of a split."""
+        """The same files as those of two texts."""
         return parallel_text.ParallelTextOptions(dict(self.files))
-
-    def __post_init__(self) -> None:
-        assert self.as_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,21 +68,21 @@ def beside(source: RawSource, file: str, options: Wit3Options) -> list[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The pairs of two files, streamed; those with an empty side are counted as rejected.
 
-    Raises SourceError naming file and line where one of the files goes on, or has a tag that is not known.
+    Raises SourceError naming the file where one of the two goes on, and the line of a segment that does not end in it.
     """
     options: Wit3Options = context.options
     (partner,) = beside(source, file, options)
     split = parallel_text.split_of(source, file, options.as_text)
+    return parallel_text.documents_of(_pairs(source, file, partner), file, split, context)
+
+
+def _pairs(source: RawSource, file: str, partner: str) -> parallel_text.Pairs:
     sides = [Lines(source, name, longest=RECORD_BYTES) for name in (file, partner)]
     for number, pair in enumerate(zip_longest(*map(_sentences, sides))):
         if None in pair:
             ended = sides[pair.index(None)]
             raise SourceError(f"{ended.where}: ends after {number:,} sentences, but the other language goes on")
-        texts = [" ".join(text.split()) for text in pair]
-        if all(texts):
-            yield RawDocument(f"{context.name}/{file}/{number:07d}", context.name, "\n".join(texts), split)
-        else:
-            context.rejections.count(parallel_text.EMPTY_SIDE, sample=" ||| ".join(texts))
+        yield pair
 
 
 def _sentences(lines: Lines) -> Iterator[str]:
