@@ -165,6 +165,13 @@ def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
         run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **vars(two_models.inputs))
 
 
+def test_a_baseline_that_nobody_asked_for_is_refused(two_models: Any) -> None:
+    two_models.add_baseline("gpt")
+    settings = {**two_models.collect_settings(), "baselines": []}
+    with pytest.raises(ConfigError, match="--baseline: got gpt, but the settings ask for no baseline"):
+        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **vars(two_models.inputs))
+
+
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:
     for model, ties in (("a", 0), ("b", 5)):
         run = experiment.add_model(model, 1, [])

@@ -96,7 +96,7 @@ def collect_measurements(
             runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
             measurements += development_measurements(place, manifest, run.curve, blind)
             measurements += learning_measurements(place, manifest, run.curve, settings.alc_steps)
-        for name, path in (match_runs(inputs.baseline, baselines, "--baseline") if baselines else {}).items():
+        for name, path in _of_every_run(bool(baselines), inputs.baseline, baselines, "--baseline").items():
             trained[name] = manifest = read_manifest(path)
             runs.append(_place(settings.experiment, named[name]) | {"label": name} | imported_run(manifest))
         evaluated, probes = _evaluations(settings, inputs, named, trained, unigram)
@@ -177,7 +177,7 @@ def _evaluations(
 
 
 def _of_every_run(wanted: bool, paths: Mapping[str, Path], runs: Sequence[SeededRun], argument: str) -> dict[str, Path]:
-    """The manifests of an evaluation that all runs have, or none has."""
+    """The manifests of what all runs have, or none has."""
     if wanted:
         return match_runs(paths, runs, argument)
     if paths:
