@@ -34,7 +34,7 @@ def export_model(
     `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model the
     card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
     writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
-    unusable inputs, EvaluationError for a damaged summary.
+    unusable inputs, EvaluationError for examples that are none.
     """
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))

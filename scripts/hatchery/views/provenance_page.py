@@ -35,7 +35,7 @@ _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host"
 def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: Place = Path()) -> None:
     """Write the page of provenance of the experiment whose summary.parquet is given.
 
-    `settings` hold `experiment`. Raises EvaluationError when the summary is missing or is none. Manifests that are
+    `settings` hold `experiment`. Raises ManifestError when the summary is missing or is none. Manifests that are
     missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
     first rows are followed, and the page says so.
     """

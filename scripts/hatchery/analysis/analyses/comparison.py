@@ -42,7 +42,7 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
-    """A group of rows for each model that has another one to be compared with. Raises EvaluationError."""
+    """A group of rows for each model that has another one to be compared with. Raises ManifestError."""
     from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)

@@ -1,4 +1,4 @@
-"""Our scores, read from `summary.csv` under the paper's names, with the totals of the leaderboard computed from them.
+"""Our scores, read from `summary.parquet` under the paper's names, and the totals of the leaderboard computed of them.
 
 A summary has no rows for what the organisers of BabyLM 2023 computed over suites (docs/papers/babylm-evaluation.md,
 "Leaderboard"): the mean over 17 files of BLiMP and supplement, and the weighted total. They are added here under the
@@ -32,8 +32,8 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
     """The scores of all models of `settings`; a model without any has an empty mapping.
 
-    Raises ManifestError for a summary that was altered, EvaluationError naming file and line for an invalid one, one
-    of another experiment, a model that the settings do not list, and two rows that the paper would call the same.
+    Raises ManifestError for a summary that was altered or is none, EvaluationError naming the file for one of another
+    experiment, a model that the settings do not list, and two rows that the paper would call the same.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
