@@ -107,10 +107,15 @@ class Site:
         self._curves += [{"experiment": "demo", "model": model, "run": name, "seed": 1, **row} for row in metrics]
         return output
 
+    def add_baseline(self, name: str) -> None:
+        """A model that others pretrained."""
+        place = {"experiment": "demo", "model": name, "run": name, "seed": None, "label": name, "parameters": 99}
+        self._rows.append({**place, "initial": "", "manifest": "0" * 64})
+
     def write_runs(self) -> Path:
-        """The runs as `collect_measurements` tells of them; `day` is that of all of them."""
+        """The runs as `collect_measurements` tells of them; `day` is that of all of them that were trained."""
         path = self.results / "runs.parquet"
-        write_rows(path, RUNS, [{**row, "day": self.day} for row in self._rows])
+        write_rows(path, RUNS, [{**row, "day": self.day if row["seed"] else None} for row in self._rows])
         return path
 
     def write_curves(self) -> Path:

@@ -214,6 +214,15 @@ def test_a_single_model_is_told_of_in_the_singular(tmp_path: Path) -> None:
     assert "The model is ltg. It is evaluated on blimp." in text and "The model was pretrained on" in text
 
 
+def test_a_model_of_others_is_not_told_of_as_pretrained_here(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.add_run("ltg", METRICS)
+    site.add_baseline("roberta")
+    site.day = "2024-02-29"
+    text = site.write([row for row in ROWS if not row.startswith("elc")])
+    assert "pretrained elsewhere: roberta" in text and "The model was pretrained on" in text
+
+
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
     section = written.page.read_text(encoding="utf-8").partition(">Examples</h2>")[2].partition("</section>")[0]
     assert "sentences of the corpus&#39;s development text" in section

@@ -259,8 +259,9 @@ def _question(
         sentences.append(f"Corp{'ora' if len(corpora_of) > 1 else 'us'}: {_listed(corpora_of)}")
     elif inputs.cards:
         sentences.append(f"Corpus: {next(iter(inputs.cards))}")
-    if day := pretrained_on(pretrained):
-        sentences.append(f"The model{'s were' if len(pretrained) > 1 else ' was'} pretrained {day}")
+    own = [row for row in pretrained if row["steps"] is not None]
+    if day := pretrained_on(own):
+        sentences.append(f"The model{'s were' if len(own) > 1 else ' was'} pretrained {day}")
     return sentences
 
 
