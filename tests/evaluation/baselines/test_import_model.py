@@ -4,11 +4,13 @@ import json
 import shutil
 
 import pytest
+import torch
 from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, imported, register
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ManifestError, ModelError, SourceError
 from hatchery.evaluation.baselines.stage import import_model
+from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.raw.registration import open_source, register_source
 from hatchery.runner import run_stage, verify_inputs
 
@@ -40,6 +42,16 @@ def test_an_imported_model_lies_whole_beside_its_sizes(manifest_of, name):
 def test_the_bytes_of_an_import_do_not_depend_on_where_the_model_lay(stored, manifest_of, tmp_path):
     again = imported(copy_of(stored("t5"), tmp_path), "encoder_decoder", tmp_path / "again")
     assert contents(again) == contents(manifest_of("t5"))
+
+
+def test_a_start_of_the_decoder_that_stands_with_the_rules_of_generation_is_kept(stored, tmp_path):
+    folder = copy_of(stored("t5"), tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    start = config.pop("decoder_start_token_id")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").write_text(json.dumps({"decoder_start_token_id": start}))
+    model = load_sentence_model(imported(folder, "encoder_decoder", tmp_path / "out"), torch.device("cpu"))
+    assert model.frame.before == (start,)
 
 
 def test_an_imported_model_that_was_altered_is_refused(stored, tmp_path):

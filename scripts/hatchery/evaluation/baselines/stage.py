@@ -30,6 +30,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     if found.kind == "file":
         raise ModelError(f"{where}: a model must be registered as a folder, this source is a file")
     # Imported here: seconds to load.
+    from hatchery.evaluation.baselines.encoder import start_of_decoder
     from hatchery.evaluation.baselines.loading import load_folder
 
     for stale in run.folder.iterdir():
@@ -37,6 +38,9 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
             stale.unlink()
     network, tokenizer = load_folder(where, settings.architecture)
     run.measures |= _checked(network, tokenizer, settings, where)
+    if settings.architecture == "encoder_decoder":
+        # Some folders say it in generation_config.json alone.
+        network.config.decoder_start_token_id = start_of_decoder(network, where)
     tokenizer.save_pretrained(run.folder)
     network.save_pretrained(run.folder)
     for name in UNUSED:
