@@ -8,6 +8,8 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.settings.base import RefusedError
+from hatchery.training.objectives.hybrid import HybridSettings
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.training.settings import (
@@ -52,6 +54,16 @@ def test_impossible_settings_are_refused_with_the_key(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         pretrain_settings(pretrain_slice(**changes))
+
+
+def test_a_batch_of_an_objective_with_two_kinds_of_sequences_has_both() -> None:
+    long = LongSequenceSettings(from_fraction=0.5, factor=4)
+    for too_small, fits, changes in ((1, 2, {}), (4, 8, {"long_sequence": long})):
+        with pytest.raises(RefusedError, match=rf"at least {fits}: every batch has a sequence of each kind"):
+            TrainingSettings(steps=4, batch_size=too_small, objective=HybridSettings(), **changes)
+        for objective in (HybridSettings(), MaskedSettings()):
+            TrainingSettings(steps=4, batch_size=fits, objective=objective, **changes)
+    TrainingSettings(steps=4, batch_size=1)
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])

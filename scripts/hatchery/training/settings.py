@@ -177,6 +177,13 @@ class TrainingSettings(Settings):
             f"a multiple of long_sequence.factor ({long.factor if long else 1}), so that both phases see as many "
             "tokens per step",
         )
+        kinds, factor = self.objective.kinds, long.factor if long else 1
+        require(
+            self.batch_size >= len(kinds) * factor,
+            "batch_size",
+            self.batch_size,
+            f"at least {len(kinds) * factor}: every batch has a sequence of each kind ({', '.join(kinds)})",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
