@@ -46,13 +46,14 @@ def main(arguments: argparse.Namespace) -> None:
     where = str(arguments.summary)
     # The same rows, as numbers.
     summary = read_summary(vouched(arguments.summary).with_suffix(".parquet"))
+    numbers = {row.selectors: number for number, row in enumerate(summary, start=1)}
     cell = cell_selectors(arguments.cell, {row.model for row in summary})
     rows = select(summary, {**cell, **selectors_given(arguments)}, arguments.row, where)
     if len(rows) > 1:
         for row in rows:
-            print(visible(f"{summary.index(row) + 1:>5}  {' '.join(row.selectors)}  {row.whole()}"))
+            print(visible(f"{numbers[row.selectors]:>5}  {' '.join(row.selectors)}  {row.whole()}"))
         raise EvaluationError(f"{where}: {len(rows)} rows match; choose by --row or --{', --'.join(SELECTORS)}")
-    row, number = rows[0], summary.index(rows[0]) + 1
+    row, number = rows[0], numbers[rows[0].selectors]
     chain = follow(
         ManifestIndex(arguments.project),
         row.digests,
