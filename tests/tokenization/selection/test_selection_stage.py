@@ -115,15 +115,20 @@ def test_two_processes_and_a_second_run_give_the_same_bytes(swept: Path, corpus:
     assert not (again / ".parts").exists()
 
 
-def test_a_killed_sweep_keeps_its_tokenizers(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("killed_in", ["measuring", "drawing"])
+def test_a_killed_sweep_keeps_its_tokenizers(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_in: str
+) -> None:
     from hatchery.tokenization.selection import candidates
     from hatchery.tokenization.selection import sweep as sweeping
+    from hatchery.views.tokenizer_sweep import stage
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sweeping, "_measure", killed)
+        place = (sweeping, "_measure") if killed_in == "measuring" else (stage, "draw_tokenizer_sweep")
+        patched.setattr(*place, killed)
         with pytest.raises(KeyboardInterrupt):
             sweep(tmp_path, corpus)
     assert not (tmp_path / "manifest.json").exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.artifacts.parallel_map import make_parts, remove_parts
+from hatchery.artifacts.parallel_map import make_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
 from hatchery.raw.raw_source import open_source
@@ -65,6 +65,8 @@ class Sweep:
     facts: SweepFacts
     printed: Published
     search: SearchResult | None
+    parts: Path
+    """Where trained tokenizers and counts are kept, for a killed sweep to go on with."""
 
     @property
     def final(self) -> SelectionRow:
@@ -82,6 +84,8 @@ def sweep_tokenizers(
     threads: int = 1,
 ) -> Sweep:
     """Write the tables for machines, all tokenizers and the chosen one into the folder of `run`.
+
+    The parts of the sweep are kept, and whoever is done with it removes them.
 
     `morphemes` is the source manifest of a list of morphemes, `reference` those of a `tokenizer.json` by type, and
     `published` the table of published values. Raises ConfigError for settings that do not fit, SourceError for a
@@ -130,9 +134,8 @@ def sweep_tokenizers(
         reference_morphemes=sum(len(word.morphemes) for word in words),
         morphemes=LISTS[settings.morphemes],
     )
-    sweep = Sweep(rows, facts, printed, _search(settings, candidates, pre_tokens))
+    sweep = Sweep(rows, facts, printed, _search(settings, candidates, pre_tokens), parts_folder)
     _write_files(settings, sweep, run)
-    remove_parts(parts_folder)
     return sweep
 
 

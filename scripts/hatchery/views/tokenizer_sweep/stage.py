@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.artifacts.parallel_map import remove_parts
 from hatchery.rendering.drawing import figure_style, save_svg
 from hatchery.rendering.style import Style
 from hatchery.runner import stage
@@ -35,3 +36,4 @@ def select_tokenizer(
         )
     run.add_output(table)
     run.add_output(figure)
+    remove_parts(sweep.parts)
