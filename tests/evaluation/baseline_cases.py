@@ -26,6 +26,13 @@ ARCHITECTURES: dict[str, Architecture] = {
     "bart": "encoder_decoder",
 }
 NAMES = list(ARCHITECTURES)
+CLASSES: dict[Architecture, Any] = {
+    "masked": transformers.AutoModelForMaskedLM,
+    "causal": transformers.AutoModelForCausalLM,
+    "encoder_decoder": transformers.AutoModelForSeq2SeqLM,
+}
+# What stands around texts of RoBERTa and BART.
+ROBERTA_FRAMES = ("<s> $A </s>", "<s> $A </s> </s> $B </s>")
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!"
 
 
@@ -90,61 +97,35 @@ def unigram() -> Any:
 
 def build(name: str, positions: int = 64) -> tuple[Any, Any]:
     """A tokenizer and a model with random weights for inputs of so many tokens, half of them by BERT's tokenizer."""
-    t = transformers
-    torch.manual_seed(len(name))
+    sizes: dict[str, Any]
     match name:
         case "bert":
             tokenizer = wordpiece(positions // 2)
             sizes = {"intermediate_size": 24, "max_position_embeddings": positions, **SIZE}
-            config = t.BertConfig(vocab_size=len(tokenizer), **sizes)
-            network = t.BertForMaskedLM(config)
         case "distilbert":
             tokenizer = wordpiece()
-            config = t.DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_layers=2, n_heads=2, hidden_dim=24)
-            network = t.DistilBertForMaskedLM(config)
+            sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24}
         case "roberta":
-            tokenizer = byte_level("<s> $A </s>", "<s> $A </s> </s> $B </s>")
-            config = t.RobertaConfig(
-                vocab_size=len(tokenizer), max_position_embeddings=positions + 2, pad_token_id=1, **SIZE
-            )
-            network = t.RobertaForMaskedLM(config)
+            tokenizer = byte_level(*ROBERTA_FRAMES)
+            sizes = {"max_position_embeddings": positions + 2, "pad_token_id": 1, **SIZE}
         case "gpt2":
             tokenizer = byte_level("", "")
-            config = t.GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=positions)
-            network = t.GPT2LMHeadModel(config)
+            sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": positions}
         case "opt":
             tokenizer = byte_level("</s> $A", "</s> $A </s> $B")
-            config = t.OPTConfig(
-                vocab_size=len(tokenizer), ffn_dim=24, max_position_embeddings=positions, word_embed_proj_dim=16, **SIZE
-            )
-            network = t.OPTForCausalLM(config)
+            sizes = {"ffn_dim": 24, "max_position_embeddings": positions, "word_embed_proj_dim": 16, **SIZE}
         case "t5":
             tokenizer = unigram()
-            config = t.T5Config(
-                vocab_size=len(tokenizer),
-                d_model=16,
-                d_kv=8,
-                d_ff=24,
-                num_layers=2,
-                num_decoder_layers=3,
-                num_heads=2,
-                decoder_start_token_id=0,
-            )
-            network = t.T5ForConditionalGeneration(config)
+            sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_heads": 2, "num_layers": 2, "num_decoder_layers": 3}
+            sizes["decoder_start_token_id"] = 0
         case "bart":
-            tokenizer = byte_level("<s> $A </s>", "<s> $A </s> </s> $B </s>")
-            layers = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2}
-            config = t.BartConfig(
-                vocab_size=len(tokenizer),
-                d_model=16,
-                encoder_ffn_dim=24,
-                decoder_ffn_dim=24,
-                decoder_attention_heads=2,
-                max_position_embeddings=positions,
-                pad_token_id=1,
-                **layers,
-            )
-            network = t.BartForConditionalGeneration(config)
+            tokenizer = byte_level(*ROBERTA_FRAMES)
+            sizes = {"d_model": 16, "max_position_embeddings": positions, "pad_token_id": 1}
+            for side in ("encoder", "decoder"):
+                sizes |= {f"{side}_layers": 2, f"{side}_attention_heads": 2, f"{side}_ffn_dim": 24}
+    torch.manual_seed(len(name))
+    config = transformers.AutoConfig.for_model(name, vocab_size=len(tokenizer), **sizes)
+    network = CLASSES[ARCHITECTURES[name]].from_config(config)
     with torch.no_grad():  # fresh models are nearly uniform
         for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
