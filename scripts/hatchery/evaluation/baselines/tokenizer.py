@@ -27,7 +27,7 @@ class BaselineTokenizer:
         self.where = where
         self._tokenizer = tokenizer
         before, between, after, self.numbers_texts = self._template()
-        if len(before) > 1 or len(set(after)) > 1 or len(after) > 1:
+        if len(before) > 1 or len(after) > 1:
             raise ModelError(
                 f"{where}: the tokenizer frames a text by {len(before)} and {len(after)} tokens, expected at most one "
                 "of each"
