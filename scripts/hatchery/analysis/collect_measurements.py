@@ -1,8 +1,8 @@
 """The `collect_measurements` stage: everything that the runs of an experiment wrote, as four tidy tables.
 
 The only stage that opens the outputs of single pretrainings and evaluations; what comes after it reads the tables
-(`read_tables`). It takes the manifests that the settings ask for, no more and no fewer, and compares every file that it
-reads with its checksum. Curves are written run by run, so memory grows with the evaluations alone.
+(`read_tables`). It takes the manifests that the settings ask for, no more and no fewer. Curves are written run by run,
+so memory grows with the evaluations alone.
 """
 
 from collections.abc import Mapping, Sequence

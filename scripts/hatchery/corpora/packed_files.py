@@ -54,7 +54,7 @@ def is_packed(name: str) -> bool:
 
 def unpacked_bytes(source: RawSource, name: str) -> int:
     """About how many bytes a member has when it is decompressed: text is compressed to a quarter or so."""
-    return source.size(name) * (4 if PurePosixPath(name).suffix in _OPENERS else 1)
+    return source.size(name) * (4 if is_packed(name) else 1)
 
 
 @contextmanager

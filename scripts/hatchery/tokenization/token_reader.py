@@ -1,7 +1,6 @@
 """Reading token shards: memory-mapped, random access by document, ids without copying.
 
-The shards of one split look like one long list of documents, in the order of the corpus. Every byte is compared with
-the manifest's checksums when they are opened, and never again: an altered file is named before training begins.
+The shards of one split look like one long list of documents, in the order of the corpus.
 """
 
 from bisect import bisect_right
