@@ -31,8 +31,8 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     """The model in float32 on the CPU, and its tokenizer, which reads special tokens spelled out in a text as text.
 
     Raises ManifestError for an unusable manifest, ModelError and TokenizationError for damaged files, and
-    EvaluationError when the tokenizer has ids that the model has no embedding for, and for a model that translates where
-    none is asked for: a sentence by itself says nothing to it.
+    EvaluationError when the tokenizer has ids that the model has no embedding for, and for a model that translates
+    where none is asked for: a sentence by itself says nothing to it.
     """
     manifest = read_manifest(manifest_path)
     tokenizer = load_tokenizer(manifest.folder / "tokenizer.json", recognise=())
