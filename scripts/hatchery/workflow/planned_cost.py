@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
 from hatchery.experiment.cluster import planned_device
+from hatchery.experiment.finetuning import task_batch
 from hatchery.rendering.table import table
 from hatchery.units import hours, percent, power, rough_duration
 from hatchery.workflow.cost_estimate import CostSettings, RunCost, cost_settings, estimate
@@ -12,7 +13,7 @@ from hatchery.workflow.cost_table import about
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob
 
-PRETRAIN, FINETUNE, PAIRS = "pretrain", "finetune", "score_minimal_pairs"
+PRETRAIN, FINETUNE, SEVERAL_TASKS, PAIRS = "pretrain", "finetune", "finetune_tasks", "score_minimal_pairs"
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,13 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
 
     Raises ConfigError and ModelError for an impossible model or run.
     """
-    named = (_named(job, jobs) for job in planned if job.rule in (PRETRAIN, FINETUNE, PAIRS))
+    named = (_named(job, jobs) for job in planned if job.rule in (PRETRAIN, FINETUNE, SEVERAL_TASKS, PAIRS))
     wanted = [job for job in named if job.wildcards]
     costs = []
     for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
         settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
         own = [job for job in wanted if job.wildcards["experiment"] == experiment]
-        costs += [cost for run in settings.runs if (cost := _planned(run.name, own, settings)) is not None]
+        costs += [cost for run in settings.runs if (cost := _planned(run.name, own, settings, jobs)) is not None]
     return costs
 
 
@@ -49,12 +50,14 @@ def _named(job: PlannedJob, jobs: Jobs) -> PlannedJob:
     return replace(job, wildcards=jobs.names(job.wildcards["model"], job.wildcards.get("address", "")))
 
 
-def _planned(run: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> RemainingCost | None:
-    own = [job for job in jobs if job.wildcards["run"] == run]
+def _planned(run: str, planned: Sequence[PlannedJob], settings: CostSettings, jobs: Jobs) -> RemainingCost | None:
+    own = [job for job in planned if job.wildcards["run"] == run]
     if not own:
         return None
     suites = {job.wildcards["suite"] for job in own if job.rule == PAIRS}
+    batches = {job.wildcards["batch"] for job in own if job.rule == SEVERAL_TASKS}
     tasks = {job.wildcards["task"] for job in own if job.rule == FINETUNE}
+    tasks |= {task for batch in batches for task in task_batch(jobs.project, settings.experiment, batch)}
     narrowed = replace(
         settings,
         runs=[entry for entry in settings.runs if entry.name == run],
@@ -91,7 +94,7 @@ def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
     return (
         f"{table(header, [*body, _row('all, one after another', costs)]).markdown(aligned=True)}\n"
         f"Estimated for {devices} at an MFU of {percent(cluster.planned_mfu)} (`cluster` in config/config.yaml); "
-        "evaluation is rough. Perplexity, corpora, tables and figures are not counted.\n"
+        "evaluation is rough. Perplexity, models of others, corpora, tables and figures are not counted.\n"
     )
 
 

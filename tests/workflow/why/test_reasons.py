@@ -158,5 +158,22 @@ def test_only_what_would_run_is_counted_as_cost(layout: Jobs) -> None:
     assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], layout)
 
 
+def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(layout: Jobs) -> None:
+    run = layout.project.seeded_runs("demo_suites")[0].name
+    places = [path for path in layout.results.finetuned("demo_suites").values() if f"/{run}/" in path]
+
+    def cost(rule: str, outputs: list[str]) -> float:
+        jobs = [
+            PlannedJob(rule, (path,), dict(zip(("model", "address"), path.split("/")[2:4], strict=True)))
+            for path in outputs
+        ]
+        (found,) = planned_costs(jobs, layout)
+        return found.evaluation_flops
+
+    together = layout.to_make(places)
+    assert len(together) < len(places)
+    assert cost("finetune_tasks", together) == cost("finetune", [layout.place(place) for place in places]) > 0
+
+
 def test_a_plan_without_models_costs_nothing(layout: Jobs) -> None:
     assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], layout) == []
