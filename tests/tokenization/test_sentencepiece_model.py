@@ -65,7 +65,14 @@ def test_another_size_is_told_with_that_of_the_file(golden_directory: Path, tmp_
 
 @pytest.mark.parametrize(
     "damage",
-    [lambda data: b"", lambda data: b"not a model", lambda data: data[:-1], lambda data: b"\x0a\xff\xff\xff\xff\x0f"],
+    [
+        lambda data: b"",
+        lambda data: b"not a model",
+        lambda data: data[:-1],
+        lambda data: b"\x0a\xff\xff\xff\xff\x0f",
+        lambda data: b"\x0a\x02\x08\x01" + data,  # a number as the text of a piece
+        lambda data: data + b"\x1a\x04\x12\x02??",  # rules of a normaliser that are none
+    ],
 )
 def test_what_is_no_model_is_told_by_its_name(golden_directory: Path, tmp_path: Path, damage: Any) -> None:
     path = unpacked(golden_directory, tmp_path, "bpe")

@@ -35,7 +35,8 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
     try:
         model = _message(path.read_bytes())
         pieces = [_piece(entry) for entry in model.get(1, ()) if isinstance(entry, bytes)]
-        trainer, normalizer = (_message(_last(model, number, b"")) for number in (2, 3))
+        trainer, cleaning = (_message(_last(model, number, b"")) for number in (2, 3))
+        normalizer = _normalizer(cleaning)
     except (OSError, ValueError, IndexError, TypeError, struct.error) as error:
         raise TokenizationError(f"{path}: not a SentencePiece model: {error}") from error
     if not pieces:
@@ -59,8 +60,8 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
         merges = _merges([piece for piece in kept if piece.kind == NORMAL], vocabulary)
         core = models.BPE(vocabulary, merges, unk_token=special.unknown, fuse_unk=True, byte_fallback=bytes_too)
     tokenizer = Tokenizer(core)
-    tokenizer.normalizer = _normalizer(normalizer)
-    scheme = "always" if _last(normalizer, 3, 1) else "never"
+    tokenizer.normalizer = normalizer
+    scheme = "always" if _last(cleaning, 3, 1) else "never"
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(METASPACE, prepend_scheme=scheme)
     tokenizer.decoder = decoders.Metaspace(METASPACE, prepend_scheme=scheme)
     if bytes_too:
@@ -77,9 +78,13 @@ def tokenizer_text(path: Path) -> str:
 
 
 def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
+    """Raises ValueError for rules that are none."""
     parts: list[Any] = []
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
-        parts.append(normalizers.Precompiled(charsmap))
+        try:
+            parts.append(normalizers.Precompiled(charsmap))
+        except Exception as error:  # the library raises bare Exception
+            raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
         parts += [normalizers.Strip(left=True, right=True), normalizers.Replace(Regex(" {2,}"), " ")]
     return normalizers.Sequence(parts)
@@ -99,7 +104,8 @@ def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, 
 def _piece(entry: bytes) -> Piece:
     fields = _message(entry)
     text, score = _last(fields, 1, b""), _last(fields, 2, bytes(4))
-    assert isinstance(text, bytes) and isinstance(score, bytes)
+    if not isinstance(text, bytes) or not isinstance(score, bytes):
+        raise ValueError("a piece has no text or no score")
     (value,) = struct.unpack("<f", score)
     return Piece(text.decode("utf-8"), value, int(_last(fields, 3, NORMAL)))
 
