@@ -71,8 +71,9 @@ rule finetune_tasks:
     params:
         results="results/finetuning/{model}",
     shell:
-        "{params.claim}python scripts/run.py finetune_tasks @{params.call} --runtime {params.runtime:q} --model {input.model}"
-        " --checkpoints results/finetuning_runs --results {params.results} --output {output} 2>&1 | tee {log}"
+        "{params.claim}python scripts/run.py finetune_tasks @{params.call} --runtime {params.runtime:q}"
+        " --model {input.model} --checkpoints results/finetuning_runs --results {params.results}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 # So that results can be asked for by their readable names, which are links to where they are kept. A link is made when

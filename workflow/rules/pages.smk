@@ -18,7 +18,8 @@ rule write_page:
         "results/{experiment}/index.html",
     shell:
         "python scripts/run.py write_page @{params.call} --summary {input.summary}"
-        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --runs {input.runs} --curves {input.curves} --figures {input.figures} --cost {input.cost}"
+        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --runs {input.runs}"
+        " --curves {input.curves} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
 
 

@@ -2,8 +2,8 @@
 
 Most blocks are a file each. A task can also be a variant in the file of another task, and an experiment's own file can
 hold its corpus and its tokenizer, which are then called like the experiment. What differs is laid over what it is taken
-from, key by key. A block's name is a folder of `results/`
-and a part of patterns, so a file with another name is never found, and whoever asks for it is told how to rename it.
+from, key by key. A block's name is a folder of `results/` and a part of patterns, so a file with another name is never
+found, and whoever asks for it is told how to rename it.
 """
 
 import copy
@@ -29,7 +29,6 @@ VARIANTS = "variants"
 _BASED = ("task", "study", "experiment")
 _CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
 """Keys of which a file has one: what it says takes the place of what its base says."""
-
 
 _INSTEAD_OF = {"warmup_steps": ("warmup_fraction", "warmup_steps_limit"), "warmup_fraction": ("warmup_steps",)}
 """Keys that take the place of others, which the base may have."""

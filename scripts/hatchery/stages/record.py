@@ -17,7 +17,6 @@ Sort = Literal["local", "cpu", "model", "pretraining"]
 
 Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 
-
 MODELS = ("pretraining", "baselines")
 """The folders of an experiment that hold models: its own, and those that others pretrained."""
 

@@ -49,7 +49,7 @@ class PlannedWork:
         self._cluster = cluster
         self._evaluation_threads = evaluation_threads
         self._flops: dict[tuple[str, int, float], float] = {}
-        self._minutes: dict[tuple[str, ...], float] = {}
+        self._minutes: dict[tuple[str, ...], float | None] = {}
 
     def pretraining_minutes(self, run: str) -> float | None:
         """Minutes of a whole pretraining; None where the planned device does not compute in its precision."""
@@ -107,6 +107,5 @@ class PlannedWork:
             try:
                 self._minutes[key] = START_MINUTES + RESERVE * seconds() / 60
             except ConfigError:
-                self._minutes[key] = float("nan")
-        minutes = self._minutes[key]
-        return None if minutes != minutes else minutes
+                self._minutes[key] = None
+        return self._minutes[key]
