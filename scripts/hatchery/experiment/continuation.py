@@ -81,12 +81,12 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
     if chosen is None or chosen.run is ABSENT:
         return None
     where = f"{project.place('experiment', experiment)}: runs.{run}.pretraining.{KEY}"
-    other = _said(chosen.experiment) or experiment
+    other = chosen.experiment or experiment
     project.require("experiment", other, f"{where}.experiment")
     runs = project.experiment(other).runs
     if chosen.run not in runs:
         raise ConfigError(f"{where}.run: got {chosen.run!r}, no such run of {other}{offered(chosen.run, runs)}")
-    seeds, given = runs[chosen.run].seeds, _said(chosen.seed)
+    seeds, given = runs[chosen.run].seeds, chosen.seed
     wanted = (seeds[0] if len(seeds) == 1 else seed) if given is None else given
     if wanted not in seeds:
         raise ConfigError(
@@ -94,10 +94,6 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
             + ("" if given is not None else "; name one, or give both runs the same seeds")
         )
     return Origin(other, chosen.run, wanted)
-
-
-def _said(value: Any) -> Any:
-    return None if value is ABSENT else value
 
 
 def check_continuation(name: str, experiment: Experiment, where: str, project: "Project") -> None:
@@ -136,7 +132,7 @@ def _check_keys(project: "Project", pretraining: PretrainingSettings, chosen: In
         given = "neither" if chosen.run is ABSENT else "both"
         raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
     for key in ("experiment", "seed", "step"):
-        if chosen.path is not ABSENT and _said(getattr(chosen, key)) is not None:
+        if chosen.path is not ABSENT and getattr(chosen, key) is not None:
             raise ConfigError(
                 f"{place}.{key}: got {getattr(chosen, key)!r} beside `path`, expected it beside `run` only"
             )

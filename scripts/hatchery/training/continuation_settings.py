@@ -27,9 +27,9 @@ class InitialModelChoice(InitialModelSettings):
 
     run: str = ABSENT
     """Name of a run."""
-    experiment: str | None = ABSENT
+    experiment: str | None = None
     """Whose run; null is this one."""
-    seed: Natural | None = ABSENT
+    seed: Natural | None = None
     """Pretraining seed of that run; null is its only one, or that of this run."""
     path: NotEmpty = ABSENT
     """A folder that scripts/import_checkpoint.py or pretraining wrote, or the name of a `data` entry with its path."""
