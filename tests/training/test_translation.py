@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS
@@ -311,7 +313,7 @@ def test_an_epoch_of_pairs_has_as_many_steps_as_batches_of_its_tokens(pair_data:
 def test_development_references_are_whole_where_sources_are_cut(pair_data: Any) -> None:
     settings = TranslationSettings(development_translations=5)
     objective, references = TranslationObjective(settings), []
-    tokenizer = read_manifest(pair_data.tokenizer).file("tokenizer.json")
+    tokenizer = partial(load_tokenizer, read_manifest(pair_data.tokenizer).file("tokenizer.json"))
     for longest in (3, 200):
         examples = objective.examples(objective.open(pair_data.tokens, "dev"), longest)
         found = objective.development(examples, 5, 5, SINGLE_PROCESS, tokenizer)
@@ -320,7 +322,7 @@ def test_development_references_are_whole_where_sources_are_cut(pair_data: Any) 
 
 
 def test_all_of_the_development_text_is_translated_unless_a_limit_is_set(pair_data: Any) -> None:
-    tokenizer = read_manifest(pair_data.tokenizer).file("tokenizer.json")
+    tokenizer = partial(load_tokenizer, read_manifest(pair_data.tokenizer).file("tokenizer.json"))
     numbers = []
     for limit in (None, 5):
         objective = TranslationObjective(TranslationSettings(development_translations=limit))

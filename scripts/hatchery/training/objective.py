@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
     from hatchery.training.engine import Engine
@@ -176,11 +177,16 @@ class Objective(ABC):
         """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
 
     def development(
-        self, examples: "Examples", sequences: int, share: int, topology: "Topology", tokenizer: Path | None = None
+        self,
+        examples: "Examples",
+        sequences: int,
+        share: int,
+        topology: "Topology",
+        tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> Development:
         """`sequences` development examples, at most `share` of them in a forward pass.
 
-        `tokenizer` is the file of the run's tokenizer, for objectives that turn predictions into text.
+        `tokenizer` loads the run's tokenizer, for objectives that turn predictions into text.
         """
         from hatchery.training.development import DevelopmentSet
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch.distributed
@@ -54,6 +54,9 @@ from hatchery.training.processes import (
 from hatchery.training.record import RunRecord
 from hatchery.training.settings import PretrainSettings, RuntimeSettings
 from hatchery.training.topology import Topology
+
+if TYPE_CHECKING:
+    from hatchery.tokenization.tokenizer_file import Tokenizer
 
 # Where TensorBoard and trackio write, beside the model.
 SINKS_FOLDER = "sinks"
@@ -254,8 +257,15 @@ def _development_sets(
         return None
     sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
     share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
-    tokenizer = read_manifest(inputs.tokenizer).file(TOKENIZER_FILE)
+    tokenizer = partial(_tokenizer, inputs)
     scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
     if settings.evaluation_sequences <= PROBED_SEQUENCES:
         return HeldOut(scored, scored)
     return HeldOut(scored, objective.development(examples, PROBED_SEQUENCES, share, topology))
+
+
+def _tokenizer(inputs: Inputs) -> "Tokenizer":
+    # Runs that never ask for it start sooner without its library.
+    from hatchery.tokenization.tokenizer_file import load_tokenizer
+
+    return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

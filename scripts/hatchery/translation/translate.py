@@ -1,21 +1,24 @@
 """From text to text: sentences are encoded, translated in batches of about equal lengths, and decoded."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.translation.beam_search import beam_search
 from hatchery.translation.settings import SearchSettings
+
+if TYPE_CHECKING:
+    from hatchery.tokenization.tokenizer_file import Tokenizer
 
 TOKENS_PER_BATCH = 2048
 
 
 def translate(
     model: TranslationModel,
-    tokenizer: Tokenizer,
+    tokenizer: "Tokenizer",
     sentences: Sequence[str],
     limits: SearchSettings,
     longest_source: int,
@@ -33,7 +36,7 @@ def translate(
 
 def translate_ids(
     model: TranslationModel,
-    tokenizer: Tokenizer,
+    tokenizer: "Tokenizer",
     ids_of_sentences: Sequence[Sequence[int]],
     limits: SearchSettings,
     device: torch.device,
@@ -61,7 +64,7 @@ def translate_ids(
     return found
 
 
-def never_written(tokenizer: Tokenizer) -> tuple[int, ...]:
+def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
     """The ids of the special tokens that stand in no translation: all but the end and unknown characters."""
     written = (tokenizer.sep_id, tokenizer.unknown_id)
     return tuple(index for index in tokenizer.special.ids.values() if index not in written)

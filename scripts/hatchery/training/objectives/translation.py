@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.translation_pairs import TranslationPairs
     from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
     from hatchery.training.topology import Topology
@@ -153,19 +154,15 @@ class TranslationObjective(Objective):
         sequences: int,
         share: int,
         topology: "Topology",
-        tokenizer: Path | None = None,
+        tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> Development:
         """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             return super().development(examples, sequences, share, topology)
-        # Runs for other objectives start sooner without the library of tokenizers.
-        from hatchery.tokenization.tokenizer_file import load_tokenizer
         from hatchery.training.translated_development import TranslatedSet
 
-        return TranslatedSet(
-            examples, sequences, share, topology, self.settings.search, most, load_tokenizer(tokenizer)
-        )
+        return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The targets of all pairs of a split, and the end of each: int64 [V]."""
