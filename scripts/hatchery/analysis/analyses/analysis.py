@@ -7,12 +7,13 @@ by the function that runs.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+from hatchery.analysis.flops_counts import FlopsCount
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Table
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Count, Settings
 from hatchery.settings.fields import Reference, Unique
 
 TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
@@ -39,6 +40,22 @@ class AnalysisSettings(Settings):
     """Which analysis it is, a file of scripts/hatchery/analysis/analyses/; empty: the one called like the entry."""
     title: str = ""
     """Its heading on the page; empty: that of the analysis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontierSettings(AnalysisSettings):
+    """Which evaluations are compute-optimal: in each bin of FLOPs, the one with the lowest loss."""
+
+    most_parameters: Count | None = None
+    """Larger models do not count; null leaves out none."""
+    flops: FlopsCount = "products"
+    """How our FLOPs are counted: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
+    6 N D."""
+    bins: Literal["january_2023", "quantiles"] = "quantiles"
+    """The bins of FLOPs, of which each gives its lowest loss: with equal numbers of points, or those of the study's
+    notebook of January 2023."""
+    number_of_bins: Count = 30
+    """Bins by quantiles; January's procedure knows its own number."""
 
 
 @dataclass(frozen=True)

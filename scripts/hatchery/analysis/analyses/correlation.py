@@ -7,12 +7,11 @@ its Table 3 alone gives.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
-from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, PartsOfStudy, Study
+from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.table import Column, Group, Table
-from hatchery.settings.base import Count
 from hatchery.units import power
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ STATED_PAIRS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorrelationSettings(AnalysisSettings):
+class CorrelationSettings(FrontierSettings):
     """Which models and which scores."""
 
     experiments: PartsOfStudy = ()
@@ -35,16 +34,8 @@ class CorrelationSettings(AnalysisSettings):
     """Suites of tasks whose averages are correlated; none names all that have an average."""
     split: str = "test"
     """Whose perplexity; where it was not measured, the last development perplexity of the training."""
-    flops: FlopsCount = "products"
-    """How our FLOPs are counted, for the figure and for what is compute-optimal."""
     frontier: PartsOfStudy = ()
     """The experiments of the study whose evaluations say which models are compute-optimal; none names `experiments`."""
-    most_parameters: Count | None = None
-    """Larger models do not count there; null leaves out none."""
-    bins: Literal["january_2023", "quantiles"] = "quantiles"
-    """The bins of FLOPs, of each of which the lowest loss is compute-optimal; see `power_laws`."""
-    number_of_bins: Count = 30
-    """Bins by quantiles; January's procedure knows its own number."""
     paper: str = ""
     """Published values to stand beside ours: tables below config/published/; empty: none."""
 

@@ -6,13 +6,13 @@ through the same procedure, and what its text prints stands beside both.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
-from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, PartsOfStudy, Study
+from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.settings.base import Count, Natural, Positive, Range, Settings
+from hatchery.settings.base import Natural, Positive, Range, Settings
 from hatchery.units import power
 
 if TYPE_CHECKING:
@@ -35,21 +35,11 @@ class RegionSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerLawsSettings(AnalysisSettings):
+class PowerLawsSettings(FrontierSettings):
     """How compute-optimal points are found and fitted."""
 
     experiments: PartsOfStudy = ()
     """The experiments of the study whose runs count together; none names all."""
-    most_parameters: Count | None = None
-    """Larger models are left out; null leaves out none."""
-    flops: FlopsCount = "products"
-    """How our FLOPs are counted: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
-    6 N D."""
-    bins: Literal["january_2023", "quantiles"] = "quantiles"
-    """The bins of FLOPs, of which each gives its lowest loss: with equal numbers of points, or those of the study's
-    notebook of January 2023."""
-    number_of_bins: Count = 30
-    """Bins by quantiles; January's procedure knows its own number."""
     regions: dict[str, RegionSettings] = field(default_factory=dict)
     """Parts of the axis of FLOPs with laws of their own, by name."""
     draws: Annotated[int, Range(ge=2)] = 1000
