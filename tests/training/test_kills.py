@@ -170,6 +170,21 @@ def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkp
     assert max(saved, default=0) < command.finished_steps()
 
 
+def test_a_tokenizer_that_changes_during_the_training_does_not_come_with_a_finished_model(
+    make_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    command = make_command({"workers": 0}, steps=200, long=None)
+    command.tokenizer = shutil.copytree(command.tokenizer.parent, tmp_path / "tokenizer") / "manifest.json"
+    file = command.tokenizer.with_name("tokenizer.json")
+    process = command.start()
+    command.wait_for_step(process, 1)
+    file.write_text(file.read_text("utf-8") + " ", encoding="utf-8")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1 and f"error: {file}: has " in err.splitlines()[-1]
+    # No copy of the manifest either, which another attempt would take.
+    assert not command.output.exists() and not command.output.with_name("finished.json").exists()
+
+
 @pytest.mark.slow
 def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_next_attempt(
     make_command: Callable[..., Any],

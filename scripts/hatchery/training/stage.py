@@ -21,7 +21,7 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.store import save_model
-from hatchery.runner import Job
+from hatchery.runner import Job, verify_inputs
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.training.checkpoints import checkpoint_folder, load_model, verify_checkpoint
 from hatchery.training.continuation import (
@@ -109,6 +109,8 @@ def _pretrain_in_folder(
             trained = train_run(settings, options, inputs, topology, store, folder, output, name, lease)
             lease.verify()
             _export(run, settings, trained, inputs, output.parent)
+            # The runner does so behind this, when there would be a manifest already.
+            verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 
 
