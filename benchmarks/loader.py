@@ -39,13 +39,12 @@ MASKING = MaskedSettings(
 def make_loader(arguments: argparse.Namespace, workers: int) -> BatchLoader:
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     phases = [Phase(0, arguments.steps, arguments.length, arguments.sequences)]
-    settings = MASKING
     batches = TrainingBatches(
         phases,
         42,
         SINGLE_PROCESS,
         arguments.micro_batch,
-        lambda length: objective_of(settings).examples(shards, length),
+        lambda length: objective_of(MASKING).examples(shards, length),
     )
     # The index is made once per phase and is no part of the speed.
     batches.examples_at(0)
