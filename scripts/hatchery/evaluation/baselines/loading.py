@@ -32,11 +32,9 @@ class LoadedFolder(NamedTuple):
 def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     """The model and tokenizer in `folder`; special tokens spelled out in a text are text to the tokenizer.
 
-    But for pieces of the tokenizer's own model, as T5 has `</s>`: there nothing depends on where they stand.
-
-    Raises ModelError for a model that the library does not know without foreign code or that is not of this
-    architecture, for weights that are missing, and for a tokenizer that is not a fast one or has ids that the model
-    has no embedding for.
+    Pieces of the tokenizer's own model are not, as T5 has `</s>`: there nothing depends on where they stand. Raises
+    ModelError for a model that the library does not know without foreign code or that is not of this architecture, for
+    weights that are missing, and for a tokenizer that is not a fast one or has ids that the model has no embedding for.
     """
     # Imported here: seconds to load, and only models of others need it.
     import torch
@@ -89,10 +87,7 @@ class Baseline(NamedTuple):
 
 
 def load_baseline(model: Manifest) -> Baseline:
-    """The model of an import's manifest.
-
-    Raises ModelError for damaged files.
-    """
+    """The model of an import's manifest. Raises ModelError for damaged files."""
     settings = build(BaselineSettings, stage_body(model.settings), str(model.path))
     network, tokenizer = load_folder(model.folder, settings.architecture)
     return Baseline(network, BaselineTokenizer(tokenizer, settings.architecture, str(model.folder)), settings)

@@ -14,7 +14,7 @@ from hatchery.evaluation.baselines.settings import BaselineSettings
 from hatchery.raw.registration import open_source
 from hatchery.runner import stage
 
-# Text, weights and tables that no evaluation asks for.
+# What else the library writes and no evaluation asks for.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 
