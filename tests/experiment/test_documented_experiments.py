@@ -44,8 +44,8 @@ def test_the_example_of_a_sweep_has_the_runs_that_its_text_says(project: Project
 
 
 def test_the_example_of_a_longer_run_depends_on_the_shorter_one(project: Project) -> None:
-    layout = Jobs(project)
-    assert layout.results.initial_model("longer", "longer-s42") == [layout.results.pretrained("longer")["short-s42"]]
+    jobs = Jobs(project)
+    assert jobs.results.initial_model("longer", "longer-s42") == [jobs.results.pretrained("longer")["short-s42"]]
 
 
 def test_the_example_of_a_grid_has_the_runs_that_its_text_says(project: Project) -> None:

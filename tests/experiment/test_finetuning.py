@@ -38,26 +38,26 @@ def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -
 
 
 def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
-    layout = Jobs(project)
-    finetuned = layout.results.finetuned("strict")
-    assert layout.to_make(finetuned.values()) == [layout.place(path) for path in finetuned.values()]
+    jobs = Jobs(project)
+    finetuned = jobs.results.finetuned("strict")
+    assert jobs.to_make(finetuned.values()) == [jobs.place(path) for path in finetuned.values()]
 
 
 def test_jobs_of_several_tasks_are_asked_for_once(project: Project, configuration: Path) -> None:
-    layout = Jobs(project)
+    jobs = Jobs(project)
     runs = [run.name for run in project.seeded_runs("bnc_mini")]
 
-    def jobs(batch: str) -> list[str]:
-        return [layout.place(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
+    def places(batch: str) -> list[str]:
+        return [jobs.place(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
 
-    assert layout.to_make(layout.results.finetuned("bnc_mini").values()) == jobs("batch_1")
+    assert jobs.to_make(jobs.results.finetuned("bnc_mini").values()) == places("batch_1")
     # Who needs the probes needs the jobs in which they are, and no others.
     path = configuration / "experiments/bnc_mini.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"tasks_per_job: \d+", "tasks_per_job: 14", text), encoding="utf-8")
-    layout = Jobs(Project(configuration))
-    probed = {name: path for name, path in layout.results.finetuned("bnc_mini").items() if "probe" in name}
-    assert layout.to_make(probed.values()) == jobs("batch_2")
+    jobs = Jobs(Project(configuration))
+    probed = {name: path for name, path in jobs.results.finetuned("bnc_mini").items() if "probe" in name}
+    assert jobs.to_make(probed.values()) == places("batch_2")
 
 
 def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:

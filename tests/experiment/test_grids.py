@@ -84,12 +84,12 @@ def test_variants_are_milestones_of_their_row_and_those_of_the_base_can_be_left_
     kept = {"evaluation_interval_steps": 5, "milestones": [5]}
     small(folder, {"a": [{"rows": [[48, 1], [96, 1]], "run": {"pretraining": kept}}]}, variants=variants)
     (folder / "experiments/other.yaml").write_text("base: sizes\ngrid: {variants: {untrained: null}}\n")
-    layout = Jobs(Project(folder))
+    jobs = Jobs(Project(folder))
     names = ["m_48_1", "m_48_1_half", "m_96_1", "m_96_1_half"]
     assert [run.model for run in Project(folder).seeded_runs("other")] == names
     for row in ("m_48_1", "m_96_1"):
         whole, half = (f"{row}{end}-s42" for end in ("", "_half"))
-        assert layout.results.initial_model("other", half) == [layout.results.pretrained("other")[whole]]
+        assert jobs.results.initial_model("other", half) == [jobs.results.pretrained("other")[whole]]
         settings = json.loads(stage_settings(Project(folder), "pretrain", experiment="other", run=half))
         assert settings["initialise_from"] == {"step": 5, "take": "weights"} and "milestones" not in settings
 

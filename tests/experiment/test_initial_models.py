@@ -39,13 +39,13 @@ def copy_of_demo(folder: Path) -> None:
 
 
 def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
-    layout = Jobs(add(folder, later=start(run="ltg_bert")))
-    assert layout.results.initial_model("demo", "later-s42") == [layout.results.pretrained("demo")["ltg_bert-s42"]]
-    later, earlier = (Path(layout.manifest("demo", "pretraining", run)) for run in ("later-s42", "ltg_bert-s42"))
-    assert layout.call_at(later.parent.name).paths("initial_model") == [str(earlier)]
+    jobs = Jobs(add(folder, later=start(run="ltg_bert")))
+    assert jobs.results.initial_model("demo", "later-s42") == [jobs.results.pretrained("demo")["ltg_bert-s42"]]
+    later, earlier = (Path(jobs.manifest("demo", "pretraining", run)) for run in ("later-s42", "ltg_bert-s42"))
+    assert jobs.call_at(later.parent.name).paths("initial_model") == [str(earlier)]
     assert (
-        layout.results.initial_model("demo", "ltg_bert-s42")
-        == layout.call_at(earlier.parent.name).paths("initial_model")
+        jobs.results.initial_model("demo", "ltg_bert-s42")
+        == jobs.call_at(earlier.parent.name).paths("initial_model")
         == []
     )
 
@@ -53,19 +53,19 @@ def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
 def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(folder: Path) -> None:
     copy_of_demo(folder)
     add(folder, "other", base={"seeds": [1, 2]})
-    layout = Jobs(add(folder, later={"seeds": [2, 1], **start(run="base", experiment="other")}))
-    assert layout.results.initial_model("demo", "later-s2") == [layout.results.pretrained("other")["base-s2"]]
-    assert layout.results.initial_model("demo", "later-s1") == [layout.results.pretrained("other")["base-s1"]]
+    jobs = Jobs(add(folder, later={"seeds": [2, 1], **start(run="base", experiment="other")}))
+    assert jobs.results.initial_model("demo", "later-s2") == [jobs.results.pretrained("other")["base-s2"]]
+    assert jobs.results.initial_model("demo", "later-s1") == [jobs.results.pretrained("other")["base-s1"]]
 
 
 def test_a_path_may_name_the_folder_of_an_imported_model(folder: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "my models" / "manifest.json"
     manifest.parent.mkdir()
     manifest.write_text("{}")
-    layout = Jobs(add(folder, later=start(path=str(manifest.parent))))
-    assert layout.results.initial_model("demo", "later-s42") == [str(manifest)]
-    address = Path(layout.manifest("demo", "pretraining", "later-s42")).parent.name
-    assert layout.call_at(address).paths("initial_model") == [str(manifest)]
+    jobs = Jobs(add(folder, later=start(path=str(manifest.parent))))
+    assert jobs.results.initial_model("demo", "later-s42") == [str(manifest)]
+    address = Path(jobs.manifest("demo", "pretraining", "later-s42")).parent.name
+    assert jobs.call_at(address).paths("initial_model") == [str(manifest)]
 
 
 def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) ->
     config.write_text(
         text.replace("\ndata:\n", f"\ndata:\n  imported: {{path: {manifest.parent}}}\n"), encoding="utf-8"
     )
-    layout = Jobs(add(folder, later=start(path="imported")))
-    assert layout.results.initial_model("demo", "later-s42") == [str(manifest)]
+    jobs = Jobs(add(folder, later=start(path="imported")))
+    assert jobs.results.initial_model("demo", "later-s42") == [str(manifest)]
 
 
 def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:

@@ -38,12 +38,12 @@ def project_with(folder: Path, path: Path | str, **corpus: Any) -> Project:
 def test_the_experiment_needs_no_data_but_the_text_itself() -> None:
     project = Project(REPOSITORY / "config")
     block = project.experiment("my_text")
-    layout = Jobs(project)
+    jobs = Jobs(project)
     assert {source["name"] for source in raw_inputs(project, block.corpus)} == {"my_text"}
     assert project.tokenizer(block.tokenizer).corpus == "my_text"
     assert block.minimal_pairs == block.baselines == ()
     assert block.finetuning.tasks == {}
-    assert layout.results.perplexities("my_text")
+    assert jobs.results.perplexities("my_text")
     assert project.config.data["my_text"].path is None
 
 

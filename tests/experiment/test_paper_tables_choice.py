@@ -39,10 +39,10 @@ def change(folder: Path, experiment: str, **keys: Any) -> Project:
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
 def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_caveat(original: str, mini: str) -> None:
-    layout = Jobs(PROJECT)
-    assert layout.results.table_layout(mini) == layout.results.table_layout(original) != []
-    assert layout.results.table_numbers(mini) == layout.results.published(original)
-    assert layout.results.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
+    results = Jobs(PROJECT).results
+    assert results.table_layout(mini) == results.table_layout(original) != []
+    assert results.table_numbers(mini) == results.published(original)
+    assert results.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
     chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
     # Those of models of others, who were not trained on what a miniature is about, stay to the original.

@@ -106,17 +106,17 @@ def test_models_of_an_experiment_are_tested_on_their_minimal_pairs_without_a_wor
     (folder / "studies/side.yaml").write_text(
         "experiments: [own]\nanalyses: {minimal_pair_tests: {against: own/mine}}\n", encoding="utf-8"
     )
-    layout = Jobs(Project(folder))
+    jobs = Jobs(Project(folder))
     scores = {
         f"{run}:demo_pairs": f"results/own/minimal_pairs/{run}/demo_pairs/manifest.json"
         for run in ("random-s42", "ltg_bert-s42", "elc_bert-s42", "mine-s1", "mine-s2")
     } | {"bert_base_cased:demo_pairs": "results/own/minimal_pairs/bert_base_cased/demo_pairs/manifest.json"}
     for name, prefix in (("own", ""), ("side", "own/")):
-        tables = layout.call("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
+        tables = jobs.call("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
         assert tables == {f"minimal_pairs/{prefix}{key}": path for key, path in scores.items()}
-    assert layout.results.analyses("alone") == layout.results.analyses("no_pairs") == {}
+    assert jobs.results.analyses("alone") == jobs.results.analyses("no_pairs") == {}
     with pytest.raises(ConfigError, match=r"'own' has no analysis 'minimal_pair_test'; .*mean 'minimal_pair_tests'"):
-        layout.call("analyse", experiment="own", analysis="minimal_pair_test")
+        jobs.call("analyse", experiment="own", analysis="minimal_pair_test")
 
 
 def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:

@@ -38,12 +38,12 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    layout = Jobs(write("experiments/letters", LETTERS))
-    assert layout.project.experiment("letters").corpus == "letters"
-    assert layout.project.tokenizer("letters").corpus == "letters"
-    assert layout.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
-    assert layout.data.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
-    assert layout.place("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
+    jobs = Jobs(write("experiments/letters", LETTERS))
+    assert jobs.project.experiment("letters").corpus == "letters"
+    assert jobs.project.tokenizer("letters").corpus == "letters"
+    assert jobs.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
+    assert jobs.data.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
+    assert jobs.place("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(wr
 def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(write: Write, configuration: Path) -> None:
     sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
     runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
-    layout = Jobs(write("experiments/mine", {**DEMO, "runs": runs}))
-    first, second = (layout.place(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
+    jobs = Jobs(write("experiments/mine", {**DEMO, "runs": runs}))
+    first, second = (jobs.place(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
     assert first == second
 
 

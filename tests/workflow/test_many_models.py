@@ -32,19 +32,19 @@ def test_the_cost_of_a_hundred_and_twenty_models_is_written(folder: Path) -> Non
 
 def test_what_a_page_and_a_summary_are_given_lies_in_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    layout = Jobs(Project("config"))
-    layout.write_calls()
+    jobs = Jobs(Project("config"))
+    jobs.write_calls()
     for stage in ("write_page", "collect_measurements"):
-        job = layout.call(stage, experiment="many")
+        job = jobs.call(stage, experiment="many")
         call = read_call(job.path)
         assert len(str(call.path)) < 40 and call.arguments == job.arguments
-        assert call.arguments["pretraining"] == layout.results.pretrained("many")
+        assert call.arguments["pretraining"] == jobs.results.pretrained("many")
 
 
 def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(folder: Path) -> None:
-    layout = Jobs(Project(folder / "config"))
-    for figure in layout.results.figures("many"):
-        settings = json.loads(layout.settings("draw_figure", experiment="many", figure=figure))
+    jobs = Jobs(Project(folder / "config"))
+    for figure in jobs.results.figures("many"):
+        settings = json.loads(jobs.settings("draw_figure", experiment="many", figure=figure))
         assert [run["model"] for run in settings["runs"]] == [f"m{n}" for n in range(MOST_DRAWN)]
         assert settings["left_out"] == MODELS - MOST_DRAWN
-        assert "left_out" not in json.loads(layout.settings("draw_figure", experiment="tiny", figure=figure))
+        assert "left_out" not in json.loads(jobs.settings("draw_figure", experiment="tiny", figure=figure))

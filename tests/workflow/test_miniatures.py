@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def layout(folder: Path) -> Jobs:
+def jobs(folder: Path) -> Jobs:
     return Jobs(Project(folder / "config"))
 
 
@@ -74,8 +74,8 @@ def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, layout: Jobs) -> None:
-    block = layout.project.experiment(experiment)
+def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, jobs: Jobs) -> None:
+    block = jobs.project.experiment(experiment)
     rows = summary(folder, experiment)
     for run in block.runs:
         of_run = [row for row in rows if row["model"] == run]
@@ -83,20 +83,20 @@ def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder:
         assert set(block.minimal_pairs) <= {row["suite"] for row in of_run}
         for task in block.finetuning.tasks:
             counted = {int(row["n"]) + int(row["n_without_number"]) for row in of_run if row["task"] == task}
-            protocol = layout.project.protocol_of(experiment, task)
+            protocol = jobs.project.protocol_of(experiment, task)
             assert counted == {len(protocol.seeds) * len(protocol.learning_rates)}, (run, task)
 
 
 @pytest.mark.parametrize(("experiment", "paper"), MINIATURES.items())
 def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
-    experiment: str, paper: str, folder: Path, layout: Jobs
+    experiment: str, paper: str, folder: Path, jobs: Jobs
 ) -> None:
-    manifest = read_manifest(folder / layout.results.paper_tables(experiment)[0])
+    manifest = read_manifest(folder / jobs.results.paper_tables(experiment)[0])
     manifest.verify()
     names = {f"{paper}_table_{number:02}" for number in TABLES[experiment]}
     assert {path.stem for path in manifest.files(".md")} == names | {"tables"}
     assert {path.stem for path in manifest.files(".tex")} == names | {"tables"}
-    chosen = layout.project.experiment(experiment).paper_tables
+    chosen = jobs.project.experiment(experiment).paper_tables
     assert chosen is not None
     for name in names:
         assert chosen.caveat in " ".join(manifest.file(f"{name}.md").read_text(encoding="utf-8").split())
@@ -107,8 +107,8 @@ def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, layout: Jobs) -> None:
-    figures = layout.results.figures(experiment)
+def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, jobs: Jobs) -> None:
+    figures = jobs.results.figures(experiment)
     for path in figures.values():
         assert etree.parse(folder / path).getroot().tag.endswith("svg")
     page = (folder / f"results/{experiment}/index.html").read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, la
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path, layout: Jobs) -> None:
+def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path, jobs: Jobs) -> None:
     problems, seen = link_problems(folder / f"results/{experiment}/index.html")
     assert problems == []
     assert (folder / f"results/{experiment}/provenance.html").resolve() in seen

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def layout() -> Jobs:
+def jobs() -> Jobs:
     return Jobs(Project("config"))
 
 
@@ -37,7 +37,7 @@ def edited(folder: Path, *changes: tuple[str, str], name: str = "tiny") -> None:
 
 
 def kept(experiment: str, place: str) -> str:
-    return layout().place(f"results/{experiment}/{place}/manifest.json")
+    return jobs().place(f"results/{experiment}/{place}/manifest.json")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -70,7 +70,7 @@ def test_an_address_changes_with_the_settings_and_inputs_of_its_result_and_of_it
 
 
 def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs(folder: Path) -> None:
-    planned = layout()
+    planned = jobs()
     places = {place: planned.place(f"results/tiny/{place}/manifest.json") for place in PLACES}
     assert not (folder / "results").exists()
     planned.write_calls()
@@ -80,7 +80,7 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
         assert link.resolve() == (folder / target).parent
     model, address = places[PLACES[3]].split("/")[2:4]
     # The process of a job knows the addresses of its rule and no experiment.
-    job = layout()
+    job = jobs()
     assert job.call_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
     assert job.call_at(model).paths("tokens") == [planned.results.tokens("tiny")]
     assert job.call_at(address).paths("source") == list(
@@ -93,18 +93,18 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
 
 
 def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
-    running = layout()
+    running = jobs()
     running.write_calls()
     path = running.call("write_cost", experiment="tiny").path
     assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
 
 
 def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folder: Path) -> None:
-    first = layout()
+    first = jobs()
     path = first.call("write_cost", experiment="tiny").path
     first.write_calls()
     path.write_text(path.read_text().replace("12", "13", 1))
-    again = layout()
+    again = jobs()
     again.call("write_cost", experiment="tiny")
     again.write_calls()
     read_call(path)
@@ -112,7 +112,7 @@ def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folde
 
 def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
-        layout().call_at("tiny-0123456789abcdef")
+        jobs().call_at("tiny-0123456789abcdef")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(
 def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
     folder: Path, stage: str, corpus: str, made_from: str
 ) -> None:
-    planned = layout()
+    planned = jobs()
     expected = f"'{corpus}' is made from `{made_from}`; ask for {planned.data.corpus_manifest(corpus)}"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         planned.call(stage, corpus=corpus)
@@ -146,7 +146,7 @@ def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path)
     "path", ["results/tiny/summary.csv", "results/models/a/manifest.json", "summarise", "results/tiny"]
 )
 def test_everything_else_is_kept_where_it_is_called(folder: Path, path: str) -> None:
-    assert layout().place(path) == path
+    assert jobs().place(path) == path
 
 
 def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(folder: Path) -> None:

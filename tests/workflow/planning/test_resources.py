@@ -25,7 +25,7 @@ def cluster(**values: Any) -> ClusterSettings:
     return validated(MainFile, {"cluster": values}, "config.yaml").cluster
 
 
-def layout(repository: Path, **values: Any) -> Jobs:
+def jobs_of(repository: Path, **values: Any) -> Jobs:
     return Jobs(Project(repository / "config", {"cluster": values}))
 
 
@@ -176,19 +176,19 @@ def test_what_downloads_runs_where_the_network_is():
     assert STAGES["register_source"].sort == "local"
 
 
-def addresses(workflow: Any, place: str) -> SimpleNamespace:
+def addresses(jobs: Any, place: str) -> SimpleNamespace:
     """The wildcards of the job that makes a result of an experiment."""
-    _, _, model, *address = workflow.place(f"results/{place}/manifest.json").split("/")[:-1]
+    _, _, model, *address = jobs.place(f"results/{place}/manifest.json").split("/")[:-1]
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
 
 def test_sized_jobs_ask_for_time_by_their_work(repository):
-    workflow = layout(repository, nodes=4, gpus_per_node=8)
-    run = next(iter(workflow.results.pretrained("strict")))
+    jobs = jobs_of(repository, nodes=4, gpus_per_node=8)
+    run = next(iter(jobs.results.pretrained("strict")))
 
     def minutes(rule: str, task: str = "", suite: str = "") -> int:
         place = f"strict/finetuning/{run}/{task}" if task else f"strict/minimal_pairs/{run}/{suite}"
-        return Resources(workflow).of_rule(rule)["runtime"](addresses(workflow, place), 1)
+        return Resources(jobs).of_rule(rule)["runtime"](addresses(jobs, place), 1)
 
     assert minutes("finetune", task="babylm_wsc") < minutes("finetune", task="babylm_cola")
     assert minutes("finetune", task="babylm_cola") < minutes("finetune", task="babylm_mnli")
@@ -199,10 +199,10 @@ def test_sized_jobs_ask_for_time_by_their_work(repository):
 
 def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):
     def resource(key: str, attempt: int = 1, **values: Any) -> Any:
-        workflow = layout(repository, **values)
-        run = next(iter(workflow.results.pretrained("strict")))
-        value = Resources(workflow).of_rule("pretrain").get(key)
-        return value(addresses(workflow, f"strict/pretraining/{run}"), attempt) if callable(value) else value
+        jobs = jobs_of(repository, **values)
+        run = next(iter(jobs.results.pretrained("strict")))
+        value = Resources(jobs).of_rule("pretrain").get(key)
+        return value(addresses(jobs, f"strict/pretraining/{run}"), attempt) if callable(value) else value
 
     def minutes(**values: Any) -> Any:
         return resource("runtime", max_minutes=10**9, **values)
@@ -215,24 +215,24 @@ def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repos
 
 
 def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(repository, monkeypatch):
-    workflow = layout(repository, gpus_per_node=1, planned_device="v100")
-    text = workflow.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
-    wildcards = addresses(workflow, f"demo/pretraining/{list(workflow.results.pretrained('demo'))[-1]}")
-    monkeypatch.setattr(workflow, "settings", lambda stage, **wildcards: text)
-    assert Resources(workflow).of_rule("pretrain")["runtime"](wildcards, 1) == 1440
+    jobs = jobs_of(repository, gpus_per_node=1, planned_device="v100")
+    text = jobs.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
+    wildcards = addresses(jobs, f"demo/pretraining/{list(jobs.results.pretrained('demo'))[-1]}")
+    monkeypatch.setattr(jobs, "settings", lambda stage, **wildcards: text)
+    assert Resources(jobs).of_rule("pretrain")["runtime"](wildcards, 1) == 1440
 
 
 def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
-    workflow = layout(repository)
-    assert Resources(workflow).gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
-    assert Resources(workflow).gpu_claim({}) == ""
-    workflow = Jobs(Project(repository / "config", {"compute": {"device": "cpu"}}))
-    assert Resources(workflow).gpu_claim({"gpu_slots": 2}) == ""
+    jobs = jobs_of(repository)
+    assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
+    assert Resources(jobs).gpu_claim({}) == ""
+    jobs = Jobs(Project(repository / "config", {"compute": {"device": "cpu"}}))
+    assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == ""
 
 
 def test_no_stage_but_the_estimate_of_the_cost_depends_on_the_cluster(repository):
-    plain = layout(repository)
-    other = layout(repository, nodes=4, gpus_per_node=8, partition="p", planned_device="a100", pretraining_minutes=5)
+    plain = jobs_of(repository)
+    other = jobs_of(repository, nodes=4, gpus_per_node=8, partition="p", planned_device="a100", pretraining_minutes=5)
     run = next(iter(plain.results.pretrained("demo")))
     stages: list[tuple[str, dict[str, str]]] = [
         ("convert_corpus", {"corpus": "demo"}),

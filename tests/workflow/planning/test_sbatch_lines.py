@@ -107,17 +107,17 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     )
     stub(commands, "sbatch", note)
 
-    layout = Jobs(Project(project / "config"))
-    tokenizer = layout.project.experiment("strict").tokenizer
+    jobs = Jobs(Project(project / "config"))
+    tokenizer = jobs.project.experiment("strict").tokenizer
     targets = [target.format(tokenizer=tokenizer) for target in TARGETS.values()]
     read = [
-        layout.results.tokenizer("strict"),
-        *layout.data.corpus_sources("babylm_10M").values(),
-        layout.data.corpus_manifest("babylm_dev"),
-        layout.results.tokens("strict"),
-        layout.data.suite_source(SUITE),
-        *layout.results.task_sources(TASK).values(),
-        layout.place(f"results/strict/pretraining/{TRAINED}/manifest.json"),
+        jobs.results.tokenizer("strict"),
+        *jobs.data.corpus_sources("babylm_10M").values(),
+        jobs.data.corpus_manifest("babylm_dev"),
+        jobs.results.tokens("strict"),
+        jobs.data.suite_source(SUITE),
+        *jobs.results.task_sources(TASK).values(),
+        jobs.place(f"results/strict/pretraining/{TRAINED}/manifest.json"),
     ]
     for name in read:
         (project / name).parent.mkdir(parents=True, exist_ok=True)

@@ -78,9 +78,9 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
 
 
 def test_missing_data_is_no_input(repository: Path) -> None:
-    layout = Jobs(Project(repository / "config"))
-    assert layout.data.source_inputs("bnc") == []
-    assert layout.data.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]
+    jobs = Jobs(Project(repository / "config"))
+    assert jobs.data.source_inputs("bnc") == []
+    assert jobs.data.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]
 
 
 def test_options_of_an_experiment_lie_over_those_of_heads_for_sequences(tmp_path: Path, repository: Path) -> None:

@@ -23,7 +23,7 @@ RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
 
 @pytest.fixture(scope="module")
-def layout(repository: Path) -> Jobs:
+def jobs(repository: Path) -> Jobs:
     return Jobs(Project(repository / "config"))
 
 
@@ -38,40 +38,40 @@ def reason(**found: Any) -> Reason:
 MISSING = reason(missing_output={"it"})
 
 
-def planned(layout: Jobs, rule: str, place: str, why: Reason) -> PlannedJob:
+def job_of(jobs: Jobs, rule: str, place: str, why: Reason) -> PlannedJob:
     """The job that makes a result of the experiment `demo`."""
-    output = layout.place(f"results/demo/{place}/manifest.json")
+    output = jobs.place(f"results/demo/{place}/manifest.json")
     addresses = output.split("/")[2:-1]
     return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), why)
 
 
-def pretrain(layout: Jobs, run: str, why: Reason) -> PlannedJob:
-    return planned(layout, "pretrain", f"pretraining/{run}", why)
+def pretrain(jobs: Jobs, run: str, why: Reason) -> PlannedJob:
+    return job_of(jobs, "pretrain", f"pretraining/{run}", why)
 
 
-def finetune(layout: Jobs, run: str, task: str) -> PlannedJob:
-    return planned(layout, "finetune", f"finetuning/{run}/{task}", MISSING)
+def finetune(jobs: Jobs, run: str, task: str) -> PlannedJob:
+    return job_of(jobs, "finetune", f"finetuning/{run}/{task}", MISSING)
 
 
-def finished(folder: Path, job: PlannedJob, layout: Jobs, **changes: Any) -> None:
+def finished(folder: Path, job: PlannedJob, jobs: Jobs, **changes: Any) -> None:
     """What the job left behind when the settings were those of now with `changes`."""
-    settings = load_settings(layout.call_at(job.wildcards.get("address", job.wildcards["model"])).settings)
+    settings = load_settings(jobs.call_at(job.wildcards.get("address", job.wildcards["model"])).settings)
     with stage_run(folder / job.outputs[0], {**settings, **changes}):
         pass
 
 
 def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_only_the_stage_before(
-    tmp_path: Path, layout: Jobs
+    tmp_path: Path, jobs: Jobs
 ) -> None:
     upstream = reason(updated_input_run={"results/tokens/demo/demo/manifest.json"})
-    jobs = [pretrain(layout, run, upstream) for run in RUNS]
-    finished(tmp_path, jobs[0], layout)
-    finished(tmp_path, jobs[1], layout, batch_size=1, stage_version=0)
-    finished(tmp_path, jobs[2], layout, batch_size=1)
+    planned = [pretrain(jobs, run, upstream) for run in RUNS]
+    finished(tmp_path, planned[0], jobs)
+    finished(tmp_path, planned[1], jobs, batch_size=1, stage_version=0)
+    finished(tmp_path, planned[2], jobs, batch_size=1)
     encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, MISSING)
-    entries = by_rule([encode, *jobs], layout, tmp_path)
+    entries = by_rule([encode, *planned], jobs, tmp_path)
     assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
-    present = load_settings(layout.settings("pretrain", experiment="demo", run=RUNS[1]))
+    present = load_settings(jobs.settings("pretrain", experiment="demo", run=RUNS[1]))
     version, batch_size = present["stage_version"], present["batch_size"]
     assert {cause.words: count for cause, count in entries[1].causes} == {
         f"stage version: 0 -> {version}": 1,
@@ -84,26 +84,26 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     assert lines[1].endswith("after encode_corpus")
 
 
-def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: Jobs) -> None:
-    jobs = [
-        planned(
-            layout,
+def test_inputs_of_many_models_are_one_reason(tmp_path: Path, jobs: Jobs) -> None:
+    planned = [
+        job_of(
+            jobs,
             "measure_perplexity",
             f"perplexity/{run}",
-            reason(updated_input={layout.place(f"results/demo/pretraining/{run}/manifest.json")}),
+            reason(updated_input={jobs.place(f"results/demo/pretraining/{run}/manifest.json")}),
         )
         for run in RUNS
     ]
-    (entry,) = by_rule(jobs, layout, tmp_path)
+    (entry,) = by_rule(planned, jobs, tmp_path)
     assert reasons_text([entry]) == ("measure_perplexity  3 jobs  changed input results/models/<model>/manifest.json\n")
 
 
-def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: Jobs) -> None:
+def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, jobs: Jobs) -> None:
     job = pretrain(
-        layout, RUNS[0], reason(params_changed=ParamsChange({"'a'"}, {"'b'"}), code_changed=True, input_changed=True)
+        jobs, RUNS[0], reason(params_changed=ParamsChange({"'a'"}, {"'b'"}), code_changed=True, input_changed=True)
     )
-    finished(tmp_path, job, layout)
-    (entry,) = by_rule([job], layout, tmp_path)
+    finished(tmp_path, job, jobs)
+    (entry,) = by_rule([job], jobs, tmp_path)
     assert [cause.words for cause, _ in entry.causes] == [
         "its arguments changed",
         "its rule's command in workflow/ changed",
@@ -133,47 +133,47 @@ def test_an_edited_file_of_the_user_is_named(repository: Path, tmp_path: Path, m
 
 
 def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_leads_to(
-    tmp_path: Path, layout: Jobs
+    tmp_path: Path, jobs: Jobs
 ) -> None:
-    job = pretrain(layout, RUNS[0], MISSING)
+    job = pretrain(jobs, RUNS[0], MISSING)
     before = replace(job, outputs=("results/models/demo-0123456789abcdef/manifest.json",))
-    finished(tmp_path, before, layout, seed=1)
+    finished(tmp_path, before, jobs, seed=1)
     put_link(tmp_path / f"results/demo/pretraining/{RUNS[0]}", tmp_path / "results/models/demo-0123456789abcdef")
-    (entry,) = by_rule([job], layout, tmp_path)
+    (entry,) = by_rule([job], jobs, tmp_path)
     assert [cause.words for cause, _ in entry.causes] == ["seed: 1 -> 42"]
 
 
-def test_only_what_would_run_is_counted_as_cost(layout: Jobs) -> None:
-    whole = planned_costs([pretrain(layout, run, Reason()) for run in RUNS], layout)
+def test_only_what_would_run_is_counted_as_cost(jobs: Jobs) -> None:
+    whole = planned_costs([pretrain(jobs, run, Reason()) for run in RUNS], jobs)
     # The random model has no steps.
     assert [cost.training_flops > 0 for cost in whole] == [False, True, True]
     assert all(cost.evaluation_flops == 0 for cost in whole)
-    (evaluated,) = planned_costs([finetune(layout, RUNS[1], "demo_entailment")], layout)
+    (evaluated,) = planned_costs([finetune(jobs, RUNS[1], "demo_entailment")], jobs)
     assert (evaluated.run, evaluated.pretrained, evaluated.training_flops) == (RUNS[1], False, 0)
-    both = [finetune(layout, RUNS[1], task) for task in ("demo_entailment", "demo_acceptability")]
-    both.append(pretrain(layout, RUNS[1], Reason()))
-    (all_of_it,) = planned_costs(both, layout)
+    both = [finetune(jobs, RUNS[1], task) for task in ("demo_entailment", "demo_acceptability")]
+    both.append(pretrain(jobs, RUNS[1], Reason()))
+    (all_of_it,) = planned_costs(both, jobs)
     assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
     assert all_of_it.training_flops == whole[1].training_flops
-    assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], layout)
+    assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], jobs)
 
 
-def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(layout: Jobs) -> None:
-    run = layout.project.seeded_runs("demo_suites")[0].name
-    places = [path for path in layout.results.finetuned("demo_suites").values() if f"/{run}/" in path]
+def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(jobs: Jobs) -> None:
+    run = jobs.project.seeded_runs("demo_suites")[0].name
+    places = [path for path in jobs.results.finetuned("demo_suites").values() if f"/{run}/" in path]
 
     def cost(rule: str, outputs: list[str]) -> float:
-        jobs = [
+        planned = [
             PlannedJob(rule, (path,), dict(zip(("model", "address"), path.split("/")[2:4], strict=True)))
             for path in outputs
         ]
-        (found,) = planned_costs(jobs, layout)
+        (found,) = planned_costs(planned, jobs)
         return found.evaluation_flops
 
-    together = layout.to_make(places)
+    together = jobs.to_make(places)
     assert len(together) < len(places)
-    assert cost("finetune_tasks", together) == cost("finetune", [layout.place(place) for place in places]) > 0
+    assert cost("finetune_tasks", together) == cost("finetune", [jobs.place(place) for place in places]) > 0
 
 
-def test_a_plan_without_models_costs_nothing(layout: Jobs) -> None:
-    assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], layout) == []
+def test_a_plan_without_models_costs_nothing(jobs: Jobs) -> None:
+    assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], jobs) == []
