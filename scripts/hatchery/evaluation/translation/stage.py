@@ -30,7 +30,7 @@ from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
-from hatchery.translation.metrics import BLEU, scores
+from hatchery.translation.metrics import BLEU, Score, scores
 from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import translate
 
@@ -67,34 +67,33 @@ def translate_tests(
     network.to(device).eval()
     rows: list[tuple[Any, ...]] = []
 
-    def translated(name: str, search: SearchSettings) -> list[str]:
-        sources, longest = pairs[name][0], trained.sequence_length
+    def translated(name: str, search: SearchSettings) -> tuple[list[str], dict[str, Score]]:
+        (sources, references), longest = pairs[name], trained.sequence_length
         with Progress(len(sources), f"translate {name}", "sentences") as progress:
-            return translate(
+            lines = translate(
                 network, tokenizer, sources, search, longest, device, runtime.tokens_per_batch, progress.update
             )
+        return lines, scores(lines, references)
 
-    search, known = objective.search, dict[str, list[str]]()
+    search, known = objective.search, dict[str, tuple[list[str], dict[str, Score]]]()
     if settings.beams is not None:
         decides = settings.beams.test
         tried = {size: translated(decides, replace(search, beam=size)) for size in settings.beams.sizes}
-        found_by = {size: scores(texts, pairs[decides][1]) for size, texts in tried.items()}
-        beam = best_beam({size: found[BLEU].value for size, found in found_by.items()})
+        beam = best_beam({size: found[BLEU].value for size, (_, found) in tried.items()})
         search, known[decides] = replace(search, beam=beam), tried[beam]
         table = [
             (size, metric, round(score.value, _DECIMALS), int(size == beam))
-            for size, found in found_by.items()
+            for size, (_, found) in tried.items()
             for metric, score in found.items()
         ]
         write_text(run.add_output(run.folder / BEAMS_FILE), csv_text(BEAM_COLUMNS, table))
         run.measures["beam"] = beam
     for name, (sources, references) in pairs.items():
-        translations = known[name] if name in known else translated(name, search)
+        translations, found = known.get(name) or translated(name, search)
         for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
             path = run.add_output(run.folder / f"{name}{ending}")
             write_text(path, "".join(f"{line}\n" for line in lines))
         test = settings.tests[name]
-        found = scores(translations, references)
         for metric, score in found.items():
             value = round(score.value, _DECIMALS)
             rows.append((name, test.corpus, test.split, len(sources), metric, value, score.signature))
