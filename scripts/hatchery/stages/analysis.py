@@ -214,9 +214,7 @@ STAGES = (
         name="write_tables",
         version=4,
         settings=tables_settings,
-        inputs=lambda results, experiment: {
-            "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in results.cards(experiment)},
-        },
+        inputs=lambda results, experiment: {"card": results.card_statistics(experiment)},
     ),
     _view(
         name="write_page",

@@ -30,10 +30,8 @@ def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Arg
     }
     for initial in jobs.results.initial_model(experiment, run):
         found["initial_model"] = jobs.place(initial)
-    block = jobs.project.experiment(experiment)
-    larger = block.runs[jobs.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
-    if larger is not ABSENT:
-        found["counts"] = f"results/tokens/{larger}/{block.tokenizer}/manifest.json"
+    for larger in jobs.results.larger_tokens(experiment, run):
+        found["counts"] = larger
     return found
 
 

@@ -73,7 +73,7 @@ class DataPaths:
     def card_tokens(self, corpus: str) -> list[str]:
         """Manifest of the token shards whose counts a corpus's card shows, if the corpus names a tokenizer."""
         tokenizer = self.project.corpus(corpus).card_tokenizer
-        return [] if tokenizer is None else [f"results/tokens/{corpus}/{tokenizer}/manifest.json"]
+        return [] if tokenizer is None else [tokens_manifest(corpus, tokenizer)]
 
     def _part(self, corpus: str, kind: str) -> Any:
         block = self.project.corpus(corpus)
@@ -92,10 +92,9 @@ class DataPaths:
     def selection_inputs(self, selection: str) -> dict[str, str]:
         """Manifests that a selection is made from: source or corpus, vocabulary and perhaps a sentence model."""
         block = self.project.selection(selection)
-        vocabulary = f"results/vocabularies/{block.vocabulary}/manifest.json"
         model = {} if block.sentence_model is None else {"sentence_model": source_manifest(block.sentence_model)}
         source = source_manifest(source_of(block)) if block.corpus is ABSENT else self.corpus_manifest(block.corpus)
-        return {"source": source, "vocabulary": vocabulary, **model}
+        return {"source": source, "vocabulary": vocabulary_manifest(block.vocabulary), **model}
 
     def tokenizer_corpora(self, tokenizer: str) -> list[str]:
         """What a tokenizer is made of: manifests of the corpora that it is trained on, or the file that it is."""
@@ -126,6 +125,16 @@ class DataPaths:
 def source_manifest(name: str) -> str:
     """Manifest of a raw input."""
     return f"resources/sources/{name}.json"
+
+
+def vocabulary_manifest(name: str) -> str:
+    """Manifest of a vocabulary."""
+    return f"results/vocabularies/{name}/manifest.json"
+
+
+def tokens_manifest(corpus: str, tokenizer: str) -> str:
+    """Manifest of the token shards of a corpus."""
+    return f"results/tokens/{corpus}/{tokenizer}/manifest.json"
 
 
 def sweep_manifest(sweep: str) -> str:

@@ -26,10 +26,16 @@ from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.text_files import source_of
 from hatchery.rendering.figures import Declaration
-from hatchery.settings.fields import NAME
+from hatchery.settings.fields import ABSENT, NAME
 from hatchery.stages.figures import drawable
 from hatchery.views.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
-from hatchery.workflow.data_paths import DataPaths, source_manifest, sweep_manifest
+from hatchery.workflow.data_paths import (
+    DataPaths,
+    source_manifest,
+    sweep_manifest,
+    tokens_manifest,
+    vocabulary_manifest,
+)
 
 
 class ResultPaths:
@@ -42,7 +48,7 @@ class ResultPaths:
     def tokens(self, experiment: str) -> str:
         """Manifest of the token shards that an experiment pretrains on."""
         block = self.project.experiment(experiment)
-        return f"results/tokens/{block.corpus}/{block.tokenizer}/manifest.json"
+        return tokens_manifest(block.corpus, block.tokenizer)
 
     def tokenizer(self, experiment: str) -> str:
         """Manifest of an experiment's tokenizer."""
@@ -97,6 +103,12 @@ class ResultPaths:
         origin = origin_of(self.project, experiment, chosen.model, chosen.seed)
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
+    def larger_tokens(self, experiment: str, run: str) -> list[str]:
+        """Manifest of the token shards of a larger corpus whose counts an output bias starts from, if a run says so."""
+        block = self.project.experiment(experiment)
+        chosen = block.runs[self.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
+        return [] if chosen is ABSENT else [tokens_manifest(chosen, block.tokenizer)]
+
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores by `RUN-sSEED:SUITE` or `BASELINE:SUITE`."""
         return {
@@ -122,7 +134,7 @@ class ResultPaths:
         """Manifest of the vocabulary that the rows of a task are filtered by, if they are."""
         tasks = (task, *self.project.task(task).transfer_tasks)
         filters = [self.project.task(name).vocabulary for name in tasks]
-        return sorted({f"results/vocabularies/{entry.name}/manifest.json" for entry in filters if entry is not None})
+        return sorted({vocabulary_manifest(entry.name) for entry in filters if entry is not None})
 
     def translation_corpora(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
@@ -139,6 +151,10 @@ class ResultPaths:
         blocks = [self.project.experiment(part) for part in self.project.parts(experiment)]
         corpora = [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
         return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in corpora}
+
+    def card_statistics(self, experiment: str) -> dict[str, str]:
+        """The tables of these cards."""
+        return {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in self.cards(experiment)}
 
     def table_layout(self, experiment: str) -> list[str]:
         """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
