@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
     jobs.learn_names(dict.fromkeys(part for name in known for part in project.parts(name)))
     print(reasons_text(by_rule(planned, jobs, arguments.project), arguments.full))
     costs = planned_costs(planned, jobs)
-    print(planned_cost_text(costs, jobs) if costs else "Nothing would be pretrained or evaluated.\n", end="")
+    print(planned_cost_text(costs, jobs) if costs else "Nothing whose cost is estimated would run.\n", end="")
     if missing := missing_sources(jobs.project, [job.wildcards["source"] for job in planned if job.rule == REGISTER]):
         print("\nMissing raw data; without it, no job would start:")
         print("\n".join(f"- {line}" for line in missing))

@@ -47,7 +47,7 @@ def test_a_changed_setting_is_named_with_its_old_and_new_value(project: Path) ->
         path.write_text(text, encoding="utf-8")
     assert result.returncode == 0, result.stderr
     assert result.stdout == (
-        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNothing would be pretrained or evaluated.\n"
+        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNothing whose cost is estimated would run.\n"
     )
 
 
