@@ -19,6 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
     jobs = Jobs(Project(arguments.config, {"cluster": overrides} if overrides else {}))
     pages = []
     for experiment in jobs.project.parts(arguments.experiment):
+        jobs.project.check("experiment", experiment)
         settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
         shards = shards_on_disk(Path(jobs.results.tokens(experiment)))
         pages.append(cost_markdown(settings, estimate(settings), shards))
