@@ -160,11 +160,18 @@ def test_a_real_write_that_fails_names_the_output_and_not_its_temporary_name(rep
     assert re.fullmatch(f"error: {tmp_path}/x.txt: File too large; .*\n", outcome.stderr)
 
 
-def test_a_log_on_the_full_disk_does_not_hide_the_status(repository: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_log_on_the_full_disk_does_not_hide_the_status(unbuffered: str, repository: Path) -> None:
     code = "from hatchery.command import run_command; import argparse\n"
     code += "def main(_): raise MemoryError\nrun_command(main, argparse.ArgumentParser())"
     with Path("/dev/full").open("w") as full:
-        outcome = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", stderr=full, check=False)
+        outcome = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=repository / "scripts",
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stderr=full,
+            check=False,
+        )
     assert outcome.returncode == 1
 
 

@@ -104,6 +104,9 @@ def _leave() -> None:
 
 
 def _say(message: str) -> None:
-    # The log may lie on the disk that is full.
-    with suppress(OSError):
+    try:
         print(f"error: {visible(message)}", file=sys.stderr, flush=True)
+    except OSError:
+        # The log may lie on the disk that is full. Python would write the rest again at its end, fail, and leave with
+        # a status of its own.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
