@@ -170,7 +170,7 @@ def call(layout: Jobs, stage: str, *words: str, **wildcards: str) -> tuple[float
     file = layout.call(stage, **wildcards)
     file.write()
     started = time.perf_counter()
-    child = subprocess.Popen([sys.executable, "scripts/run.py", stage_of(stage).called, f"@{file.path}", *words])
+    child = subprocess.Popen([sys.executable, "scripts/run.py", stage, f"@{file.path}", *words])
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{stage} failed")
