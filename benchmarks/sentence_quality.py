@@ -12,8 +12,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.corpora.sentence_gold import boundary_scores, brown_paragraphs, conllu_paragraphs
-from hatchery.corpora.sentence_training import read_recipe, selected_members
+from hatchery.corpora.sentence_training import (
+    boundary_scores,
+    brown_paragraphs,
+    conllu_paragraphs,
+    read_recipe,
+    selected_members,
+)
 from hatchery.corpora.sentences import MODEL_FOLDER, PunktModel, SentenceSplitter, pinned_splitter
 
 LIMITS = {"EWT": 0.89, "Brown": 0.94}

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
-from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
+from hatchery.raw.settings import EmbeddedSettings
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.settings import VocabularySettings
 

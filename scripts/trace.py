@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from hatchery.analysis.summary_rows import COLUMNS, SELECTORS, read_summary
-from hatchery.artifacts.verified import vouched
+from hatchery.artifacts.checksums import vouched
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
 from hatchery.provenance.chain import follow

@@ -13,8 +13,8 @@ import forked
 import pytest
 from faults import DAMAGE
 
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError, ManifestError, SourceError
 from hatchery.raw.registration import register_source
 from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, stage, verify_inputs

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.artifacts.verified import write_checksums
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.evaluation.minimal_pairs.accuracy import Accuracy
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.settings import SuiteSettings

@@ -8,9 +8,8 @@ be met.
 import random
 from collections.abc import Callable, Sequence
 
-from demo.documents import EmbeddedDocument, Kind
+from demo.documents import EmbeddedDocument, Kind, natural, paragraph_text, spaced, treebank, with_speech, wrapped
 from demo.grammar import choose
-from demo.layouts import natural, paragraph_text, spaced, treebank, with_speech, wrapped
 from demo.lexicon import HYPERNYMS, NOUNS
 
 Documents = Sequence[EmbeddedDocument]

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from demo.documents import EmbeddedDocument
+from demo.documents import EmbeddedDocument, with_speech
 from demo.grammar import text_of
-from demo.layouts import with_speech
 from demo.lexicon import NAMES, NOUNS, VERBS
 from demo.scenes import Words
 

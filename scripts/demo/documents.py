@@ -1,17 +1,19 @@
 """Documents of the miniature English: stories, encyclopaedia articles and conversations.
 
 A document is a title and paragraphs of sentences (tuples of words); a conversation has one paragraph per turn and a
-speaker for each. The layouts of the raw formats are made from these values elsewhere.
+speaker for each. The layouts of the raw formats are made from these values elsewhere; how the raw corpora spell one
+sentence stands here: natural text, space-separated tokens, Penn Treebank quotes. Only written texts quote speech.
 """
 
 import random
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from demo import sentence_kinds
-from demo.grammar import choose, noun_phrase
-from demo.lexicon import ANIMALS, HYPERNYMS, OBJECTS, PLACES, Noun
+from demo.grammar import choose, noun_phrase, text_of
+from demo.lexicon import ANIMALS, HYPERNYMS, NAMES, OBJECTS, PLACES, Noun
 from demo.scenes import Scene, Words
 
 Kind = Literal["story", "article", "conversation"]
@@ -109,3 +111,54 @@ MAKERS: dict[Kind, Callable[[random.Random], EmbeddedDocument]] = {
     "article": article,
     "conversation": conversation,
 }
+
+
+_NAME_WORDS = frozenset(name.word for name in NAMES)
+
+
+def spoken_by(words: Words, name: str) -> Words:
+    """The sentence as quoted speech: "The dog sleeps," said Tom."""
+    mark = "," if words[-1] == "." else words[-1]
+    return ("“", *words[:-1], mark, "”", "said", name, ".")
+
+
+def with_speech(document: EmbeddedDocument, rng: random.Random, probability: float = 0.08) -> list[list[Words]]:
+    """The paragraphs of a document in which some sentences are quoted speech."""
+    return [
+        [
+            spoken_by(words, choose(rng, NAMES).word) if rng.random() < probability and words[-1] in ".?" else words
+            for words in paragraph
+        ]
+        for paragraph in document.paragraphs
+    ]
+
+
+def natural(words: Sequence[str]) -> str:
+    """Ordinary text with straight double quotes."""
+    return text_of(words).replace("“", '"').replace("”", '"')
+
+
+def lower_first(words: Sequence[str]) -> list[str]:
+    """The words with the first letter in lower case, unless the first word is a name."""
+    first, *rest = words
+    return [first if first in _NAME_WORDS else first[0].lower() + first[1:], *rest]
+
+
+def spaced(words: Sequence[str]) -> str:
+    """Every token apart, first letter in lower case: the spelling of transcripts."""
+    return " ".join(lower_first(words))
+
+
+def treebank(words: Sequence[str]) -> str:
+    """Every token apart, quotes as two back-ticks and two apostrophes: the spelling of the Penn Treebank."""
+    return " ".join({"“": "``", "”": "''"}.get(word, word) for word in words)
+
+
+def paragraph_text(paragraph: Sequence[Words]) -> str:
+    """The sentences of a paragraph one after the other on one line."""
+    return " ".join(natural(words) for words in paragraph)
+
+
+def wrapped(text: str, width: int = 64) -> list[str]:
+    """The text in lines of at most `width` characters, as in a printed book."""
+    return textwrap.wrap(text, width)

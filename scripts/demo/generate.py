@@ -14,12 +14,11 @@ from demo.grammar import text_of
 from demo.minimal_pairs import Pair, blimp_rows, draw_pairs
 from demo.paradigms import PARADIGMS
 from demo.parallel import parallel_files
-from demo.rows import json_lines
+from demo.rows import TASKS, json_lines, task_rows
 from demo.suites import suite_files
-from demo.tasks import TASKS, task_rows
 from hatchery.artifacts.atomic import write_bytes
 from hatchery.artifacts.manifests import StageRun
-from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import stage
 
 FOLDERS = (

@@ -13,8 +13,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from demo.babylm import cbt
-from demo.documents import EmbeddedDocument
-from demo.layouts import lower_first, natural, paragraph_text, treebank, with_speech
+from demo.documents import EmbeddedDocument, lower_first, natural, paragraph_text, treebank, with_speech
 
 Files = Iterator[tuple[str, bytes]]
 

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from hatchery.artifacts.finished import take_finished
-from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, stage_run
-from hatchery.artifacts.verified import checksums_of, vouched
+from hatchery.artifacts.checksums import checksums_of, vouched
+from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, stage_run, take_finished
 from hatchery.command import load_settings, named_paths
-from hatchery.raw.raw_source import location_of, open_source
+from hatchery.raw.registration import location_of, open_source
 from hatchery.typed import build, stage_body
 
 Function = TypeVar("Function", bound=Callable[..., None])

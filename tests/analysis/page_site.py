@@ -11,9 +11,8 @@ from summary_text import write_summary
 
 from hatchery.analysis.tidy_tables import CURVES, RUNS, write_rows
 from hatchery.artifacts.atomic import write_json, write_text
-from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.checksums import sha256_file, write_checksums
 from hatchery.artifacts.manifests import stage_run
-from hatchery.artifacts.verified import write_checksums
 from hatchery.evaluation.filled_sentences.results import (
     GAP,
     SENTENCES_FILE,

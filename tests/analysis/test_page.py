@@ -13,8 +13,8 @@ from page_site import METRICS, NOTES, Site, two_runs
 
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.experiment.seeded_run import SeededRun

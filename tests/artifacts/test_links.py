@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts.finished import take_finished
 from hatchery.artifacts.links import links_to, put_link
-from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.manifests import stage_run, take_finished
 from hatchery.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts import verified
+from hatchery.artifacts import checksums
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -105,7 +105,7 @@ def test_a_file_that_looks_as_it_was_written_is_not_read_again_and_any_other_is(
 ) -> None:
     path = make(tmp_path / "out")
     read: list[str] = []
-    monkeypatch.setattr(verified, "sha256_file", lambda path: (read.append(path.name), sha256_file(path))[1])
+    monkeypatch.setattr(checksums, "sha256_file", lambda path: (read.append(path.name), sha256_file(path))[1])
     read_manifest(path).verify()
     assert read == []
     os.utime(tmp_path / "out/data.txt", (1, 1))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts.roots import RECORD, ROOTS, check_roots, expanded, link_roots
+from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, link_roots
 from hatchery.errors import ConfigError
 
 

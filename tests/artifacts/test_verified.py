@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts.verified import checksums_of, vouched, write_checksums
+from hatchery.artifacts.checksums import checksums_of, vouched, write_checksums
 from hatchery.errors import ManifestError
 
 

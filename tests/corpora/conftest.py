@@ -7,8 +7,8 @@ import pytest
 
 from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
-from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.raw.settings import EmbeddedSettings
 
 
 @pytest.fixture(scope="session")

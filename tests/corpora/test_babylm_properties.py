@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.babylm.shared import collapse
-from hatchery.corpora.babylm.treatment import Treatment
+from hatchery.corpora.babylm.treatment import Treatment, collapse
 from hatchery.corpora.documents import Rejections, cut
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, output_lines
 

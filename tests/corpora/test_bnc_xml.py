@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.corpora.bnc_header import first_names, name_drawer, usable_names
 from hatchery.corpora.bnc_parser import parse
-from hatchery.corpora.bnc_text import convert_text
+from hatchery.corpora.bnc_text import convert_text, first_names, name_drawer, usable_names
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.bnc_xml import BncOptions, files, read
 from hatchery.errors import SourceError

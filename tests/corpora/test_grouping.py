@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.corpora import sequences_order
-from hatchery.corpora.grouping import Item, Sequence, grouped
-from hatchery.corpora.sequence_settings import SequenceLength
+from hatchery.corpora.grouping import Item, Sequence, SequenceLength, grouped
 from hatchery.corpora.sequences_order import drawn, point_of_the_last, shuffled_units
 
 

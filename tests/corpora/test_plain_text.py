@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
+from hatchery.corpora.prose import tagged_sentence
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, read
-from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.corpora.sentence_gold import (
+from hatchery.corpora.sentence_training import (
     BoundaryScores,
+    Recipe,
+    TrainingText,
     boundary_scores,
     brown_paragraphs,
     brown_sentences,
     conllu_paragraphs,
-)
-from hatchery.corpora.sentence_training import (
-    Recipe,
-    TrainingText,
     read_recipe,
     selected_members,
     train_model,

@@ -6,7 +6,7 @@ import pytest
 
 from demo.generate import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
-from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.raw.settings import EmbeddedSettings
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.corpora.sentences import split_sentences
 from hatchery.errors import ConfigError
-from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.raw.settings import EmbeddedSettings
 from hatchery.typed import build
 
 SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_per_task=12, examples_per_suite_task=36)

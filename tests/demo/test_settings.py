@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.raw.embedded_settings import EmbeddedSettings
+from hatchery.raw.settings import EmbeddedSettings
 
 
 @pytest.mark.parametrize("task", ["glue/acceptability", "glue/entailment", "superglue/wic"])

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.environments.conda import imported_packages, needed_packages
-from hatchery.environments.generation import conda_environments
+from hatchery.environments.conda import (
+    LockedPackage,
+    canonical_name,
+    conda_environments,
+    imported_packages,
+    needed_packages,
+    read_locks,
+)
 from hatchery.environments.imports import third_party_imports
-from hatchery.environments.lock import LockedPackage, canonical_name, read_locks
 from hatchery.errors import ConfigError
 from hatchery.stages.registry import code_by_environment
 

@@ -23,8 +23,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from hatchery.environments.conda import canonical_name
 from hatchery.environments.imports import import_closure, imported_modules
-from hatchery.environments.lock import canonical_name
 from hatchery.stages.registry import code_by_environment, computing_stages
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from hatchery.environments.lock import CPU_LOCK, MAIN_LOCK
+from hatchery.environments.conda import CPU_LOCK, MAIN_LOCK
 
 STAMP = "made-from"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.environments.lock import CPU_LOCK, MAIN_LOCK, LockedPackage, canonical_name, read_lock, read_locks
+from hatchery.environments.conda import CPU_LOCK, MAIN_LOCK, LockedPackage, canonical_name, read_lock, read_locks
 
 Lock = dict[str, LockedPackage]
 

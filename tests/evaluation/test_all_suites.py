@@ -13,8 +13,8 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 from hatchery.experiment.project import Project
-from hatchery.raw.embedded_settings import EmbeddedSettings
 from hatchery.raw.registration import register_source
+from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import run_stage
 from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 from summary_text import write_summary
 from tokenizers import Tokenizer as Backend
 
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.evaluation.filled_sentences.results import GAP, Answer, Example, Examples
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import SourceError
-from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.archives import unpack, zipped_sizes
+from hatchery.raw.archives import ArchiveLimits, unpack, zipped_sizes
 
 LIMITS = ArchiveLimits()
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

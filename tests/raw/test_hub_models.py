@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError, SourceError
-from hatchery.raw import hub_models
-from hatchery.raw.hub_models import chosen_files, fetch_hub_model
+from hatchery.raw import hub as hub_models
+from hatchery.raw.hub import chosen_files, fetch_hub_model
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source
 from hatchery.raw.settings import HubModel, source_settings

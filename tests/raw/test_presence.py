@@ -9,9 +9,8 @@ from hatchery.errors import SourceError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, usable_path
 from hatchery.raw.obtain import obtain
-from hatchery.raw.presence import path_problem
 from hatchery.raw.registration import register_source
-from hatchery.raw.settings import SourceSettings
+from hatchery.raw.settings import SourceSettings, path_problem
 
 
 @pytest.fixture

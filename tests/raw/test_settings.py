@@ -8,7 +8,7 @@ import pytest
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FILES
-from hatchery.raw.archive_members import ArchiveLimits
+from hatchery.raw.archives import ArchiveLimits
 from hatchery.raw.settings import source_settings
 from hatchery.typed import keys_of, validated
 

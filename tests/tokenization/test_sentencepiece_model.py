@@ -14,8 +14,7 @@ import pytest
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
-from hatchery.tokenization.imported_tokenizer import import_tokenizer
-from hatchery.tokenization.sentencepiece_model import sentencepiece_tokenizer
+from hatchery.tokenization.imported_tokenizer import import_tokenizer, sentencepiece_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 # 500 pieces, of which three are the model's own special tokens; ours are five.

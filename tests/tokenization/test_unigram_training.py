@@ -8,8 +8,13 @@ import pytest
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers
 
-from hatchery.tokenization.segment_lattice import SegmentLattice
-from hatchery.tokenization.unigram_training import count_pre_tokens, seed_pieces, train_unigram, training_segments
+from hatchery.tokenization.unigram_training import (
+    SegmentLattice,
+    count_pre_tokens,
+    seed_pieces,
+    train_unigram,
+    training_segments,
+)
 
 PIECES = ["a", "ab", "abc", "b", "bc", "c"]
 SCORES = np.log([0.2, 0.1, 0.05, 0.3, 0.15, 0.2])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.vocabulary.cleaning import SUFFIXES, cleaned_words, rejection
+from hatchery.vocabulary.transcripts import SUFFIXES, cleaned_words, rejection
 
 DICTIONARY = frozenset({"dog", "have", "to"})
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.settings.base import ReadingName
-from hatchery.vocabulary.comparison import COMPARISONS
-from hatchery.vocabulary.known_words import KnownWords
+from hatchery.vocabulary.comparison import COMPARISONS, KnownWords
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Rule, verdict
 
 WORDS = "don can won haven the cat sat on mat is do have it he in at st th dont whats what free fall you re i a number"

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.artifacts.atomic import atomic_path
+from hatchery.artifacts.checksums import vouched, write_checksums
 from hatchery.artifacts.parquet import TableWriter, write_table
-from hatchery.artifacts.verified import vouched, write_checksums
 from hatchery.errors import ManifestError
 
 _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
@@ -212,9 +212,6 @@ LAYERS = TidyTable(
 )
 
 TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
-
-Row = dict[str, Any]
-"""A row of one of the tables, or some of its columns."""
 
 
 def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,9 +1,21 @@
-"""Identity of settings and files: canonical JSON and SHA-256."""
+"""Identity of settings and files by canonical JSON and SHA-256, and whether files are what their checksums say.
+
+Manifests, source manifests and the `.sha256` files beside views say what a file holds. A file that has the size and the
+modification time that it had when its checksum was taken is not read again; any other is. So a job costs no more than a
+look at its inputs, and files that were copied, restored or touched are compared once more. Every refusal is one line:
+the file, what was expected and found.
+"""
 
 import hashlib
 import json
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.errors import HatcheryError, ManifestError
 
 
 def canonical_json(value: Any) -> str:
@@ -24,3 +36,83 @@ def sha256_file(path: str | Path) -> str:
     """SHA-256 (hexadecimal) of the bytes of the file at `path`."""
     with Path(path).open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+# So many digits of a checksum tell two apart, and two of them fit into a line.
+SHOWN_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a file must be: its size and checksum, who says so, and what to do when it is not.
+
+    `name` is how messages call it; `bytes` is None where only the checksum is known. `modified` is the modification
+    time, in nanoseconds, at which it was what is expected; with None it is read whatever it looks like.
+    """
+
+    name: str
+    bytes: int | None
+    sha256: str
+    told_by: str
+    remedy: str
+    error: type[HatcheryError] = ManifestError
+    modified: int | None = None
+
+    def differs(self, found: str) -> HatcheryError:
+        """The error for a file that is `found` instead."""
+        return self.error(f"{self.name}: {found} ({self.told_by}); {self.remedy}")
+
+    def check_digest(self, found: str) -> None:
+        """Raise where a file has another SHA-256 (hexadecimal)."""
+        if found != self.sha256:
+            raise self.differs(f"has the SHA-256 {found[:SHOWN_DIGITS]}, expected {self.sha256[:SHOWN_DIGITS]}")
+
+
+def check_file(path: Path, expected: Expected) -> Path:
+    """`path`, once it is what is expected. Raises the error of `expected` naming the file otherwise."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe"
+            raise expected.differs(f"cannot be read: {kind}, expected a file")
+        if expected.bytes is not None and found.st_size != expected.bytes:
+            raise expected.differs(f"has {found.st_size:,} bytes, expected {expected.bytes:,}")
+        if expected.modified != found.st_mtime_ns:
+            expected.check_digest(sha256_file(path))
+    except FileNotFoundError as error:
+        raise expected.differs("is missing") from error
+    except OSError as error:
+        raise expected.differs(f"cannot be read: {error.strerror}") from error
+    return path
+
+
+def checksums_of(view: str | Path) -> Path:
+    """The file with the checksums of a view and of its other forms: `summary.sha256` for `summary.csv`."""
+    return Path(view).with_suffix(".sha256")
+
+
+def write_checksums(paths: Iterable[str | Path]) -> None:
+    """Write the checksums of a view's finished files, whose names differ in their suffixes only."""
+    files = [Path(path) for path in paths]
+    text = "".join(f"{sha256_file(path)}  {path.name}\n" for path in sorted(files))
+    write_text(checksums_of(files[0]), text)
+
+
+def vouched(view: str | Path) -> Path:
+    """The path of a view, once its bytes are those in the file of checksums beside it.
+
+    Raises ManifestError naming the view when it is missing or another one, or when nothing vouches for it.
+    """
+    path, listing = Path(view), checksums_of(view)
+    remedy = f"remove {path} to have it made again"
+    if not path.exists():
+        raise ManifestError(f"{path}: is missing; the same command makes it again")
+    try:
+        lines = listing.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+        raise ManifestError(f"{listing}: the checksums of {path.name} cannot be read: {reason}; {remedy}") from error
+    checksums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    if path.name not in checksums:
+        raise ManifestError(f"{listing}: has no line for {path.name}; {remedy}")
+    return check_file(path, Expected(str(path), None, checksums[path.name], str(listing), remedy))

@@ -1,12 +1,21 @@
-"""Links from readable places to where results are kept: relative, so that `results/` can be moved as a whole."""
+"""Links: from readable places to where results are kept, and from the usual names to large storage.
 
+Links to results are relative, so that `results/` can be moved as a whole. Those to storage are made, moved and taken
+away by real runs alone, and only those that were made here: what a user linked by hand stays. No file is ever deleted;
+links to another place leave the files of the former one where they are.
+"""
+
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from hatchery.artifacts.atomic import json_value, write_json
 from hatchery.artifacts.manifests import FINISHED, MANIFEST
 from hatchery.errors import ConfigError
+from hatchery.os_errors import WRITABLE
 
 
 def put_link(place: Path, target: Path) -> None:
@@ -44,3 +53,137 @@ def links_to(target: str | Path, places: Iterable[Path]) -> list[Path]:
     wanted = os.path.normpath(target)
     links = [place for place in sorted(places) if place.is_symlink()]
     return [place for place in links if os.path.normpath(place.parent / place.readlink()) == wanted]
+
+
+ROOTS = ("resources", "results", "logs")
+# The links that were made here, and where each led: a link by hand is not ours to remove.
+RECORD = Path(".snakemake/storage_links.json")
+
+
+def expanded(path: str | None) -> str | None:
+    """A path of the configuration with the home folder for `~`; any other stays as it is."""
+    if path is None or not path.startswith("~"):
+        return path
+    # ~somebody may be nobody here; then it is a name like any other.
+    with contextlib.suppress(RuntimeError):
+        return str(Path(path).expanduser())
+    return path
+
+
+@dataclass
+class _Changes:
+    """What has to happen for `storage_root` to be in force."""
+
+    # Former targets of links that are ours and lead elsewhere.
+    stale: dict[str, Path] = field(default_factory=dict)
+    new: dict[str, Path] = field(default_factory=dict)
+
+
+def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
+    """What a run would change about the links, as lines for the user; nothing is changed.
+
+    Raises ConfigError like `link_roots`.
+    """
+    changes = _changes(storage_root, Path(here))
+    lines = [
+        f"storage_root: {name} still leads to {target}, which this plan sees; a run takes the link away and begins anew"
+        for name, target in changes.stale.items()
+    ]
+    lines += [
+        f"storage_root: {target} holds files that this plan does not see yet; a run links {name} to it"
+        for name, target in changes.new.items()
+        if target.is_dir() and any(target.iterdir())
+    ]
+    return lines
+
+
+def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
+    """Make `resources`, `results` and `logs` links into `storage_root`, or with None take away the links made before.
+
+    Returns what the user should know: which files are no longer seen. Paths inside the workflow stay the same wherever
+    the files lie, so moving them reruns nothing. Raises ConfigError when one of the names is taken by something else,
+    and for a place that cannot be one: in a folder that does not exist, no folder, not writable, or inside what is
+    linked. So it does for links that lead nowhere, and for folders in which nothing can be written.
+    """
+    here = Path(here)
+    changes = _changes(storage_root, here)
+    made = _recorded(here)
+    for name in changes.stale:
+        (here / name).unlink()
+        made.pop(name, None)
+    for name, target in changes.new.items():
+        target.mkdir(parents=True, exist_ok=True)
+        (here / name).symlink_to(target)
+        made[name] = str(target)
+    for place in (here / name for name in ROOTS):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            raise ConfigError(f"{place}: nothing can be written in this folder; {WRITABLE}")
+    if changes.stale or changes.new:
+        (here / RECORD).parent.mkdir(exist_ok=True)
+        write_json(here / RECORD, made)
+    return [
+        f"storage_root: {name} leads to {target} no longer; its files are still there: move them to go on with them"
+        for name, target in changes.stale.items()
+        if target.is_dir() and any(target.iterdir())
+    ]
+
+
+def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
+    root = None if storage_root is None else _checked(Path(expanded(str(storage_root)) or "").absolute(), here)
+    changes, made = _Changes(), _recorded(here)
+    for name in ROOTS:
+        link, target = here / name, None if root is None else root / name
+        if link.is_symlink():
+            leads_to = link.readlink()
+            is_stale = leads_to != target and made.get(name) == str(leads_to)
+            if not is_stale and not link.is_dir():
+                raise ConfigError(
+                    f"storage_root: {link} leads to {leads_to}, where no folder is; mount that disk, or remove the "
+                    "link to begin anew"
+                )
+            if leads_to == target:
+                continue
+            if is_stale:
+                changes.stale[name] = leads_to
+            elif target is not None:
+                raise ConfigError(
+                    f"storage_root: {link} is a link to {leads_to} that was not made here, expected one to {target} or "
+                    "none; remove the link"
+                )
+        elif link.exists() and not link.is_dir():
+            raise ConfigError(f"{link}: is a file, expected a folder of results, or none; move it away")
+        elif link.exists() and target is not None:
+            raise ConfigError(
+                f"storage_root: {link} exists already and is not a link to {target}; move its content there first"
+            )
+        if target is not None:
+            changes.new[name] = target
+    return changes
+
+
+def _checked(root: Path, here: Path) -> Path:
+    """The root, if it can be one."""
+    there = root if root.exists() else root.parent
+    if not there.is_dir():
+        problem = "exists and is no folder" if there.exists() else "does not exist"
+        raise ConfigError(
+            f"storage_root: got {root}, but {there} {problem}; expected a folder, or a new one in a folder that exists"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"storage_root: got {root}, but you may not write in {there}")
+    project, real = here.resolve(), root.resolve()
+    if real == project or any(real.is_relative_to(project / name) for name in ROOTS):
+        raise ConfigError(
+            f"storage_root: got {root}, expected a folder outside of this project's {', '.join(ROOTS)}; null keeps "
+            "them here"
+        )
+    return root
+
+
+def _recorded(here: Path) -> dict[str, str]:
+    """Links made here, by name; none where the record is missing or spoilt."""
+    try:
+        value = json_value((here / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(target) for name, target in value.items()} if isinstance(value, dict) else {}

@@ -8,6 +8,7 @@ which package versions, how long, how fast. It names the folder, so results that
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,10 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.atomic import json_text, json_value, write_json, write_text
-from hatchery.artifacts.checksums import digest, sha256_file
+from hatchery.artifacts.atomic import json_text, json_value, write_bytes, write_json, write_text
+from hatchery.artifacts.checksums import SHOWN_DIGITS, Expected, check_file, digest, sha256_file
 from hatchery.artifacts.host import surroundings
-from hatchery.artifacts.verified import SHOWN_DIGITS, Expected, check_file
 from hatchery.errors import ManifestError, MisplacedError
 
 MANIFEST = "manifest.json"
@@ -87,7 +87,7 @@ class Manifest:
         raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
 
     def check(self, output: OutputFile) -> None:
-        """Raise ManifestError naming an output that is not what this manifest says (see `artifacts.verified`)."""
+        """Raise ManifestError naming an output that is not what this manifest says (see `artifacts.checksums`)."""
         remedy = f"remove {self.path} and give the same command again to have it made anew"
         told_by = str(self.path)
         check_file(
@@ -258,3 +258,42 @@ def stage_run(
     if keep:
         write_text(output.with_name(FINISHED), text)
     write_text(output, text)
+
+
+FORCED = "HATCHERY_FORCED"
+"""Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
+
+
+def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
+    """Whether the manifest at `path` is there, holds, and is of these settings and the present content of the inputs.
+
+    `inputs` are files by the names that the manifest gives them.
+    """
+    try:
+        found = read_manifest(path)
+        found.verify()
+    except ManifestError:
+        return False
+    return found.settings == dict(settings) and found.inputs == {
+        name: sha256_file(Path(file)) for name, file in inputs.items()
+    }
+
+
+def is_forced() -> bool:
+    """Whether the user forces jobs to run, so that nothing that is finished is taken."""
+    return bool(os.environ.get(FORCED))
+
+
+def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
+    """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
+
+    True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, the present
+    content of the inputs, and the checksums of all outputs.
+    """
+    output = Path(output)
+    finished = output.with_name(FINISHED)
+    if is_forced() or not finished.is_file() or not is_made_from(finished, settings, inputs):
+        return False
+    write_bytes(output, finished.read_bytes())
+    print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)
+    return True

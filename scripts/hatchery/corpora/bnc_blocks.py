@@ -1,14 +1,21 @@
-"""The body of a written BNC text: divisions, paragraphs, quotes, lists, verse and plays.
+"""The body of a BNC text: divisions, paragraphs, quotes, lists, verse and plays, or the turns of speakers.
 
 Source: docs/papers/ltg-bert.md, "Elements of the BNC". Each element has one method; an element that the rules do not
 know at its place ends the reading with an error that names it and its line. What is mended in the corrected reading
-stands in `bnc_xml` and beside the rule.
+stands in `bnc_text` and beside the rule.
+
+In spoken texts pauses, noises and what could not be heard outside sentences leave no trace; a turn is kept when it has
+a letter or digit after cleaning, and the letters of `[UNK]` count. The published converter stops with an error at a
+`<head>` there; both readings name the division by one in first place, after which only `corrected` keeps it.
 """
+
+from collections.abc import Callable
 
 from lxml import etree
 
 from hatchery.corpora.bnc_page import Page, children_after_name, is_caption, is_heading
-from hatchery.corpora.bnc_parser import unexpected
+from hatchery.corpora.bnc_parser import line_of, unexpected
+from hatchery.errors import SourceError
 
 # Left out wherever blocks may stand.
 _SILENT = frozenset({"note", "bibl", "pb", "gap"})
@@ -136,3 +143,52 @@ class WrittenBody:
                 case _:
                     raise unexpected(child)
         self._count_unused(speaker, start)
+
+
+_UNHEARD = frozenset({"event", "pause", "shift", "trunc", "unclear", "vocal", "align", "gap"})
+
+
+class SpokenBody:
+    """Writes the turns of one spoken text on a page."""
+
+    def __init__(self, page: Page, name_of: Callable[[str], str]) -> None:
+        self._page = page
+        self._name_of = name_of
+
+    def text(self, element: etree._Element) -> None:
+        """The children of `stext`."""
+        for child in element:
+            self._block(child)
+
+    def _block(self, element: etree._Element) -> None:
+        match element.tag:
+            case "u":
+                self._utterance(element)
+            case "div":
+                # Without the number of the division around it, unlike in written texts.
+                self._page.division_heading(element, element.get("n", ""))
+                for child in children_after_name(element):
+                    self._block(child)
+            case "head" if self._page.corrected:
+                self._page.block([self._page.name(element)], "", "")
+            case tag if tag in _UNHEARD or tag == "head":
+                self._page.leave_out(element)
+            case _:
+                raise unexpected(element)
+
+    def _utterance(self, element: etree._Element) -> None:
+        who = element.get("who")
+        if who is None:
+            raise SourceError(f"{line_of(element)}: <u> has no `who`, expected the id of its speaker")
+        # The name is asked for before the turn is judged, so that a dropped turn does not shift the drawn names.
+        name = self._name_of(who)
+        sentences = []
+        for child in element:
+            if child.tag == "s":
+                sentences.append(self._page.sentence(child))
+            elif child.tag in _UNHEARD:
+                self._page.leave_out(child)
+            else:
+                raise unexpected(child)
+        if not self._page.block(sentences, f"{name}: '", "'", keep=lambda text: any(map(str.isalnum, text))):
+            self._page.leave_out(element, "turn without a letter or digit left out")

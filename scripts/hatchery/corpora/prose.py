@@ -2,8 +2,10 @@
 
 The readers for text that is handed out as it was written (`plain_text`, `raw_text`) share this. Nothing is guessed
 here: what ends a paragraph and how much is repaired is said by options, and of text of one's own by `line_forms`.
+Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -121,3 +123,17 @@ def documents_of(
             context.rejections.count(too_short, sample=text)
         else:
             yield RawDocument("/".join((context.name, file, *key)), context.name, text)
+
+
+_LEFT = re.compile(r" +([.,;:?!)\]}]+|''|%)(?= |$)")
+_RIGHT = re.compile(r"(^| )([(\[{$]|``) +")
+
+
+def tagged_sentence(line: str) -> str:
+    """The sentence of one line: no tags, no space before marks or inside brackets and quotes, quotes as `"`."""
+    words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
+    # Doubled final marks ("? ?", "; ;") are an artefact of how the corpus was tagged.
+    words = re.sub(r"(^| )([?!;:]) \2(?= |$)", r"\1\2", words)
+    words = _LEFT.sub(r"\1", words)
+    words = _LEFT.sub(r"\1", words)
+    return _RIGHT.sub(r"\1\2", words).replace("``", '"').replace("''", '"')

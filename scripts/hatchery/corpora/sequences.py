@@ -12,6 +12,7 @@ import shutil
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,15 +20,15 @@ import pyarrow.parquet as pq
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import TableWriter, read_rows
+from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
 from hatchery.corpora.documents import SPLITS, Rejections
-from hatchery.corpora.grouping import Item, grouped
-from hatchery.corpora.selection_rejections import rejections_of_selection
-from hatchery.corpora.sequence_settings import SequenceGroup, SequenceSettings, number_of
+from hatchery.corpora.grouping import Item, SequenceGroup, SequenceSettings, grouped, number_of
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 from hatchery.runner import stage
+from hatchery.settings.base import Natural
 
 _GROUPED = pa.schema([("selection", pa.string()), ("text", pa.string())])
 _ROWS_PER_BATCH = 2000
@@ -249,3 +250,38 @@ def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]
                     yield batch.select(columns)
             except (OSError, pa.ArrowException) as error:
                 raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+REASONS = ("hyperlink", "out_of_vocabulary", "too_short", "duplicate")
+
+
+@dataclass(frozen=True)
+class _Count(Record):
+    measure: str
+    value: Natural
+
+
+@dataclass(frozen=True)
+class _Sample(Record):
+    outcome: str
+    reason: str
+    text: str
+
+
+def rejections_of_selection(manifest: Manifest) -> Rejections:
+    """Counts by reason from `counts.csv` and rejected texts from `samples.csv` of a selection.
+
+    Raises ManifestError when the manifest names no such table, EvaluationError where one is another.
+    """
+    rejections = Rejections()
+    for counted in read_records(manifest.file("counts.csv"), _Count, may_be_empty=True):
+        if counted.measure in REASONS and counted.value:
+            rejections.count(_named(counted.measure), counted.value)
+    for sample in read_records(manifest.file("samples.csv"), _Sample, may_be_empty=True):
+        if sample.outcome == "rejected":
+            rejections.count(_named(sample.reason), 0, sample=sample.text)
+    return rejections
+
+
+def _named(reason: str) -> str:
+    return f"not selected: {reason.replace('_', ' ')}"

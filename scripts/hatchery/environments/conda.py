@@ -1,17 +1,94 @@
-"""The conda environments of the rules: `envs/<environment>.yaml`, made from the imports and the lock.
+"""The lock, and the conda environments of the rules: `envs/<environment>.yaml`, made from the imports and the lock.
+
+`requirements.lock` is uv's (`make lock`), in the form that pip reads: exact versions with the hashes of the files that
+may be installed, and no address to get them from; `requirements-cpu.lock` names PyTorch's CPU-only build.
 
 Python comes from conda-forge and everything else from pip, because the lock's versions are pip's. An environment
 pins what its commands import and what those packages need, with the lock's hashes, so that two installations a year
 apart are the same.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from hatchery.artifacts.atomic import write_text
 from hatchery.environments.imports import third_party_imports
-from hatchery.environments.lock import LockedPackage, canonical_name
 from hatchery.errors import ConfigError
+from hatchery.stages.registry import code_by_environment
+
+
+def conda_environments(repository: Path) -> dict[str, str]:
+    """The text of every conda environment by name, from the locks and the scripts as they are now.
+
+    What PyTorch's CUDA build needs is part of it: given hashes, pip refuses a requirement that nobody pinned.
+    """
+    lock = read_locks(repository)
+    texts = {}
+    for environment, files in code_by_environment(repository / "scripts").items():
+        texts[environment] = format_environment(files, lock)
+    return texts
+
+
+def write_conda_environments(repository: Path) -> None:
+    """Write `envs/<environment>.yaml` for every environment."""
+    for environment, text in conda_environments(repository).items():
+        write_text(repository / "envs" / f"{environment}.yaml", text)
+
+
+MAIN_LOCK, CPU_LOCK = "requirements.lock", "requirements-cpu.lock"
+
+
+@dataclass(frozen=True)
+class LockedPackage:
+    """One pinned package.
+
+    `marker` says on which machines it is wanted (PEP 508, empty for all), `hashes` holds the SHA-256 of every file
+    that may be installed, `needed_by` the packages that ask for it (`requirements.in` for a direct requirement).
+    """
+
+    name: str
+    version: str
+    marker: str
+    hashes: tuple[str, ...]
+    needed_by: tuple[str, ...]
+
+    @property
+    def pin(self) -> str:
+        """The requirement as pip reads it, without hashes."""
+        return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
+
+    @property
+    def hash_options(self) -> list[str]:
+        """What follows the pin, so that pip installs only a file that the lock knows; sorted."""
+        return [f"--hash=sha256:{digest}" for digest in sorted(self.hashes)]
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a package's name (PEP 503): `PyYAML` and `pyyaml` are the same package."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read_lock(path: Path) -> dict[str, LockedPackage]:
+    """The packages of a lock file by name."""
+    packages = {}
+    for entry in re.split(r"^(?=[a-z0-9])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        pin, _, marker = (part.strip(" \\") for part in entry.splitlines()[0].partition(";"))
+        name, _, version = pin.partition("==")
+        reasons = "".join(re.findall("# via (.*)", entry)).replace("-r requirements.in", "requirements.in").split(", ")
+        hashes = re.findall(r"--hash=sha256:(\w+)", entry)
+        packages[name] = LockedPackage(name, version, marker, tuple(hashes), tuple(reasons))
+    return packages
+
+
+def read_locks(repository: Path) -> dict[str, LockedPackage]:
+    """Everything that Hatchery needs, by name. Both builds of PyTorch fit: one version with different hashes."""
+    lock = read_lock(repository / MAIN_LOCK)
+    (cpu,) = read_lock(repository / CPU_LOCK).values()
+    return lock | {cpu.name: replace(lock[cpu.name], hashes=lock[cpu.name].hashes + cpu.hashes)}
+
 
 # The versions that the whole workflow is tested with; pip is the one that comes with this Python.
 CONDA_PACKAGES = ("python=3.11.7", "pip=23.2.1")

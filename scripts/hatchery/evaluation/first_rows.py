@@ -16,7 +16,7 @@ from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
-from hatchery.raw.raw_source import RawSource, open_source, unregistered
+from hatchery.raw.registration import RawSource, open_source, unregistered
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20

@@ -66,7 +66,7 @@ def _of_release(source: Any, drawn: set[str], project: "Project") -> set[str]:
     found = None if raw is None else source_at(raw.path)
     if found is None:
         return {"dev", "test"}
-    from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, corpus_files
+    from hatchery.corpora.readers.babylm import SPLIT_OF_SUFFIX, corpus_files
 
     try:
         names = corpus_files(found, options.corpus, options.track, options.files)

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from hatchery.experiment.cluster import ClusterSettings
-from hatchery.raw.embedded_settings import EmbeddedSettings
-from hatchery.raw.settings import SourceKeys
+from hatchery.raw.settings import EmbeddedSettings, SourceKeys
 from hatchery.settings.base import Count, Natural, Range, Settings
 from hatchery.settings.fields import BaselineName, BlockName, Reference, Unique
 from hatchery.training.settings import TrainingRuntime

@@ -12,7 +12,7 @@ from hatchery.corpora.readers.plain_text import PlainTextOptions, files, format_
 from hatchery.errors import ConfigError, SourceError
 from hatchery.experiment.text_files import CorpusFile
 from hatchery.raw.archives import archive_suffix
-from hatchery.raw.raw_source import RawSource, unregistered
+from hatchery.raw.registration import RawSource, unregistered
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 

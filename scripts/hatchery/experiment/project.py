@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hatchery.artifacts.roots import expanded
+from hatchery.artifacts.links import expanded
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice

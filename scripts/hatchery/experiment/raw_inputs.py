@@ -10,8 +10,7 @@ from typing import Any
 from hatchery.experiment.left_out_baselines import advice
 from hatchery.experiment.project import Project
 from hatchery.experiment.text_files import source_of
-from hatchery.raw.presence import path_problem, source_problem
-from hatchery.raw.settings import SourceSettings
+from hatchery.raw.settings import SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import keys_of
 

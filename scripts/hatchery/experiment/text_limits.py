@@ -9,8 +9,8 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from hatchery.corpora.grouping import number_of
 from hatchery.corpora.raw_texts import RawTextOptions
-from hatchery.corpora.sequence_settings import number_of
 from hatchery.experiment.text_files import CorpusFile, Group, SelectionFile
 from hatchery.raw.settings import Hub
 from hatchery.settings.fields import ABSENT

@@ -22,8 +22,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.tokenization.definitions import post_processor
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.transformers_files import TOKENIZER_CLASS, special_tokens_map, tokenizer_config
+from hatchery.tokenization.tokenizer_file import TOKENIZER_CLASS, load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.training.objective import ModelKind
 
 GENERATION_FILE = "generation_config.json"

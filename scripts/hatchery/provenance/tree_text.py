@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hatchery.provenance.chain import Chain, Link, Node
-from hatchery.raw.raw_source import RawSource
+from hatchery.raw.registration import RawSource
 from hatchery.rendering.setting_texts import GROUP_LENGTH, brief, described, differences, shorten
 
 RAW_FILES = 5

@@ -11,7 +11,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.checksums import digest
-from hatchery.raw.raw_source import FETCHED as STAMP
+from hatchery.raw.registration import FETCHED as STAMP
 
 
 class FetchedFolder:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hatchery.artifacts.atomic import json_value, write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import SourceError
-from hatchery.raw.archive_members import is_hidden
+from hatchery.raw.archives import is_hidden
 
 
 class Listed(NamedTuple):

@@ -14,12 +14,10 @@ from typing import Any
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import SourceError
-from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.archives import is_archive, unpack
+from hatchery.raw.archives import ArchiveLimits, is_archive, unpack
 from hatchery.raw.fetched_folder import FetchedFolder
-from hatchery.raw.presence import conditions, source_problem
 from hatchery.raw.registration import open_source, register_source
-from hatchery.raw.settings import Download, SourceSettings, source_settings
+from hatchery.raw.settings import Download, SourceSettings, conditions, source_problem, source_settings
 
 FETCHED = Path("resources/fetched")
 # The beginning of the names of sources that our generator made; its manifest vouches for them.
@@ -76,7 +74,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": asdict(source.hub)})
     if source.hub_model is not None:
-        from hatchery.raw.hub_models import fetch_hub_model
+        from hatchery.raw.hub import fetch_hub_model
 
         return Obtained(fetch_hub_model(source.hub_model, folder), {"hub_model": asdict(source.hub_model)})
     downloads = source.download or ()

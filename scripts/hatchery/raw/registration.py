@@ -1,24 +1,162 @@
-"""Raw inputs as they lie on disk: a file or a folder, registered once.
+"""Raw inputs as they lie on disk: a file or a folder, registered once and read member by member, in place.
 
 Registering writes a small manifest of names, sizes and checksums, so a changed raw file is noticed by content, and
 every number can be followed back to raw bytes. A file that looks as it did is not read again (`listings`). Where the
 input lies, where it came from, its licence and its terms are kept in a second file, so the same data in another place,
-or described in other words, has the same identity.
+or described in other words, has the same identity. Whatever is wrong with a member is one SourceError that names the
+source and the member.
 """
 
+import fnmatch
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.atomic import json_value, write_json, write_text
+from hatchery.artifacts.checksums import Expected, check_file
 from hatchery.errors import SourceError
-from hatchery.raw.archives import is_zip
+from hatchery.raw.archives import is_archive, is_zip, zipped_sizes
 from hatchery.raw.listings import listing_of, read_listing, unpacked, with_checksums, write_listing
-from hatchery.raw.raw_source import RawSource, location_of, open_source
 
-__all__ = ["RawSource", "location_of", "open_source", "register_source"]
+BUFFER_BYTES = 256 << 10
+# The stamp in a folder that we fetched or unpacked.
+FETCHED = ".fetched.json"
+# Where the workflow keeps source manifests, each under the name of its source.
+SOURCES = "sources"
+
+
+@dataclass(frozen=True)
+class RawSource:
+    """A registered raw input; `files` maps relative names to (bytes, sha256), sorted by name."""
+
+    manifest: Path
+    name: str
+    kind: str
+    root: Path
+    files: dict[str, tuple[int, str]]
+    licence: str = ""
+    terms: str = ""
+
+    def names(self, pattern: str = "*") -> list[str]:
+        """Sorted names whose whole relative path, or whose last part, matches the shell pattern."""
+        if pattern == "*":
+            return list(self.files)
+        return [
+            name
+            for name in self.files
+            if fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition("/")[2], pattern)
+        ]
+
+    def size(self, name: str) -> int:
+        """Bytes of a member when it was registered. Raises SourceError when it is unknown."""
+        return self._entry(name)[0]
+
+    def sha256(self, name: str) -> str:
+        """SHA-256 (hexadecimal) of a member when it was registered. Raises SourceError when it is unknown."""
+        return self._entry(name)[1]
+
+    def path(self, name: str) -> Path:
+        """Where a member lies. Raises SourceError when it is unknown."""
+        self._entry(name)
+        return self.root if self.kind == "file" else self.root / name
+
+    def open(self, name: str) -> IO[bytes]:
+        """A member as a stream that can be rewound. Raises SourceError when it is unknown or cannot be read."""
+        try:
+            return self.path(name).open("rb", BUFFER_BYTES)
+        except OSError as error:
+            raise SourceError(f"{self.root}: {name!r} cannot be read: {error.strerror}") from error
+
+    def read_bytes(self, name: str) -> bytes:
+        """All bytes of a member. Raises SourceError when it cannot be read."""
+        with self.open(name) as handle:
+            return handle.read()
+
+    def verify(self) -> None:
+        """Raise SourceError naming the first member that is not what was registered.
+
+        Those that look as they did then are not read again.
+        """
+        found, registered = listing_of(self.root), read_listing(self.manifest) | read_listing(unpacked(self.manifest))
+        for name, (size, sha256) in self.files.items():
+            seen = found.get(name)
+            if seen is None or seen._replace(sha256=sha256) != registered.get(name) or seen.bytes != size:
+                self.check(name)
+
+    def check(self, name: str) -> None:
+        """Read a member and compare it with its checksum. Raises SourceError when it has changed."""
+        size, sha256 = self._entry(name)
+        place = f"{self.root}: {name!r}"
+        check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
+
+    def _remedy(self) -> str:
+        """What to do about a file that has changed: generated and fetched ones are made again, others registered."""
+        if self.manifest.name.startswith("embedded_"):
+            return f"remove {self.root.parent}/manifest.json to have it made again"
+        for folder in (self.root, self.root.parent):
+            if (folder / FETCHED).is_file():
+                return f"to fetch it again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
+        return f"to register it as it is now: snakemake --cores 1 --force {self.manifest}"
+
+    def _entry(self, name: str) -> tuple[int, str]:
+        if name not in self.files:
+            raise SourceError(f"{self.root}: there is no file {name!r} in this source")
+        return self.files[name]
+
+
+def location_of(manifest_path: str | Path) -> Path:
+    """The file beside a source manifest that says where the raw input lies, and on which terms it may be used."""
+    path = Path(manifest_path)
+    return path.with_name(f"{path.stem}.location.json")
+
+
+def open_source(manifest_path: str | Path) -> RawSource:
+    """Open a registered source. Raises SourceError when the manifest is missing, damaged or that of another source."""
+    path, remedy = Path(manifest_path), "remove it to have the source registered again"
+    try:
+        content = path.read_bytes()
+        value = json_value(content.decode("utf-8"))
+        about = json_value(location_of(path).read_text(encoding="utf-8"))
+        if checksum := about.get("manifest_sha256"):
+            expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
+            expected.check_digest(hashlib.sha256(content).hexdigest())
+        if path.parent.name == SOURCES and value["name"] != path.stem:
+            raise SourceError(f"{path}: is that of the source {value['name']!r}; {remedy}")
+        if value["kind"] == "zip" and Path(about["root"]).is_file():
+            remedy = f"to unpack it: snakemake --cores 1 --force {path}"
+            raise SourceError(f"{path}: was registered when archives were still read in place; {remedy}")
+        files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
+        return RawSource(
+            manifest=path,
+            name=str(value["name"]),
+            kind=str(value["kind"]),
+            root=Path(about["root"]),
+            files=dict(sorted(files.items())),
+            licence=str(about.get("licence", "")),
+            terms=str(about.get("terms", "")),
+        )
+    except FileNotFoundError as error:
+        raise SourceError(f"{path}: the source is not registered") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise SourceError(f"{path}: not a source manifest: {error}") from error
+
+
+def unregistered(root: Path, most_files: int) -> RawSource | None:
+    """What lies at a path, with sizes and no checksums; of a zip archive, what could be unpacked from it.
+
+    None where there is nothing, for other archives and damaged ones, and for a folder of more than `most_files`.
+    """
+    if is_archive(root):
+        kind, sizes = "zip", zipped_sizes(root)
+    else:
+        kind = "folder" if root.is_dir() else "file"
+        sizes = {name: entry.bytes for name, entry in listing_of(root, most=most_files + 1).items()}
+    if not sizes or (kind == "folder" and len(sizes) > most_files):
+        return None
+    return RawSource(root, root.name, kind, root, {name: (size, "") for name, size in sorted(sizes.items())})
 
 
 def register_source(

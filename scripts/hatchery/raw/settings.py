@@ -1,21 +1,22 @@
 """Settings of a raw input: a local path, a pinned data set of the hub, or downloads with their checksums.
 
 A local path wins over the others. Whatever is fetched is pinned: a hub data set by the commit of its repository, a
-download by its size and SHA-256, so that two people who fetch a source get the same bytes or an error.
+download by its size and SHA-256, so that two people who fetch a source get the same bytes or an error. Whether a raw
+input can be had is told by its path and these settings alone: planning knows it before any job runs.
 """
 
+import stat
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 from annotated_types import MinLen
 
-from hatchery.raw.archive_members import ArchiveLimits
-from hatchery.raw.archives import SUFFIXES, archive_suffix
-from hatchery.settings.base import Count, Natural, RefusedError, Settings
+from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
+from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import NotEmpty, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
@@ -123,3 +124,79 @@ class SourceSettings(SourceKeys):
 def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
     """The settings of a source, checked. Raises ConfigError naming the key for a value that is not possible."""
     return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
+
+
+# Generated tasks with as many rows as `examples_per_task` says, the two from which a model can really learn.
+LONG_TASKS = ("acceptability", "entailment")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedSettings(Settings):
+    """The generated miniature language that the demo runs on."""
+
+    seed: Natural = 0
+    """Seed of all that is generated."""
+    documents: Annotated[int, Range(ge=40)] = 4000
+    """Number of generated documents of bnc and babylm together, about 95 words each."""
+    pairs_per_paradigm: Annotated[int, Range(ge=2)] = 100
+    """Sentence pairs of each paradigm."""
+    examples_per_task: Annotated[int, Range(ge=4)] = 600
+    """Training rows of acceptability and entailment."""
+    examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
+    """Training rows of every other task."""
+    translation_pairs: Annotated[int, Range(ge=20)] = 3000
+    """Pairs of sentences to train translation on."""
+
+    def training_rows(self, file: str) -> int:
+        """About how many rows the generated training file of a task has."""
+        task = PurePath(file).name.partition(".")[0]
+        return self.examples_per_task if task in LONG_TASKS else self.examples_per_suite_task
+
+
+FORBIDDEN = "{}"
+"""Characters that Snakemake would take for wildcards in the path of an input."""
+
+
+def path_problem(path: str | Path) -> str | None:
+    """Why nothing can be read at `path` ("is not at ..."), or None for a regular file or a folder.
+
+    A device such as `/dev/zero` never ends.
+    """
+    path = Path(path)
+    if any(character in str(path) for character in FORBIDDEN):
+        return f"lies at {path}, a path with {{ or }}, which Snakemake would fill in; rename it or link to it"
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        broken = path.is_symlink()
+        return f"is not at {path}" + (f", a link to {path.readlink()}, which does not exist" if broken else "")
+    except (OSError, ValueError) as error:
+        return f"cannot be read at {path}: {getattr(error, 'strerror', None) or error}"
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return f"lies at {path}, which is a device or a pipe, expected a file or a folder"
+    return None
+
+
+def source_problem(source: SourceSettings, place: str = "") -> str | None:
+    """Why a raw input cannot be had, where to get it, on which terms, and what to set; None where nothing is missing.
+
+    What is fetched from the web is taken to be there. `place` is where its path is written, if not in config.yaml.
+    """
+    state, fetch = "has no path", ""
+    if source.path is not None:
+        found = path_problem(source.path)
+        if found is None:
+            return None
+        state = found
+        fetch = ", or to null to have it fetched" if source.hub or source.hub_model or source.download else ""
+    elif source.hub or source.hub_model or source.download:
+        return None
+    advice = f"; {source.obtain}" if source.obtain else ""
+    key = place or f"data.{source.name}.path in config/config.yaml"
+    return f"source {source.name!r} {state}: set {key}{fetch}{advice}{conditions(source)}"
+
+
+def conditions(source: SourceSettings) -> str:
+    """Licence and terms of a source, to stand behind what is said of it."""
+    parts = [("licence", source.licence), ("terms", source.terms)]
+    return "".join(f"; {name}: {text}" for name, text in parts if text)

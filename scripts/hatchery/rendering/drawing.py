@@ -22,7 +22,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.verified import write_checksums
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.style import Style
 from hatchery.rendering.svg import NARROW_ID, prefixed_ids
 

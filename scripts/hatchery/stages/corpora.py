@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hatchery.corpora.sequence_settings import SequenceKeys
+from hatchery.corpora.grouping import SequenceKeys
 from hatchery.corpora.settings import ConvertSettings, SampleSettings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs

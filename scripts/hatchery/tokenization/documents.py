@@ -1,10 +1,13 @@
-"""Reading the documents of a corpus for tokenization: streamed in batches, cut into sentences.
+"""Reading the documents of a corpus for tokenization: streamed in batches, cut into sentences or training lines.
 
 The layout is that of the conversion stage: Parquet shards, sentences separated by one newline, paragraphs by a blank
 line. Only one batch of documents is in memory at a time.
+
+As published (docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped and `[TAB] ` is removed.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.errors import CorpusError
+from hatchery.progress import Progress
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, TAB
 
 COLUMNS = ("doc_id", "source", "text")
 
@@ -74,3 +79,61 @@ def _open(path: Path) -> pq.ParquetFile:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
         raise CorpusError(f"{path}: not a readable document shard: {str(error).splitlines()[0]}") from error
+
+
+DOCUMENTS_PER_BATCH = 256
+ANY_SPECIAL_TOKEN = re.compile(
+    "|".join(re.escape(name) for name in sorted({name for known in SPECIAL_SETS.values() for name in known.order}))
+)
+
+
+def training_lines(text: str) -> Iterator[str]:
+    """The lines of a document as the tokenizer learns from them: stripped, none empty, no special token in them.
+
+    A line with a special token, of whatever set, is cut there, as encoding cuts it, because the trainer would otherwise
+    learn the letters of `[UNK]` as a word.
+    """
+    for line in text.split("\n"):
+        for piece in ANY_SPECIAL_TOKEN.split(line.strip().replace(f"{TAB} ", "")):
+            if piece and not piece.isspace():
+                yield piece
+
+
+class LineStream:
+    """Lists of training lines, document by document; `documents` and `lines` count the last time through.
+
+    `sources` leaves out the documents of other sources; `keep` is (lines to keep, lines there are), spread evenly.
+    """
+
+    def __init__(
+        self,
+        shards: list[Path],
+        progress: Progress,
+        sources: Collection[str] | None = None,
+        keep: tuple[int, int] | None = None,
+    ) -> None:
+        self.shards = shards
+        self.progress = progress
+        self.sources = sources
+        self.keep = keep
+        self.seen = self.lines = self.documents = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        self.seen = self.lines = self.documents = 0
+        for path in self.shards:
+            for batch in read_batches(path, DOCUMENTS_PER_BATCH):
+                for source, text in zip(batch.sources, batch.texts, strict=True):
+                    if self.sources is None or source in self.sources:
+                        self.documents += 1
+                        yield [line for line in training_lines(text) if self._kept()]
+                self.progress.update(len(batch.texts))
+
+    def _kept(self) -> bool:
+        index = self.seen
+        self.seen += 1
+        if self.keep is not None:
+            limit, total = self.keep
+            if (index + 1) * limit // total == index * limit // total:
+                return False
+        self.lines += 1
+        return True

@@ -1,19 +1,30 @@
 """A tokenizer that is there already, as a `tokenizer.json` or as a SentencePiece model: taken as it is, not trained.
 
 It is what a model that others pretrained needs to be trained on or evaluated here. Its settings are its own.
+
+A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library with the special tokens of RoBERTa. The
+file is a protocol buffer, of which this reads the pieces, their scores, and how text is normalised; the numbers of
+fields are those of `sentencepiece_model.proto`. Pieces and scores are taken as they are, so a text is cut as
+SentencePiece cuts it. Ids are ours: the special tokens come first, because the model's own set lacks padding and masks.
 """
 
+import json
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import TokenizationError
 from hatchery.runner import stage
 from hatchery.settings.base import Settings
-from hatchery.tokenization.sentencepiece_model import tokenizer_text
-from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
+from hatchery.tokenization.definitions import METASPACE, post_processor
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 
 SENTENCEPIECE = ".model"
 """Ending of SentencePiece models."""
@@ -51,3 +62,139 @@ def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, 
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         run.add_output(run.folder / name)
     run.measures["vocabulary_size"] = tokenizer.vocabulary_size
+
+
+UNIGRAM, BPE = 1, 2
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+Value = int | bytes
+
+
+class Piece(NamedTuple):
+    """An entry of the vocabulary; `kind` is one of the constants above."""
+
+    text: str
+    score: float
+    kind: int
+
+
+def sentencepiece_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a file. Raises TokenizationError naming the file and what of it is not supported."""
+    try:
+        model = _message(path.read_bytes())
+        pieces = [_piece(entry) for entry in model.get(1, ()) if isinstance(entry, bytes)]
+        trainer, cleaning = (_message(_last(model, number, b"")) for number in (2, 3))
+        normalizer = _normalizer(cleaning)
+    except (OSError, ValueError, IndexError, TypeError, struct.error) as error:
+        raise TokenizationError(f"{path}: not a SentencePiece model: {error}") from error
+    if not pieces:
+        raise TokenizationError(f"{path}: not a SentencePiece model: it has no pieces")
+    kind = _last(trainer, 3, UNIGRAM)
+    if kind not in (UNIGRAM, BPE):
+        raise TokenizationError(f"{path}: expected a model of type unigram or bpe, got type {kind} of the format")
+    if _last(trainer, 24, 0):
+        raise TokenizationError(f"{path}: treat_whitespace_as_suffix is not supported: words have to begin with a mark")
+    if defined := next((piece.text for piece in pieces if piece.kind == USER_DEFINED), None):
+        raise TokenizationError(f"{path}: {defined!r} is a user-defined symbol; a model without such is expected")
+    special = SPECIAL_SETS["roberta"]
+    kept = [piece for piece in pieces if piece.kind in (NORMAL, BYTE) and piece.text not in special.ids]
+    scores = {**dict.fromkeys(special.order, 0.0), **{piece.text: piece.score for piece in kept}}
+    bytes_too = any(piece.kind == BYTE for piece in kept)
+    core: Any
+    if kind == UNIGRAM:
+        core = models.Unigram(list(scores.items()), special.ids[special.unknown], byte_fallback=bytes_too)
+    else:
+        vocabulary = {text: index for index, text in enumerate(scores)}
+        merges = _merges([piece for piece in kept if piece.kind == NORMAL], vocabulary)
+        core = models.BPE(vocabulary, merges, unk_token=special.unknown, fuse_unk=True, byte_fallback=bytes_too)
+    tokenizer = Tokenizer(core)
+    tokenizer.normalizer = normalizer
+    scheme = "always" if _last(cleaning, 3, 1) else "never"
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(METASPACE, prepend_scheme=scheme)
+    tokenizer.decoder = decoders.Metaspace(METASPACE, prepend_scheme=scheme)
+    if bytes_too:
+        parts = [decoders.ByteFallback(), tokenizer.decoder]
+        tokenizer.decoder = decoders.Sequence(parts)
+    tokenizer.add_special_tokens(list(special.order))
+    tokenizer.post_processor = post_processor(special)
+    return tokenizer
+
+
+def tokenizer_text(path: Path) -> str:
+    """The text of a `tokenizer.json` for a SentencePiece model; the same file gives the same text."""
+    return json.dumps(json.loads(sentencepiece_tokenizer(path).to_str()), ensure_ascii=False, indent=2) + "\n"
+
+
+def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
+    """Raises ValueError for rules that are none."""
+    parts: list[Any] = []
+    if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
+        try:
+            parts.append(normalizers.Precompiled(charsmap))
+        except Exception as error:  # the library raises bare Exception
+            raise ValueError(str(error)) from error
+    if _last(spec, 4, 1):
+        parts += [normalizers.Strip(left=True, right=True), normalizers.Replace(Regex(" {2,}"), " ")]
+    return normalizers.Sequence(parts)
+
+
+def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
+    """All ways of making a piece of two others, those of the best pieces first: SentencePiece takes the best piece."""
+    ways = [
+        (-piece.score, vocabulary[piece.text[:cut]], vocabulary[piece.text[cut:]], piece.text[:cut], piece.text[cut:])
+        for piece in pieces
+        for cut in range(1, len(piece.text))
+        if piece.text[:cut] in vocabulary and piece.text[cut:] in vocabulary
+    ]
+    return [(left, right) for *_, left, right in sorted(ways)]
+
+
+def _piece(entry: bytes) -> Piece:
+    fields = _message(entry)
+    text, score = _last(fields, 1, b""), _last(fields, 2, bytes(4))
+    if not isinstance(text, bytes) or not isinstance(score, bytes):
+        raise ValueError("a piece has no text or no score")
+    (value,) = struct.unpack("<f", score)
+    return Piece(text.decode("utf-8"), value, int(_last(fields, 3, NORMAL)))
+
+
+def _last(fields: dict[int, list[Value]], number: int, default: Any) -> Any:
+    return fields[number][-1] if number in fields else default
+
+
+def _message(data: bytes) -> dict[int, list[Value]]:
+    """The fields of a message by number: varints as numbers, all else as bytes. Raises ValueError, IndexError."""
+    found: dict[int, list[Value]] = {}
+    for number, value in _fields(data):
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        number, form = key >> 3, key & 7
+        if form == 0:
+            value, place = _varint(data, place)
+            yield number, value
+            continue
+        if form not in (1, 2, 5):
+            raise ValueError(f"wire type {form} at byte {place}")
+        size = {1: 8, 5: 4}.get(form, 0)
+        if form == 2:
+            size, place = _varint(data, place)
+        if place + size > len(data):
+            raise ValueError(f"a field of {size} bytes at byte {place} goes beyond the end")
+        yield number, data[place : place + size]
+        place += size
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number of seven bits per byte, the lowest first, and the place behind it."""
+    value, shift = 0, 0
+    while True:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return value, place

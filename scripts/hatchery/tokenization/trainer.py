@@ -20,14 +20,12 @@ from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
 from hatchery.runner import Job, run_stage, stage
 from hatchery.tokenization import definitions
-from hatchery.tokenization.documents import count_documents
+from hatchery.tokenization.documents import LineStream, count_documents, training_lines
 from hatchery.tokenization.imported_tokenizer import import_tokenizer
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.tokenizer_file import load_tokenizer, use_threads
+from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config, use_threads
 from hatchery.tokenization.trainer_settings import TokenizerSettings
-from hatchery.tokenization.training_lines import LineStream, training_lines
-from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 from hatchery.tokenization.unigram_training import train_unigram
 from hatchery.tokenization.wordpiece_training import Lines, train_wordpiece, wordpiece_model
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.checksums import digest
-from hatchery.artifacts.finished import is_made_from, take_finished
-from hatchery.artifacts.manifests import StageRun, read_manifest, stage_run
+from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table

@@ -29,8 +29,8 @@ from hatchery.analysis.scores import (
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import vouched
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.artifacts.verified import vouched
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import Style, model_styles

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
-from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ManifestError
 from hatchery.provenance.chain import Chain, Node, follow
 from hatchery.provenance.manifest_index import ManifestIndex

@@ -6,10 +6,10 @@ from pathlib import Path
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
-from hatchery.analysis.summary_rows import write_csv, write_parquet
+from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.verified import write_checksums
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.runner import Place, stage
 from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_notes import notes_json, notes_of

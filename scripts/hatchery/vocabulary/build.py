@@ -18,9 +18,8 @@ from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource, open_source
 from hatchery.runner import stage
 from hatchery.settings.base import ReadingName
-from hatchery.vocabulary.cleaning import cleaned_words, rejection
 from hatchery.vocabulary.settings import VocabularySettings
-from hatchery.vocabulary.transcripts import utterances
+from hatchery.vocabulary.transcripts import cleaned_words, rejection, utterances
 from hatchery.vocabulary.word_lists import (
     as_spreadsheet,
     dictionary_words,

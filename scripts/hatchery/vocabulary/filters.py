@@ -11,8 +11,7 @@ import re
 
 import numpy as np
 
-from hatchery.vocabulary.comparison import HYPERLINK
-from hatchery.vocabulary.known_words import KnownWords
+from hatchery.vocabulary.comparison import HYPERLINK, KnownWords
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Outcome, Rule, counted_words
 from hatchery.vocabulary.sentence_spans import SentenceSpans
 

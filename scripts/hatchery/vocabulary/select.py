@@ -29,9 +29,8 @@ from hatchery.progress import Progress
 from hatchery.runner import stage
 from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
-from hatchery.vocabulary.selection_parts import DUPLICATE, Task, select_part
+from hatchery.vocabulary.selection_parts import DUPLICATE, Task, opened_texts, select_part, source_of
 from hatchery.vocabulary.settings import SelectionSettings
-from hatchery.vocabulary.texts import opened_texts, source_of
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 _NOT_DRAWN = "not_drawn"

@@ -17,7 +17,7 @@ class VocabularySettings(Settings):
     """What the source holds: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
     """Whether the authors' slips are repeated (glued compounds, TRUE and FALSE in capitals, the lost word nan) or not;
-    hatchery/vocabulary/cleaning.py and word_lists.py say which."""
+    hatchery/vocabulary/transcripts.py and word_lists.py say which."""
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files inside the source."""
     encoding: str = "utf-8"

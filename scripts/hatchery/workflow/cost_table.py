@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.verified import write_checksums
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.rendering.cards import Section, card_html
 from hatchery.rendering.table import Table, table

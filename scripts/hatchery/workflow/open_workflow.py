@@ -8,7 +8,7 @@ from typing import Any
 
 from snakemake.io import strip_wildcard_constraints
 
-from hatchery.artifacts.roots import check_roots, link_roots
+from hatchery.artifacts.links import check_roots, link_roots
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources

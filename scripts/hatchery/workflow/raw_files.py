@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hatchery.experiment.project import Project
 from hatchery.raw.listings import Listing, identity, listing_of, read_listing, same_content
-from hatchery.raw.raw_source import location_of
+from hatchery.raw.registration import location_of
 from hatchery.workflow.data_paths import source_manifest
 
 

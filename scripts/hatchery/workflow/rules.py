@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from hatchery.artifacts.finished import FORCED
+from hatchery.artifacts.manifests import FORCED
 from hatchery.errors import HatcheryError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from hatchery.artifacts.verified import vouched
+from hatchery.artifacts.checksums import vouched
 from hatchery.errors import HatcheryError
 from hatchery.sanitize import visible
 

@@ -11,8 +11,8 @@ from summary_text import write_rows_of_summary
 from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import stage_run
-from hatchery.artifacts.verified import write_checksums
 from hatchery.typed import build
 from hatchery.views.paper_tables.grid import PaperTable
 from hatchery.views.paper_tables.layout import OrderLayout, read_layout

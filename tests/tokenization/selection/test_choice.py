@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError
-from hatchery.tokenization.selection.choice import best_type, chosen_rows, closest_size
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
-from hatchery.tokenization.selection.table import PRETRAINED, Measures, read_published_selection
+from hatchery.tokenization.selection.table import (
+    PRETRAINED,
+    Measures,
+    best_type,
+    chosen_rows,
+    closest_size,
+    read_published_selection,
+)
 
 ratios_by_size = st.dictionaries(st.integers(300, 40000), st.floats(1.0, 3.0), min_size=1, max_size=8)
 

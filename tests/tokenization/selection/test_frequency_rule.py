@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.tokenization.counts import frequency_at_95_percent
+from hatchery.tokenization.documents import training_lines
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
@@ -15,7 +16,6 @@ from hatchery.tokenization.selection.frequency_rule import (
     unigram_counts,
 )
 from hatchery.tokenization.trainer import TokenizerSettings, train
-from hatchery.tokenization.training_lines import training_lines
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from hatchery.errors import TokenizationError
+from hatchery.tokenization.documents import training_lines
 from hatchery.tokenization.selection.backends import open_backend, read_definition
-from hatchery.tokenization.selection.nested import cut_down, is_nested, smallest_size, vocabulary_size
+from hatchery.tokenization.selection.candidates import cut_down, is_nested, smallest_size, vocabulary_size
 from hatchery.tokenization.trainer import TokenizerSettings, train
-from hatchery.tokenization.training_lines import training_lines
 from hatchery.typed import build
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -9,11 +9,10 @@ from pathlib import Path
 import forked
 import pytest
 
+from hatchery.artifacts.checksums import vouched, write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.artifacts.verified import vouched, write_checksums
 from hatchery.errors import ManifestError, SourceError
-from hatchery.raw.raw_source import open_source
-from hatchery.raw.registration import register_source
+from hatchery.raw.registration import open_source, register_source
 
 SNAKEFILE = """
 import sys

@@ -15,7 +15,7 @@ import forked
 import pytest
 
 from hatchery.experiment.project import Project
-from hatchery.raw.raw_source import location_of
+from hatchery.raw.registration import location_of
 from hatchery.workflow.jobs import Jobs
 
 CLUSTER = """cluster:

@@ -3,7 +3,7 @@
 import io
 from pathlib import Path
 
-from hatchery.artifacts.verified import write_checksums
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.workflow.summaries import show_summaries
 
 

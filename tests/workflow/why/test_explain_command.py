@@ -11,8 +11,7 @@ import pytest
 from projects import make_project, snakemake
 from summary_text import write_summary
 
-from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.verified import checksums_of
+from hatchery.artifacts.checksums import checksums_of, sha256_file
 
 pytestmark = pytest.mark.slow
 CORPUS = "results/corpora/tiny/manifest.json"

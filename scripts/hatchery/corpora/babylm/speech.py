@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from hatchery.corpora.babylm.shared import (
+from hatchery.corpora.babylm.treatment import (
+    Treatment,
     collapse,
     quoted,
     quoted_speech,
@@ -11,7 +12,6 @@ from hatchery.corpora.babylm.shared import (
     upper_first,
     without_dash,
 )
-from hatchery.corpora.babylm.treatment import Treatment
 
 
 def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:

@@ -4,14 +4,76 @@ Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpor
 the published scripts, with what they lose and garble, as far as the golden files and that page show; `corrected`
 mends that. Where a docstring says "inferred", we concluded from the order of the steps what the scripts do, and nothing
 else shows it. Every line of text that a normaliser leaves out is counted, in both readings.
+
+A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document. The
+small steps that several of them share stand here.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hatchery.corpora.babylm.shared import collapse, without_subtitle_tags
 from hatchery.corpora.cleaning import BABYLM_PUBLISHED_RULES, BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import Rejections
+
+_CITATION = re.compile(r"\[\d+\]")
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+# Possessive, so that a hostile line of many `=` takes linear time. Without attributes, `a <b and c> d` is no tag.
+_SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=[^<>]*+)?\s*/?>", re.IGNORECASE)
+
+
+def collapse(line: str) -> str:
+    """White space as single spaces, stripped."""
+    return " ".join(line.split())
+
+
+def without_dash(line: str) -> str:
+    """The line without one leading dash, the sign of a new speaker in subtitles."""
+    return line[2:] if line.startswith("- ") else line.removeprefix("-")
+
+
+def quoted(line: str) -> str:
+    """The line between double quotes, the sign of speech."""
+    return f'"{line}"'
+
+
+def quoted_speech(line: str) -> str:
+    """The line between double quotes, unless it introduces speech, is quoted at an end, or is a noise in brackets.
+
+    The published test looks at the first and the last character only: `(a) and (b)` counts as a noise.
+    """
+    if line.endswith(":") or line.startswith('"') or line.endswith('"') or _PAIRS.get(line[:1]) == line[-1:]:
+        return line
+    return quoted(line)
+
+
+def upper_first(line: str) -> str:
+    """The line with its first character in upper case."""
+    return line[:1].upper() + line[1:]
+
+
+def without_citations(line: str) -> str:
+    """The line without citations such as [12]."""
+    return _CITATION.sub("", line)
+
+
+def without_subtitle_tags(line: str) -> str:
+    """The line without the tags that subtitles use for type: `<i>`, `</i>`, `<font color="red">`."""
+    return _SUBTITLE_TAG.sub("", line)
+
+
+def unescape_once(line: str) -> str:
+    """One level of the entities `&gt;`, `&lt;`, `&amp;`, in this order, so that `&amp;lt;` becomes `&lt;`."""
+    return line.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+
+
+def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with one empty line for several in a row."""
+    previous = None
+    for line in lines:
+        if line or previous != "":
+            yield line
+        previous = line
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from hatchery.corpora.babylm.shared import collapse, unescape_once, without_citations
-from hatchery.corpora.babylm.treatment import Treatment
+from hatchery.corpora.babylm.treatment import Treatment, collapse, unescape_once, without_citations
 
 
 def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:

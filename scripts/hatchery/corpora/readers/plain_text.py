@@ -19,12 +19,20 @@ from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.line_forms import LineForm, form_of
 from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
-from hatchery.corpora.prose import Named, Paragraph, ProseOptions, blocks_of, documents_of, finished, pieces
+from hatchery.corpora.prose import (
+    Named,
+    Paragraph,
+    ProseOptions,
+    blocks_of,
+    documents_of,
+    finished,
+    pieces,
+    tagged_sentence,
+)
 from hatchery.corpora.raw_texts import Patterns
 from hatchery.corpora.reader import Reader, SourceKeys
 from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
 from hatchery.corpora.sentences import as_they_stand
-from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
 from hatchery.corpora.typography import repair_mojibake
 from hatchery.errors import ConfigError

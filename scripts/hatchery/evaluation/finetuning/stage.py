@@ -21,8 +21,7 @@ import torch
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.finished import is_forced, is_made_from
-from hatchery.artifacts.manifests import MANIFEST, StageRun, input_digests
+from hatchery.artifacts.manifests import MANIFEST, StageRun, input_digests, is_forced, is_made_from
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.outputs import breakdown_csv, layer_weights_csv, results_csv, write_predictions

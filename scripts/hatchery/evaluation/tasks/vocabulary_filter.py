@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence, Set
 
 from hatchery.corpora.sentences import split_sentences
 from hatchery.evaluation.tasks.settings import VocabularyFilter
-from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK
-from hatchery.vocabulary.known_words import KnownWords
+from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK, KnownWords
 
 Within = Callable[[Sequence[str]], bool]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.errors import SourceError
-from hatchery.raw.raw_source import open_source
+from hatchery.raw.registration import open_source
 from hatchery.tokenization.selection.backends import isolated, open_backend, surfaces, tokens_of
 
 COLUMNS = ["word", "morphemes"]

@@ -16,10 +16,9 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parallel_map import make_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
-from hatchery.raw.raw_source import open_source
+from hatchery.raw.registration import open_source
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
-from hatchery.tokenization.selection.choice import chosen_rows
 from hatchery.tokenization.selection.frequency_rule import (
     SearchResult,
     frequency_of_rule,
@@ -34,6 +33,7 @@ from hatchery.tokenization.selection.table import (
     Published,
     SelectionRow,
     SweepFacts,
+    chosen_rows,
     read_published_selection,
     search_csv,
     selection_csv,
@@ -47,8 +47,7 @@ from hatchery.tokenization.selection.tasks import (
     merge_part,
 )
 from hatchery.tokenization.selection.word_split_ratio import count_words, draw, sequences_of, texts_of
-from hatchery.tokenization.tokenizer_file import use_threads
-from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
+from hatchery.tokenization.tokenizer_file import special_tokens_map, tokenizer_config, use_threads
 
 LISTS = {
     None: "the user's list",

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from hatchery.errors import CorpusError, TokenizationError
-from hatchery.tokenization.documents import read_batches
+from hatchery.tokenization.documents import read_batches, training_lines
 from hatchery.tokenization.selection.backends import read_definition
 from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
@@ -31,7 +31,6 @@ from hatchery.tokenization.selection.word_split_ratio import (
 )
 from hatchery.tokenization.tokenizer_file import use_threads
 from hatchery.tokenization.trainer import TokenizerSettings, train
-from hatchery.tokenization.training_lines import training_lines
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from hatchery.artifacts.verified import vouched
+from hatchery.artifacts.checksums import vouched
 from hatchery.rendering.svg import embedded_figure, read_text
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED_LABEL, declared_figures
 
