@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
-from hatchery.evaluation.perplexity.asked_objective import asked_objective
 from hatchery.evaluation.perplexity.held_out import held_out_examples
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
+from hatchery.evaluation.trained_objective import asked_objective
 from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards

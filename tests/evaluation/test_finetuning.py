@@ -7,9 +7,8 @@ from torch import nn
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning import loop
-from hatchery.evaluation.finetuning.batches import Batch
+from hatchery.evaluation.finetuning.batches import Batch, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, build_optimizer, set_rates, train_model
-from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import HeadContext, build_task_model
 from hatchery.training.optimizers import AdamW

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.finetuning.predicting import Predicted
+from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.scored_sets import label_mapping
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings
 

@@ -9,8 +9,7 @@ from sklearn import metrics as sklearn_metrics
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.metrics.classification import majority_accuracy
-from hatchery.evaluation.metrics.registry import metric_called
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.metrics.scored import Scored, metric_called
 
 CLASS_METRICS = ("accuracy", "f1", "macro_f1", "mcc")
 

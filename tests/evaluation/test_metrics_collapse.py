@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hatchery.evaluation.metrics.collapse import failure
+from hatchery.evaluation.finetuning.scored_sets import failure
 from hatchery.evaluation.metrics.scored import Scored
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.metrics.grouped import exact_match, normalise_answer, token_f1
-from hatchery.evaluation.metrics.registry import metric_called
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.metrics.scored import Scored, metric_called
 
 
 def value(name, rows):

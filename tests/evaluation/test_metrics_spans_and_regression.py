@@ -9,8 +9,7 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.metrics.registry import metric_called
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.metrics.scored import Scored, metric_called
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from hatchery.evaluation.finetuning.predicting import Predicted
-from hatchery.evaluation.finetuning.scored_sets import label_mapping
-from hatchery.evaluation.metrics.breakdown import accuracy_by_fact
-from hatchery.evaluation.metrics.collapse import failure
-from hatchery.evaluation.metrics.registry import metric_called
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.finetuning.batches import Predicted
+from hatchery.evaluation.finetuning.scored_sets import accuracy_by_fact, failure, label_mapping
+from hatchery.evaluation.metrics.scored import Scored, metric_called
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hatchery.evaluation.finetuning.predicting import Predicted
+from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.run_results import RunResult, RunStore, SetResult
 
 ANSWERS = Predicted(np.array([0, 1]), np.array([[0.1, -3.5], [1e-8, 2.0]], dtype=np.float32))

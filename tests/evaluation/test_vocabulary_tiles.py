@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hatchery.evaluation.minimal_pairs.target_scores import (
+from hatchery.evaluation.minimal_pairs.likelihoods import (
     ITEMS_PER_TILE,
     ROWS_PER_TILE,
     tiled_log_probabilities,

@@ -1,12 +1,16 @@
-"""What a finished model was trained for, as its manifest says, and what it can be used as."""
+"""What a finished model was trained for, as its manifest says, what it can be used as, and what it is asked for."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ManifestError
+from hatchery.evaluation.baselines.settings import Architecture
+from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
-from hatchery.training.objective import ModelKind, ObjectiveKeys
-from hatchery.training.objectives import objective_settings
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
+from hatchery.training.objectives import objective_of, objective_settings
+from hatchery.training.objectives.causal import CausalObjective, CausalSettings
+from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 
 if TYPE_CHECKING:
     from hatchery.modeling.language_model import LanguageModel
@@ -36,3 +40,31 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
     if isinstance(model.config, EncoderDecoderConfig):
         return Use(("translation",))
     return Use(("causal",) if model.causal else ("masked",))
+
+
+def asked_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
+    """What the model of a pretraining run is asked for; without an objective it was imported, and guesses masks."""
+    common = common_masks(settings)
+    if settings.masking == "common" and "objective" not in model.settings:
+        return common
+    own = objective_of(objective_of_model(model))
+    return own if settings.masking == "own" else own.asked(common)
+
+
+def asked_of_others(settings: PerplexitySettings, architecture: Architecture) -> Objective:
+    """What a model of others is asked for, never its own objective, which nobody knows."""
+    return common_masks(settings) if architecture == "masked" else CausalObjective(CausalSettings())
+
+
+def common_masks(settings: PerplexitySettings) -> MaskedObjective:
+    """The masks that all models are asked behind."""
+    return MaskedObjective(
+        MaskedSettings(
+            kind="subword",
+            mask_probability=settings.mask_probability,
+            random_probability=settings.random_probability,
+            keep_probability=settings.keep_probability,
+            short_probability=0.0,
+            segments=settings.segments,
+        )
+    )

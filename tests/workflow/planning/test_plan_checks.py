@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.metrics import METRICS
-from hatchery.evaluation.metrics.registry import metric_called
+from hatchery.evaluation.metrics.scored import metric_called
 from hatchery.evaluation.tasks.settings import HeadKind
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS

@@ -4,14 +4,94 @@ Read from a local folder, never from the network and never with code that comes 
 does not hold is an error, because a head that was initialised at random would be scored without a word.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.baselines.settings import Architecture, BaselineSettings
-from hatchery.evaluation.baselines.tokenizer import BaselineTokenizer
 from hatchery.typed import build, stage_body
+
+# Tokenizers without a limit of their own say so by an enormous one.
+NO_LIMIT = 1 << 30
+# RoBERTa's positions count from the padding id + 1, so its table has more rows than an input may have tokens.
+OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
+
+
+class BaselineTokenizer:
+    """A fast tokenizer of the library; raises ModelError where it lacks a special token that the architecture needs.
+
+    What stands around a text is read off the tokenizer's own template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
+    </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. Where a template has no end, as of causal models, texts end in
+    EOS: the state there has seen them whole. Files of the LTG-BERT family have no template, though their models knew
+    both tokens.
+    """
+
+    def __init__(self, tokenizer: Any, architecture: Architecture, where: str) -> None:
+        self.backend: Backend = tokenizer.backend_tokenizer
+        self.where = where
+        self._tokenizer = tokenizer
+        before, between, after, self.numbers_texts = self._template()
+        if len(before) > 1 or len(after) > 1:
+            raise ModelError(
+                f"{where}: the tokenizer frames a text by {len(before)} and {len(after)} tokens, expected at most one "
+                "of each"
+            )
+        first, last = ("cls_token_id", "sep_token_id") if architecture == "masked" else ("bos_token_id", "eos_token_id")
+        self.sep_id: int = after[0] if after else self.required(last)
+        """Behind every text."""
+        self.cls_id: int | None = before[0] if before else None
+        """In front of the first one; None where nothing is."""
+        if self.cls_id is None and not after and architecture != "encoder_decoder":
+            self.cls_id = self.found(first, last)
+        self.separators_in_pair = max(1, between)
+        self.pad_id: int = self.found("pad_token_id", "eos_token_id")
+
+    @property
+    def longest_input(self) -> int | None:
+        """Tokens that an input may have, as the tokenizer says; None where it says nothing."""
+        limit = int(min(self._tokenizer.model_max_length, NO_LIMIT))
+        return None if limit == NO_LIMIT else limit
+
+    def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Ids of each sentence, without the tokens that frame it, in the tokenizer's own normalisation."""
+        # The fast variant leaves out character offsets.
+        return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
+
+    def required(self, name: str) -> int:
+        """The id that the tokenizer knows under the attribute `name`. Raises ModelError where it has none."""
+        value = getattr(self._tokenizer, name, None)
+        if value is None:
+            raise ModelError(f"{self.where}: the tokenizer has no {name.removesuffix('_id')}, which scoring needs")
+        return int(value)
+
+    def found(self, first: str, second: str) -> int:
+        """The id under `first`, or else the one under `second`. Raises ModelError where it has neither."""
+        value = getattr(self._tokenizer, first, None)
+        return self.required(second) if value is None else int(value)
+
+    def _template(self) -> tuple[list[int], int, list[int], bool]:
+        """The ids before a text, how many tokens stand between two, the ids behind a text, and whether the template
+        numbers the two texts (BERT) or not (RoBERTa)."""
+        alone, pair = self.backend.encode("a"), self.backend.encode("a", "a")
+        inside = [index for index, special in enumerate(alone.special_tokens_mask) if not special]
+        n_between = len(pair.ids) - len(alone.ids) - len(inside)
+        after = alone.ids[inside[-1] + 1 :]
+        return alone.ids[: inside[0]], n_between, after, bool(after) and max(pair.type_ids) > 0
+
+
+def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
+    """Tokens that an input may have, special ones included; None: no limit."""
+    limits = [] if tokenizer.longest_input is None else [tokenizer.longest_input]
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions:
+        offset = (config.pad_token_id or 0) + 1 if config.model_type in OFFSET_POSITIONS else 0
+        limits.append(int(positions) - offset)
+    return min(limits, default=None)
+
 
 # Classes that a checkpoint of another architecture names. The library makes a causal BERT out of a masked one and a
 # masked BART out of an encoder-decoder, which would be scored without a word.

@@ -11,7 +11,7 @@ import numpy as np
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.baselines.sentence_model import BaselineModel
+from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.objectives.framing import Framer
 from hatchery.objectives.next_tokens import NextTokenExamples
 from hatchery.objectives.padding import Padding

@@ -54,9 +54,8 @@ def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: st
     """The sizes of the model, when everything that evaluations ask of it is there. Raises ModelError."""
     import torch
 
-    from hatchery.evaluation.baselines.encoder import BaselineEncoder
-    from hatchery.evaluation.baselines.sentence_model import BaselineModel
-    from hatchery.evaluation.baselines.tokenizer import BaselineTokenizer
+    from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
+    from hatchery.evaluation.baselines.loading import BaselineTokenizer
 
     its = BaselineTokenizer(tokenizer, settings.architecture, where)
     model = BaselineModel(network, its, settings, torch.device("cpu"))

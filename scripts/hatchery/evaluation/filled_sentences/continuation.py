@@ -1,18 +1,26 @@
-"""How a causal model goes on with the beginning of a sentence: by its most probable tokens, or by drawn ones.
+"""How a causal model goes on with the beginning of a sentence, and how one that translates translates a few.
 
-Every token is computed once, and predicted from all before it. Draws are uniform numbers of a seeded generator, looked
-up in the cumulative probabilities, so that the same weights give the same text.
+Every token of a continuation, the most probable or a drawn one, is computed once, and predicted from all before it.
+Draws are uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that the same weights
+give the same text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
+from hatchery.artifacts.manifests import Manifest
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.filled_sentences.choice import candidates, is_readable
 from hatchery.evaluation.filled_sentences.results import Answer, Example
+from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.token_cache import TokenCache
 from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.training.objectives.translation import TranslationSettings
+from hatchery.training.settings import pretrain_settings
+from hatchery.translation.translate import translate
 
 MOST_TOKENS = 20
 SEED = 20_231_106
@@ -64,3 +72,32 @@ def continuation(
             break
         text.append(following)
     return text[len(ids) :]
+
+
+def translated_sentences(
+    model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
+) -> tuple[str, list[Example]]:
+    """The split that is taken, and at most `number` of its pairs with the model's own translation.
+
+    `model` is in evaluation mode and searches as in its training, whose manifest is `pretraining`. Raises
+    EvaluationError for the manifest of another objective, and CorpusError for damaged shards.
+    """
+    settings = pretrain_settings(pretraining.settings)
+    objective = settings.objective
+    if not isinstance(objective, TranslationSettings):
+        raise EvaluationError(f"{pretraining.path}: this model was not trained with task translation")
+    source, target = (0, 1) if objective.direction == "forward" else (1, 0)
+
+    def readable_pair(text: str) -> Iterator[str]:
+        sides = text.split("\n")
+        if len(sides) == 2 and is_readable(sides[source]):
+            yield text
+
+    split, texts = candidates(corpus, number, readable_pair)
+    pairs = [text.split("\n") for text in texts]
+    sources = [pair[source] for pair in pairs]
+    device = torch.device("cpu")
+    found = translate(model, tokenizer, sources, objective.search, settings.sequence_length, device)
+    return split, [
+        Example(pair[source], pair[target], (Answer(text),)) for pair, text in zip(pairs, found, strict=True)
+    ]

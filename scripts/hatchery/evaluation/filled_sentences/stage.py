@@ -17,9 +17,8 @@ import torch
 from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.evaluation.filled_sentences.choice import beginnings, candidates, words_by_length
-from hatchery.evaluation.filled_sentences.continuation import continued_sentence
+from hatchery.evaluation.filled_sentences.continuation import continued_sentence, translated_sentences
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
-from hatchery.evaluation.filled_sentences.translation import translated_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder_decoder.model import TranslationModel

@@ -18,9 +18,8 @@ import torch
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning.batches import Batch
-from hatchery.evaluation.finetuning.framing import Framing, kept_tokens, marked_token_spans
+from hatchery.evaluation.finetuning.framing import Framing, TextTokenizer, kept_tokens, marked_token_spans
 from hatchery.evaluation.tasks.example import Example
-from hatchery.evaluation.text_tokenizer import TextTokenizer
 
 TEXTS_PER_CALL = 8192
 

@@ -10,6 +10,7 @@ of the trainer behind the official pipeline (all weights but biases and norms, e
 gives the classifier a rate of its own (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,14 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning.batches import EncodedData, batches_per_epoch, training_batches
-from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
-from hatchery.evaluation.finetuning.selection import BestState, TrainedModel
+from hatchery.evaluation.finetuning.batches import (
+    EncodedData,
+    NotFiniteError,
+    Predicted,
+    batches_per_epoch,
+    predict,
+    training_batches,
+)
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.seeds import derived_seed
 from hatchery.modeling.heads.task_model import TaskModel
@@ -28,6 +34,64 @@ from hatchery.training.optimizers import AdamW
 from hatchery.training.parameter_groups import is_decayed
 from hatchery.training.schedules import learning_rate_factor
 from hatchery.training.settings import ScheduleSettings
+
+# All metrics are shares or correlations.
+HIGHEST_VALUE = 1.0
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """The state that a model was left in: after how many optimiser steps, and its development value, if it has one."""
+
+    best_step: int
+    development_value: float | None
+
+
+class BestState:
+    """The best state of a run so far: of equal values the first. Holds a copy of what is trained, and nothing else.
+
+    The rules are those of the trainer behind the official pipeline (docs/papers/babylm-evaluation.md, "Official
+    fine-tuning"), which ELC-BERT's early stopping is read as (inferred): every higher development value becomes the
+    best state, but only one that is higher by more than `minimum_improvement` renews the patience. A run without any
+    evaluation keeps its last state.
+    """
+
+    def __init__(self, model: nn.Module, patience_evaluations: int | None, minimum_improvement: float) -> None:
+        self._trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
+        self._patience, self._minimum = patience_evaluations, minimum_improvement
+        self._copies: dict[str, Tensor] = {}
+        self._waited, self._highest = 0, -math.inf
+        self.best: TrainedModel | None = None
+
+    @torch.no_grad()
+    def note(self, step: int, value: float) -> bool:
+        """Take the development value after `step` steps into account; whether training should stop.
+
+        A value that is no number (a correlation of constant predictions) is worse than any.
+        """
+        comparable = -math.inf if math.isnan(value) else value
+        improvement = math.inf if self.best is None else comparable - self._highest
+        self._waited = 0 if improvement > self._minimum else self._waited + 1
+        if improvement > 0:
+            self.best, self._highest = TrainedModel(step, value), comparable
+            for name, parameter in self._trained.items():
+                if name in self._copies:
+                    self._copies[name].copy_(parameter)
+                else:
+                    self._copies[name] = parameter.detach().clone()
+        # The highest value cannot be bettered, and of equal states the first is kept: training on changes nothing.
+        out_of_patience = self._patience is not None and self._waited >= self._patience
+        return out_of_patience or value >= HIGHEST_VALUE
+
+    @torch.no_grad()
+    def restore(self, last_step: int) -> TrainedModel:
+        """Put the best state back into the model; without an evaluation the state after `last_step` stays."""
+        if self.best is None:
+            return TrainedModel(last_step, None)
+        for name, parameter in self._trained.items():
+            parameter.copy_(self._copies[name])
+        return self.best
+
 
 NEVER_DECAYED = ("bias", "norm")
 

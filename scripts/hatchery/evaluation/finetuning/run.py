@@ -11,14 +11,13 @@ from typing import Any
 import torch
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning.batches import EncodedData
+from hatchery.evaluation.finetuning.batches import EncodedData, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
-from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.run_results import RunResult, SetResult
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
 from hatchery.evaluation.finetuning.settings import FinetuneSettings
 from hatchery.evaluation.finetuning.task_data import EncodedTask
-from hatchery.evaluation.metrics.registry import metric_called
+from hatchery.evaluation.metrics.scored import metric_called
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
 from hatchery.modeling.encoder import Encoder

@@ -8,6 +8,9 @@ In a transfer, the classes of one task's model are the labels of another: MNLI's
 (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction, LTG-BERT's released script with
 entailment; and one may map the most probable class, or compare summed probabilities. Both choices are values of
 `TransferSettings`.
+
+The 61.4 % on WSC in the papers' tables is the constant answer (ELC-BERT, Table 9), and their averages contain it. So a
+run that has collapsed is counted as failed and stays in the mean (`analysis.aggregates`); what is no number does not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,15 +18,88 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hatchery.errors import ConfigError
-from hatchery.evaluation.finetuning.batches import EncodedData
-from hatchery.evaluation.finetuning.predicting import Predicted
-from hatchery.evaluation.metrics.breakdown import FactAccuracy, accuracy_by_fact
-from hatchery.evaluation.metrics.collapse import failure
-from hatchery.evaluation.metrics.registry import metric_called
-from hatchery.evaluation.metrics.scored import Failure, Scored
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.finetuning.batches import EncodedData, Predicted
+from hatchery.evaluation.metrics.classification import classes, independent, mcc
+from hatchery.evaluation.metrics.grouped import margins
+from hatchery.evaluation.metrics.scored import Failure, Scored, metric_called
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
+
+# Outputs of a regression whose range is below this share of that of the labels say nothing about the inputs.
+CONSTANT_SHARE = 1e-3
+
+
+def failure(scored: Scored) -> Failure:
+    """Why the outputs say that training collapsed, or an empty string.
+
+    `nan`: a score is not finite. `majority_class`: one answer for every row although the labels vary. `zero_mcc`:
+    classes that vary without any correlation. `constant`: numbers, or the scores of ReCoRD's entities, without
+    variation; its entities are compared by their scores, so that answering every row with class 0 is no failure there.
+    """
+    if not np.isfinite(scored.scores).all():
+        return "nan"
+    if not _varies(scored.labels):
+        return ""
+    if np.issubdtype(scored.labels.dtype, np.floating):
+        if not np.isfinite(scored.predictions).all():
+            return "nan"
+        return "constant" if np.ptp(scored.predictions) < CONSTANT_SHARE * np.ptp(scored.labels) else ""
+    if scored.facts and "entity" in scored.facts[0]:
+        return "constant" if np.ptp(margins(scored)) == 0 else ""
+    if not _varies(scored.predictions):
+        return "majority_class"
+    return "zero_mcc" if not independent(scored) and abs(mcc(scored)) < 1e-12 else ""
+
+
+def _varies(values: np.ndarray) -> bool:
+    return bool((values != values[:1]).any())
+
+
+ALL_LABELS = ""
+
+
+@dataclass(frozen=True)
+class FactAccuracy:
+    """Accuracy, a fraction, of the `n` rows whose `fact` has `value` and whose label is `label` (empty: any)."""
+
+    fact: str
+    value: str
+    label: str
+    n: int
+    accuracy: float
+
+
+def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
+    """For each fact and each of its values, sorted: all rows, then the rows of every label that occurs among them.
+
+    These are the levels that HANS' scorer prints (docs/papers/ltg-bert.md, "HANS"); the six cells of heuristic and gold
+    label tell an overlap heuristic, near 100 and 0, from a model that guesses.
+
+    `label_names` are in the order of the classes. Raises EvaluationError where a row lacks a fact.
+    """
+    if not facts:
+        return []
+    labels, predictions = classes(scored, "accuracy by fact")
+    right = (labels == predictions) & (labels >= 0)
+    rows = []
+    for fact in facts:
+        if len(scored.facts) != len(labels) or not all(fact in known for known in scored.facts):
+            raise EvaluationError(f"accuracy by fact: a row has no {fact!r}, expected the task's facts in every row")
+        values, members = np.unique(np.array([known[fact] for known in scored.facts]), return_inverse=True)
+        for position, value in enumerate(values.tolist()):
+            chosen = members == position
+            rows.append(_row(fact, value, ALL_LABELS, right[chosen]))
+            rows += [
+                _row(fact, value, name, right[chosen & (labels == label)])
+                for label, name in enumerate(label_names)
+                if (chosen & (labels == label)).any()
+            ]
+    return rows
+
+
+def _row(fact: str, value: str, label: str, right: np.ndarray) -> FactAccuracy:
+    return FactAccuracy(fact, value, label, len(right), float(right.mean()))
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,15 @@ from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import MANIFEST, StageRun, input_digests, is_forced, is_made_from
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.finetuning.batches import EncodedData
-from hatchery.evaluation.finetuning.outputs import breakdown_csv, layer_weights_csv, results_csv, write_predictions
 from hatchery.evaluation.finetuning.run import train_run
-from hatchery.evaluation.finetuning.run_results import RunStore, runs_identity
+from hatchery.evaluation.finetuning.run_results import (
+    RunStore,
+    breakdown_csv,
+    layer_weights_csv,
+    results_csv,
+    runs_identity,
+    write_predictions,
+)
 from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings
 from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, measures
 from hatchery.evaluation.probing.encoding import EncodedSpans

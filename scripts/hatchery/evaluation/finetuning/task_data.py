@@ -11,6 +11,7 @@ from typing import Any, cast
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.encoding import encode_texts
+from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet, label_mapping, scored_set
 from hatchery.evaluation.finetuning.settings import FinetuneSettings
 from hatchery.evaluation.probing.encoding import EncodedSpans, encode_spans
@@ -19,7 +20,6 @@ from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
-from hatchery.evaluation.text_tokenizer import TextTokenizer
 from hatchery.modeling.heads.registry import HEADS, ProbeOptions
 from hatchery.raw.registration import open_source
 from hatchery.typed import build

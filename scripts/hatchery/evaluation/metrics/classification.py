@@ -1,12 +1,14 @@
-"""Metrics of classification, with the values of scikit-learn to the last bit (docs/papers/babylm-evaluation.md,
-"Tasks").
+"""Metrics of classes, with the values of scikit-learn to the last bit, and of numbers.
 
-Whose formulas are these few lines; importing it takes a second, in every job that fine-tunes.
+Its formulas are these few lines; importing it takes a second, in every job that fine-tunes (docs/papers/
+babylm-evaluation.md, "Tasks").
 
-Classes are int64 [n]; where labels are independent (bool [n, K], edge probing) only `accuracy`, `f1` and the metrics of
-`spans` are defined. All values are fractions (MCC from -1 to 1), and what would be 0/0 is 0. A label of -1, unknown to
-the model, is met by no prediction.
+Classes are int64 [n]; where labels are independent (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
+defined. All values are fractions (MCC from -1 to 1), and what would be 0/0 is 0. A label of -1 is unknown to the model,
+and met by no prediction.
 """
+
+import warnings
 
 import numpy as np
 
@@ -95,3 +97,43 @@ def majority_accuracy(scored: Scored) -> float:
         return float(scored.labels.mean(axis=0).max())
     _, counts = np.unique(scored.labels[scored.labels >= 0], return_counts=True)
     return float(counts.max() / len(scored.labels)) if len(counts) else 0.0
+
+
+def _numbers(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
+    return one_each(scored, name, "f", "number")
+
+
+def _is_constant(values: np.ndarray) -> bool:
+    return bool((values == values[0]).all())
+
+
+@metric
+def pearson(scored: Scored) -> float:
+    """Pearson's correlation; 0 where one side is constant, NaN where a number is."""
+    from scipy import stats
+
+    labels, predictions = _numbers(scored, "pearson")
+    if _is_constant(labels) or _is_constant(predictions):
+        return 0.0
+    with warnings.catch_warnings():
+        # A run near collapse is told by `scored_sets.failure`, not by a line on stderr.
+        warnings.simplefilter("ignore", stats.NearConstantInputWarning)
+        return float(stats.pearsonr(labels, predictions).statistic)
+
+
+@metric
+def spearman(scored: Scored) -> float:
+    """Spearman's correlation of ranks, ties averaged; 0 where one side is constant, NaN where a number is."""
+    from scipy import stats
+
+    labels, predictions = _numbers(scored, "spearman")
+    if _is_constant(labels) or _is_constant(predictions):
+        return 0.0
+    return float(stats.spearmanr(labels, predictions).statistic)
+
+
+@metric
+def mean_of_pearson_and_spearman(scored: Scored) -> float:
+    """Mean of both, the one value of STS-B in the reduced-vocabulary study (docs/papers/reduced-vocabulary.md,
+    "Fine-tuning")."""
+    return (pearson(scored) + spearman(scored)) / 2

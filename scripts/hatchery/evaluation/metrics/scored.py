@@ -5,11 +5,13 @@ Rows that are not scored have been left out before; the order is that of the row
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Literal
 
 import numpy as np
 
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.metrics import FILES
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
 
 
 Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
-"""Why a run failed, empty for one that did not; `collapse.py` says when."""
+"""Why a run failed, empty for one that did not; `finetuning.scored_sets.failure` says when."""
 
 Metric = Callable[[Scored], float]
 """From 0 to 1, or from -1 to 1 for a correlation. Raises EvaluationError where the rows are not what it measures."""
@@ -58,3 +60,9 @@ Metric = Callable[[Scored], float]
 def metric(function: Metric) -> Metric:
     """The mark of a function whose name a task may give under `metrics`; the package looks for it in the sources."""
     return function
+
+
+def metric_called(name: str) -> Metric:
+    """The metric of a name in METRICS."""
+    found: Metric = getattr(import_module(f"hatchery.evaluation.metrics.{FILES[name]}"), name)
+    return found

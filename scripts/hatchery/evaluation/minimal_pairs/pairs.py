@@ -13,7 +13,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairFormat, SuiteSettings
 from hatchery.evaluation.seeds import generator
-from hatchery.evaluation.tasks.formats.rows import read_csv, read_rows
+from hatchery.evaluation.tasks.formats import read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 

@@ -17,12 +17,10 @@ from torch import Tensor
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.own_text import OwnText
-from hatchery.evaluation.baselines.sentence_model import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.perplexity.asked_objective import asked_objective, asked_of_others
-from hatchery.evaluation.perplexity.frequency import FREQUENCY_FILE, FrequencyRow, FrequencyTally
 from hatchery.evaluation.perplexity.held_out import (
     HeldOutText,
     batches,
@@ -31,7 +29,10 @@ from hatchery.evaluation.perplexity.held_out import (
     held_out_examples,
 )
 from hatchery.evaluation.perplexity.scoring import (
+    FREQUENCY_FILE,
     WORDS_FILE,
+    FrequencyRow,
+    FrequencyTally,
     SplitScore,
     WordScore,
     drawn_sentences,
@@ -45,6 +46,7 @@ from hatchery.evaluation.perplexity.settings import (
     PerplexitySettings,
 )
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model, prepare_device
+from hatchery.evaluation.trained_objective import asked_objective, asked_of_others
 from hatchery.progress import Progress
 from hatchery.runner import stage
 from hatchery.sanitize import csv_text

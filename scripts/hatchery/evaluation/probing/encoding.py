@@ -18,11 +18,11 @@ import torch
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning.batches import Batch
+from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.probing.formats import UNKNOWN_LABEL
 from hatchery.evaluation.tasks.example import SpanExample
 from hatchery.evaluation.tasks.normalisation import detokenise, normalise
 from hatchery.evaluation.tasks.settings import Normalisation
-from hatchery.evaluation.text_tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hatchery.evaluation.probing.conllu import ROOT, ConlluSentence, read_senten
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget, TaskData
-from hatchery.evaluation.tasks.formats.registry import task_files
+from hatchery.evaluation.tasks.formats import task_files
 from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.tasks.formats.registry import FORMATS
+from hatchery.evaluation.tasks.formats import FORMATS
 from hatchery.evaluation.tasks.layouts import layout_called
 from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text

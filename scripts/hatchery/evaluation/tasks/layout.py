@@ -1,15 +1,101 @@
-"""What a layout is: a record in its own file (`LAYOUT`) of `layouts/`, and what examples carry besides inputs."""
+"""What a layout is: a record in its own file (`LAYOUT`) of `layouts/`, and what examples carry besides inputs.
+
+A label is the index of a class, the index of a choice, or a number. Spellings differ between releases of one task
+(`entailment` and 0, `true` and 1); `label_values` of the task maps them. Labels that no training could use are told
+apart: hidden ones of test splits (-1), the null of a feature that plays no role (MSGS controls), and labels of another
+task.
+"""
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.json_lines import Record
+from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
-from hatchery.evaluation.tasks.labels import ReadLabel, label_reader
-from hatchery.evaluation.tasks.settings import TaskSettings, label_text
+from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 from hatchery.evaluation.tasks.suites import missing_field
+
+ReadLabel = Callable[[Record, object], int | float]
+"""Turns the value of a record's label field into a label; the record is for messages only."""
+
+
+def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
+    """The reader of the task's labels: classes where it lists labels, else one of `choices`, else finite numbers.
+
+    The reader raises EvaluationError naming place, value and what the task expects.
+    """
+    if task.labels:
+        return _class_reader(task)
+    if choices is not None:
+        return lambda record, value: _choice(record, value, task, choices)
+    return lambda record, value: _number(record, value, task)
+
+
+def label_value(record: Record, task: TaskSettings) -> object:
+    """The value of the label field. Raises EvaluationError when the record has no such field."""
+    name = task.label_field
+    if name in record.values:
+        return record.values[name]
+    if not record.has(name):
+        raise missing_field(record, name, task.name)
+    return record.value(name)
+
+
+def _class_reader(task: TaskSettings) -> ReadLabel:
+    index = {name: position for position, name in enumerate(task.label_names)}
+    index |= {spelling: index[label_text(label)] for spelling, label in task.label_values.items()}
+    integers = {int(name): position for name, position in index.items() if _is_integer(name)}
+
+    def read(record: Record, value: object) -> int:
+        found = None
+        if type(value) is str:
+            found = index.get(value)
+        elif type(value) is int:
+            found = integers.get(value)
+        elif isinstance(value, LabelValue):
+            found = index.get(label_text(value))
+        if found is None:
+            listed = f"the task {task.name!r} lists {', '.join(task.label_names)}; is this a file of another task?"
+            raise _unknown(record, value, task, listed)
+        return found
+
+    return read
+
+
+def _is_integer(name: str) -> bool:
+    return name.removeprefix("-").isdecimal() and str(int(name)) == name
+
+
+def _choice(record: Record, value: object, task: TaskSettings, choices: int) -> int:
+    spelled = task.label_values.get(str(value), value)
+    index = int(spelled) if isinstance(spelled, str) and spelled.isdecimal() else spelled
+    if type(index) is not int or not 0 <= index < choices:
+        raise _unknown(record, value, task, f"{task.name!r} expects the index of a choice, 0 to {choices - 1}")
+    return index
+
+
+def _number(record: Record, value: object, task: TaskSettings) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if value is None or not math.isfinite(number):
+        raise _unknown(record, value, task, f"the task {task.name!r} expects a finite number")
+    return number
+
+
+def _unknown(record: Record, value: object, task: TaskSettings, expected: str) -> EvaluationError:
+    field = task.label_field
+    if value is None:
+        why = f"the label field {field!r} is null: in this file it plays no role, or the label is hidden"
+    elif value in (-1, "-1"):
+        why = f"the label -1 in {field!r} stands for a hidden one: this is a test split without labels"
+    else:
+        why = f"the label {shorten(value)} in {field!r} is unknown"
+    return EvaluationError(f"{record.where}: {why}; {expected}")
+
 
 LayOut = Callable[[Record], Iterable[Example]]
 """The examples of one record, in order."""

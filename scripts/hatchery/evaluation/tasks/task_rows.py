@@ -15,7 +15,7 @@ from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out, input_groups
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS, check_task
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
-from hatchery.evaluation.tasks.formats.registry import (
+from hatchery.evaluation.tasks.formats import (
     FORMATS,
     check_disjoint,
     read_records,

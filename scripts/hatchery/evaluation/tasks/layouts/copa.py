@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
-from hatchery.evaluation.tasks.labels import label_value
-from hatchery.evaluation.tasks.layout import Context, LayOut, Layout
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, label_value
 
 FIELDS = ("premise", "choice1", "choice2", "question")
 CHOICES = 2

@@ -10,8 +10,7 @@ from typing import Any
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.tasks.example import Example
-from hatchery.evaluation.tasks.labels import label_value
-from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, nested
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, label_value, nested
 
 FIELDS = ("paragraph", "question", "answer", "idx", "passage")
 

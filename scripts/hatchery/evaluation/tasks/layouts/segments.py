@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.tasks.example import Example
-from hatchery.evaluation.tasks.formats.registry import text_fields
-from hatchery.evaluation.tasks.labels import label_value
-from hatchery.evaluation.tasks.layout import Context, LayOut, Layout
+from hatchery.evaluation.tasks.formats import text_fields
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, label_value
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 

@@ -1,0 +1,244 @@
+"""The formats that give records, by name: which sets a task's files make, and how a file is read.
+
+A set is patterns of the task against the names of its source. The formats of edge probing (`jiant`, `conllu`,
+`conll2012`) give sentences with spans instead; `probing.formats` reads those.
+
+- `rows` go by the ending of the file. JSON lines are how SuperGLUE, BabyLM 2023 and MSGS are handed out (`.json` or
+  `.jsonl`), Parquet is what a data set of the hub becomes here, tables between tabs are the original GLUE and HANS
+  (`.tsv`, `.txt`), and `.csv` is what spreadsheets save: a header line, quotes where a cell needs them, and commas,
+  semicolons or tabs between its cells. Tables between tabs have no quoting. CoLA has no header; the task names its
+  columns. QQP's training file has a few rows that line breaks inside a question tore apart; the hub's copy leaves them
+  out, and so do we, as long as they are few.
+- `labelled_lines` is made for collections such as the subjectivity data set (Pang and Lee 2004) that come without a
+  split: the validation rows are drawn later with the task's `split_seed`.
+- `rte_xml` are the files of the RTE challenges 1 to 3 (Dagan et al. 2006): `pair` elements with a text `t` and a
+  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 `entailment="YES|NO"`; both become the labels of
+  GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and reaches no network.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from lxml import etree
+
+from hatchery.corpora.rows import csv_rows, has_surplus, parquet_rows
+from hatchery.corpora.text_files import Lines
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
+from hatchery.evaluation.tasks.settings import Format, TaskSettings
+from hatchery.raw.registration import RawSource
+
+LINE_FIELDS = ("sentence",)
+
+
+def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Record]:
+    """The lines of a file, white space collapsed, all with `label`.
+
+    Raises EvaluationError naming file and line for bytes that are not UTF-8, and a file without lines.
+    """
+    lines = decode_lines(source, name)
+    return some(
+        (Record({"sentence": " ".join(text.split()), "label": label}, f"{name}:{line}", line) for line, text in lines),
+        name,
+    )
+
+
+RTE_FIELDS = ("premise", "hypothesis")
+LABEL_OF_VALUE = {
+    "TRUE": "entailment",
+    "YES": "entailment",
+    "FALSE": "not_entailment",
+    "NO": "not_entailment",
+}
+
+
+def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
+    """The pairs of a file in order. Raises EvaluationError naming file and line for broken XML or a wrong pair."""
+    parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
+    try:
+        root = etree.fromstring(source.read_bytes(name), parser)
+    except etree.XMLSyntaxError as error:
+        raise EvaluationError(f"{name}:{error.lineno or 1}: broken XML: {error.msg}") from error
+    seen: set[str] = set()
+    for pair in root.iter("pair"):
+        where = f"{name}:{pair.sourceline}"
+        identifier = pair.get("id")
+        if identifier is None or identifier in seen:
+            raise EvaluationError(f"{where}: the pair's id {shorten(identifier)} is missing or stands twice")
+        seen.add(identifier)
+        value = pair.get("value", pair.get("entailment"))
+        values = {
+            "premise": _text(pair, "t", where),
+            "hypothesis": _text(pair, "h", where),
+            "label": LABEL_OF_VALUE.get(value or "", value),
+        }
+        yield Record(values, where, pair.sourceline or 0)
+    if not seen:
+        raise EvaluationError(f"{name}: the file holds no pair elements")
+
+
+def _text(pair: etree._Element, tag: str, where: str) -> str:
+    elements = pair.findall(tag)
+    if len(elements) != 1:
+        raise EvaluationError(f"{where}: expected one {tag!r} in the pair, found {len(elements)}")
+    if any(child.tag is etree.Entity for child in elements[0].iter()):
+        raise EvaluationError(f"{where}: the text of {tag!r} uses an entity of its own, which is not expanded")
+    text = " ".join("".join(elements[0].itertext()).split())
+    if not text:
+        raise EvaluationError(f"{where}: the text of {tag!r} is empty")
+    return text
+
+
+MOST_TORN_ROWS = 1e-3
+"""Share of the rows that may have a wrong number of cells; QQP has one in some ten thousand."""
+
+
+def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
+    """Yield the rows of a table in order; `columns` names the columns of a file without a header.
+
+    Torn rows are left out. Raises EvaluationError naming file and line for a header that repeats a name, and for more
+    torn rows than MOST_TORN_ROWS.
+    """
+    names, rows, torn, first_torn = list(columns), 0, 0, ""
+    for line, text in decode_lines(source, name):
+        cells = text.split("\t")
+        if not names:
+            names = [cell.strip() for cell in cells]
+            if len(set(names)) < len(names):
+                raise EvaluationError(f"{name}:{line}: a name stands twice in the header; does the file have one?")
+            continue
+        rows += 1
+        if len(cells) == len(names):
+            yield Record(dict(zip(names, cells, strict=True)), f"{name}:{line}", line)
+        else:
+            torn += 1
+            first_torn = first_torn or f"{name}:{line}: has {len(cells)} cells, expected {len(names)}"
+    if torn > rows * MOST_TORN_ROWS:
+        raise EvaluationError(f"{first_torn} ({', '.join(names)})")
+
+
+def read_csv(source: RawSource, name: str) -> Iterator[Record]:
+    """Yield the rows of a table as spreadsheets save it; those without any text are left out.
+
+    What stands between the cells is the mark that the header has most of. Raises EvaluationError naming file and line
+    for a row with more cells than the header; SourceError for a table that is not well formed or not UTF-8.
+    """
+    lines, header = Lines(source, name), next(iter(Lines(source, name)), "")
+    lines.where, lines.mark = name, ":"
+    delimiter = max(",;\t", key=header.count)
+    for where, row in csv_rows(lines, delimiter):
+        if has_surplus(row):
+            marked = "tabs" if delimiter == "\t" else repr(delimiter)
+            raise EvaluationError(
+                f"{where}: more cells than the header has; put quotes around a text with {marked} in it"
+            )
+        if any(row.values()):
+            yield Record({column: cell or "" for column, cell in row.items()}, where, lines.line)
+
+
+def read_parquet(source: RawSource, name: str, wanted: Collection[str]) -> Iterator[Record]:
+    """Yield the rows of a Parquet file in order, with the columns in `wanted`; `line` is the number of the row, from 1.
+
+    Raises SourceError naming file and row for a damaged file.
+    """
+    rows = parquet_rows(source, name, wanted, name)
+    return (Record(values, where, number) for number, (where, values) in enumerate(rows, 1))
+
+
+READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str]], Iterator[Record]]] = {
+    ".json": lambda source, name, columns, wanted: read_json_lines(source, name),
+    ".jsonl": lambda source, name, columns, wanted: read_json_lines(source, name),
+    ".parquet": lambda source, name, columns, wanted: read_parquet(source, name, wanted),
+    ".csv": lambda source, name, columns, wanted: read_csv(source, name),
+    ".tsv": lambda source, name, columns, wanted: read_tsv(source, name, columns),
+    ".txt": lambda source, name, columns, wanted: read_tsv(source, name, columns),
+}
+
+
+def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str]) -> Iterator[Record]:
+    """The records of one file.
+
+    `columns` names those of a table between tabs that has no header. `wanted` are the fields that will be asked for;
+    others may stay unread.
+
+    Raises EvaluationError for an ending that is no format of ours, and naming file and line for damaged rows.
+    """
+    ending = PurePosixPath(name).suffix.lower()
+    if ending not in READERS:
+        raise EvaluationError(f"{name}: the ending {ending!r} is unknown; rows come as {', '.join(READERS)}")
+    return some(READERS[ending](source, name, columns, wanted), name)
+
+
+def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
+    """Names of the files under `files.<key>`, in the configured order; patterns expand in sorted order.
+
+    Raises EvaluationError when a pattern matches no file.
+    """
+    patterns = task.files[key]
+    names: dict[str, None] = {}
+    for pattern in (patterns,) if isinstance(patterns, str) else patterns:
+        matches = source.names(pattern)
+        if not matches:
+            raise EvaluationError(f"{source.root}: no file matches {pattern!r}, the {key!r} files of {task.name!r}")
+        names |= dict.fromkeys(matches)
+    return list(names)
+
+
+def check_disjoint(source: RawSource, task: TaskSettings) -> None:
+    """Raise EvaluationError when a file of the training set is also one of a scored set."""
+    training = set(task_files(source, task, "train")) if "train" in task.files else set()
+    for key in task.files:
+        shared = training.intersection(task_files(source, task, key)) if key != "train" else ()
+        if shared:
+            raise EvaluationError(
+                f"{source.root}: {min(shared)!r} is both a training and a {key!r} file of the task {task.name!r}"
+            )
+
+
+@dataclass(frozen=True)
+class FormatDefinition:
+    """One entry of the registry.
+
+    `read` gives the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
+    are the text fields of tasks that name none. Where `files_by_label`, the keys of the task's files are its labels,
+    and all of them together are its training set.
+    """
+
+    read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]
+    fields: tuple[str, ...] = ()
+    files_by_label: bool = False
+
+
+FORMATS: dict[Format, FormatDefinition] = {
+    "rows": FormatDefinition(lambda source, task, key, name, wanted: read_rows(source, name, task.columns, wanted)),
+    "rte_xml": FormatDefinition(lambda source, task, key, name, wanted: read_rte_xml(source, name), RTE_FIELDS),
+    "labelled_lines": FormatDefinition(
+        lambda source, task, key, name, wanted: read_labelled_lines(source, name, key),
+        LINE_FIELDS,
+        files_by_label=True,
+    ),
+}
+
+
+def text_fields(task: TaskSettings) -> tuple[str, ...]:
+    """The fields or templates that the task names, or those that its format gives."""
+    return task.fields or FORMATS[task.format].fields
+
+
+def set_names(task: TaskSettings) -> list[str]:
+    """The sets that the task's files make, "train" first, then the scored ones in their order, "validation" first."""
+    if FORMATS[task.format].files_by_label:
+        return ["train"]
+    order = {"train": 0, "validation": 1}
+    return sorted(task.files, key=lambda name: order.get(name, 2))
+
+
+def read_records(
+    source: RawSource, task: TaskSettings, name: str, wanted: Collection[str]
+) -> Iterator[Iterator[Record]]:
+    """The records of the set called `name`, one iterator per file, the files in their order."""
+    definition = FORMATS[task.format]
+    for key in task.label_names if definition.files_by_label else (name,):
+        for file in task_files(source, task, key):
+            yield definition.read(source, task, key, file, wanted)
