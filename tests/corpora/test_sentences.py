@@ -4,7 +4,7 @@ import pickle
 import shutil
 import subprocess
 import sys
-import zipfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,29 +27,9 @@ from hatchery.corpora.sentences import (
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 
-PIECES = [
-    *("The", "dog", "ran.", "Mr.", "J.", "I", "Finch", '"Well!"', "why?", "...", ". . .", "3.14", "No.", "5", "(Yes.)"),
-    *(
-        "e.g.",
-        "1.",
-        "p.m.",
-        "U.S.",
-        "They",
-        "etc.",
-        '."',
-        "?!",
-        "!!!",
-        '"',
-        ".)",
-        "'",
-        "»",
-        "”",
-        "É.",
-        "--",
-        ".--",
-        ".,",
-    ),
-]
+PLAIN_PIECES = """The dog ran. Mr. J. I Finch "Well!" why? ... 3.14 No. 5 (Yes.) e.g. 1. p.m. U.S. They etc. ." ?! !!! "
+.) ' » ” É. -- .-- .,"""
+PIECES = [*PLAIN_PIECES.split(), ". . ."]
 GLUE = st.sampled_from(["", " ", " ", " ", "\n", "\u00a0"])
 PROSE = st.lists(st.tuples(st.sampled_from(PIECES), GLUE), max_size=20).map(
     lambda pairs: "".join(piece + glue for piece, glue in pairs)
@@ -109,32 +89,10 @@ def test_splitting_a_sentence_again_changes_nothing(paragraph: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_every_decision_is_the_librarys(paragraph: str) -> None:
+def test_as_published_cuts_as_the_library_does(paragraph: str) -> None:
     ours = pinned_splitter("as_published")
     bare = PunktSentenceTokenizer(ours.model.parameters())
-    assert ours.tokenizer.tokenize(paragraph) == bare.tokenize(paragraph)
-    assert ours.tokenizer.text_contains_sentbreak(paragraph) == bare.text_contains_sentbreak(paragraph)
     assert ours.split(paragraph) == [" ".join(s.split()) for s in bare.tokenize(paragraph) if s.strip()]
-
-
-def check_cuts(text: str) -> None:
-    ours = pinned_splitter("as_published")
-    bare = PunktSentenceTokenizer(ours.model.parameters())
-    for line in text.split("\n"):
-        for cased in (line, line.lower()):
-            assert ours.tokenizer.tokenize(cased) == bare.tokenize(cased)
-
-
-def test_invented_text_is_cut_as_the_library_cuts_it(golden_directory: Path) -> None:
-    paths = sorted((golden_directory / "babylm").glob("*.txt"))
-    assert len(paths) == 20
-    for path in paths:
-        check_cuts(path.read_text(encoding="utf-8"))
-
-
-def test_real_text_is_cut_as_the_library_cuts_it(real_data: Path) -> None:
-    with zipfile.ZipFile(real_data / "nltk" / "abc.zip") as archive:
-        check_cuts(archive.read("abc/science.txt").decode("latin-1")[:400_000])
 
 
 def test_as_published_cuts_where_there_is_no_white_space_and_corrected_does_not() -> None:
@@ -152,19 +110,24 @@ def test_as_published_cuts_where_there_is_no_white_space_and_corrected_does_not(
         'a."' + '"' * 500_000,
         "!" * 200_000,
         "x" * 500_000 + ". B",
+        "a?)" * 200_000,
     ],
-    ids=["no stop", "stops", "dots", "quotes", "exclamations", "one word"],
+    ids=["no stop", "stops", "dots", "quotes", "exclamations", "one word", "marks in one word"],
 )
-def test_long_monotonous_paragraphs_are_split(paragraph: str) -> None:
+def test_long_monotonous_paragraphs_are_split_in_linear_time(paragraph: str) -> None:
+    started = time.process_time()
     sentences = split_sentences(paragraph)
     assert " ".join(sentences) == " ".join(paragraph.split())
+    # A quadratic step takes minutes.
+    assert time.process_time() - started < 20
 
 
 def test_unknown_words_are_not_remembered() -> None:
     splitter = folder_splitter(MODEL_FOLDER)
-    before = len(splitter.tokenizer._params.ortho_context)
+    contexts = splitter.punkt._punkt._params.ortho_context
+    before = len(contexts)
     splitter.split("He met Mr. Qwertzuiop. Mr. Asdfghjkl came.")
-    assert len(splitter.tokenizer._params.ortho_context) == before
+    assert len(contexts) == before
 
 
 def test_a_splitter_can_be_sent_to_another_process() -> None:

@@ -11,72 +11,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
+from hatchery.corpora.punkt import PUNCTUATION_AFTER_END, SentenceSpans
 from hatchery.corpora.sentences import pinned_splitter
 from hatchery.settings.base import ReadingName
 from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.filters import SentenceFilter, SpanFilter
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Rule, plain_sentences, plain_spans, windows
-from hatchery.vocabulary.sentence_spans import PUNCTUATION_AFTER_END, SentenceSpans
 
 READINGS = ("as_published", "corrected")
 WORDS = "the cat sat on mat is do have it he in at st th dont whats what you re dr"
 VOCABULARY = frozenset(WORDS.split(" "))
-PIECES = [
-    *(
-        "The",
-        "cat",
-        "sat",
-        "dog",
-        "Dr.",
-        "J.",
-        "I",
-        '"What!"',
-        "why?",
-        "...",
-        ". . .",
-        "3.14",
-        "no.",
-        "5.",
-        "1st.",
-        "U.S.",
-    ),
-    *(
-        "(Sat.)",
-        "etc.",
-        '."',
-        "?!",
-        "!!!",
-        '"',
-        ".)",
-        "''",
-        "»",
-        "”.",
-        "É.",
-        "--",
-        ".--",
-        ".,",
-        "don’t.",
-        "it's.",
-        "“dr.",
-    ),
-    *(
-        "x.y",
-        "[dr.",
-        "('on.",
-        "a-dr.",
-        "http://a.b",
-        "HTTP",
-        "\ud800",
-        "İ",
-        "Σ",
-        "st.",
-        "the",
-        "on",
-        "is",
-        "he",
-        "have",
-    ),
-]
+PLAIN_PIECES = """The cat sat dog Dr. J. I "What!" why? ... 3.14 no. 5. 1st. U.S. (Sat.) etc. ." ?! !!! " .) '' » ”. É.
+-- .-- ., don’t. it's. “dr. x.y [dr. ('on. a-dr. http://a.b HTTP İ Σ st. the on is he have"""
+PIECES = [*PLAIN_PIECES.split(), ". . .", "\ud800"]
 GLUE = st.sampled_from([" ", " ", " ", " ", "", "\n", "  ", "\t", "\u00a0", "\x1c", "\x85", "\x0b"])
 PROSE = st.lists(st.tuples(st.sampled_from(PIECES), GLUE), max_size=30).map(
     lambda pairs: "".join(piece + glue for piece, glue in pairs)
@@ -125,7 +72,7 @@ def test_the_characters_after_an_end_are_those_of_nltk(punkt: PunktSentenceToken
 
 
 def check_spans(texts: dict[str, str]) -> None:
-    fast, plain = SentenceSpans(pinned_splitter().tokenizer), PUNKTS["pinned"]()
+    fast, plain = pinned_splitter().punkt, PUNKTS["pinned"]()
     for name, text in texts.items():
         for version in (text, text.lower()):
             assert fast.spans(version) == list(plain.span_tokenize(version)), name
@@ -148,9 +95,8 @@ def test_sentence_spans_of_real_text_are_those_of_punkt(real_data: Path) -> None
 @given(text=TEXTS)
 def test_fast_sentence_filter_equals_the_plain_rule(reading: ReadingName, lower_case: bool, text: str) -> None:
     rule = Rule(VOCABULARY, COMPARISONS[reading], 3, lower_case)
-    tokenizer = pinned_splitter().tokenizer
-    fast = SentenceFilter(rule, SentenceSpans(tokenizer))
-    assert fast.select(text, examples=True) == plain_sentences(text, rule, tokenizer.tokenize)
+    punkt = pinned_splitter().punkt
+    assert SentenceFilter(rule, punkt).select(text, examples=True) == plain_sentences(text, rule, punkt.sentences)
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -199,7 +145,7 @@ def test_overlapping_spans_are_all_accepted_and_tails_of_forty_words_are_too_sho
 def test_sentences_are_kept_lower_cased_with_digits_and_punctuation() -> None:
     rule = Rule(VOCABULARY, COMPARISONS["as_published"], 6, True)
     text = "The cat sat on the mat, 3 in 1! The Dog Sat. The cat sat. See HTTP://x now."
-    outcome = plain_sentences(text, rule, pinned_splitter().tokenizer.tokenize)
+    outcome = plain_sentences(text, rule, pinned_splitter().punkt.sentences)
     assert outcome.accepted == [("the cat sat on the mat, 3 in 1!", 9)]
     assert outcome.rejected == {LINK: 1, UNKNOWN: 1, SHORT: 1}
     assert outcome.examples == {LINK: "see http://x now.", UNKNOWN: "the dog sat.", SHORT: "the cat sat."}
@@ -207,7 +153,7 @@ def test_sentences_are_kept_lower_cased_with_digits_and_punctuation() -> None:
 
 def test_case_is_kept_where_lower_case_is_off() -> None:
     rule = Rule(VOCABULARY, COMPARISONS["as_published"], 3, False)
-    outcome = plain_sentences("The Cat SAT on it. He is.", rule, pinned_splitter().tokenizer.tokenize)
+    outcome = plain_sentences("The Cat SAT on it. He is.", rule, pinned_splitter().punkt.sentences)
     assert outcome.accepted == [("The Cat SAT on it.", 5)]
 
 

@@ -23,7 +23,9 @@ from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.errors import HatcheryError
 
 Task = TypeVar("Task")
-Work = Callable[[Task, Path], dict[str, Any]]
+Facts = dict[str, Any]
+"""What JSON can hold of a finished part."""
+Work = Callable[[Task, Path], Facts]
 # Enough to keep all processes busy while one long part is waited for, few enough to stop soon after an error.
 _PENDING_PER_WORKER = 4
 
@@ -33,7 +35,7 @@ class Part:
     """A finished part: its file, and the facts that its task returned."""
 
     path: Path
-    facts: dict[str, Any]
+    facts: Facts
 
 
 def make_parts(
@@ -114,7 +116,7 @@ def _make(work: Work[Task], task: Task, path: Path) -> Part:
     return Part(path, facts)
 
 
-def _finished(path: Path, facts_path: Path) -> dict[str, Any] | None:
+def _finished(path: Path, facts_path: Path) -> Facts | None:
     try:
         value = json_value(facts_path.read_text(encoding="utf-8"))
         if _checksum(path, value["facts"]) == value["sha256"]:
@@ -124,7 +126,7 @@ def _finished(path: Path, facts_path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _checksum(path: Path, facts: dict[str, Any]) -> str:
+def _checksum(path: Path, facts: Facts) -> str:
     """One checksum for the file of a part and its facts, which end in the result alike."""
     return digest([sha256_file(path), facts])
 

@@ -26,7 +26,7 @@ from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
 
 if TYPE_CHECKING:
-    from hatchery.corpora.punkt import FastPunktTokenizer, PunktParameters
+    from hatchery.corpora.punkt import PunktParameters, SentenceSpans
 
 MODEL_FOLDER = Path(__file__).with_name("punkt_english")
 COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
@@ -78,11 +78,11 @@ class SentenceSplitter:
         return SentenceSplitter, (self.model, self.reading)
 
     @cached_property
-    def tokenizer(self) -> "FastPunktTokenizer":
-        """The NLTK tokenizer that decides, made at the first use."""
-        from hatchery.corpora.punkt import FastPunktTokenizer
+    def punkt(self) -> "SentenceSpans":
+        """What decides as NLTK does, made at the first use."""
+        from hatchery.corpora.punkt import SentenceSpans, untimed_tokenizer
 
-        return FastPunktTokenizer(self.model.parameters())
+        return SentenceSpans(untimed_tokenizer(self.model.parameters()))
 
     def split(self, text: str) -> list[str]:
         """The sentences of one paragraph in order, without empty ones, white space collapsed.
@@ -97,11 +97,11 @@ class SentenceSplitter:
         if not _POSSIBLE_END.search(text if published else collapsed):
             return [collapsed]
         if published:
-            pieces = (" ".join(piece.split()) for piece in self.tokenizer.tokenize(text))
+            pieces = (" ".join(piece.split()) for piece in self.punkt.sentences(text))
             return [piece for piece in pieces if piece]
         sentences = []
         begin = 0
-        for start, _ in self.tokenizer.span_tokenize(collapsed):
+        for start, _ in self.punkt.spans(collapsed):
             if start > begin and collapsed[start - 1] == " ":
                 sentences.append(collapsed[begin : start - 1])
                 begin = start

@@ -11,9 +11,9 @@ import re
 
 import numpy as np
 
+from hatchery.corpora.punkt import SentenceSpans
 from hatchery.vocabulary.comparison import HYPERLINK, KnownWords
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Outcome, Rule, counted_words
-from hatchery.vocabulary.sentence_spans import SentenceSpans
 
 
 class SentenceFilter:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from hatchery.artifacts.manifests import OutputFile, read_manifest
+from hatchery.artifacts.parallel_map import Facts
 from hatchery.artifacts.parquet import read_groups
 from hatchery.corpora.document_parts import opened
 from hatchery.corpora.documents import Rejections, chosen_samples
@@ -28,7 +28,6 @@ from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_win
 from hatchery.vocabulary.filters import SentenceFilter, SpanFilter
 from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
 from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words, plain_sentences
-from hatchery.vocabulary.sentence_spans import SentenceSpans
 from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -118,11 +117,10 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
         return SpanFilter(rule, settings.window_words, settings.stride_words).select
     if settings.options is None:
         return lambda document, examples: plain_sentences(document, rule, lines_of)
-    punkt = open_splitter(None if model is None else opened(model)).tokenizer
-    return SentenceFilter(rule, SentenceSpans(punkt)).select
+    return SentenceFilter(rule, open_splitter(None if model is None else opened(model)).punkt).select
 
 
-def select_part(task: Task, path: Path) -> dict[str, Any]:
+def select_part(task: Task, path: Path) -> Facts:
     """Write what is selected from the task's files to `path`; returns counts, save units and samples."""
     record = _Record()
     with PartWriter(path) as part:
@@ -160,7 +158,7 @@ class _Record:
         for reason, text in rejected.items():
             self.rejections.count(reason, 0, without_surrogates(text))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {
             "counts": dict(sorted(self.counts.items())),
             "units": self.units,
