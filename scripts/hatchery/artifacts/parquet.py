@@ -45,18 +45,23 @@ def _named(path: Path) -> Iterator[None]:
         raise
 
 
-class _RowGroups:
-    """One Parquet file that grows by row groups of about ROW_GROUP_BYTES, so that only one of them is in memory."""
+class TableWriter:
+    """Write the one Parquet file `path` by row groups of about ROW_GROUP_BYTES, so that only one of them is in memory.
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    For parts: `path` is a temporary name already.
+    """
+
+    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
         self.rows = 0
-        self.path = path
+        """Number of rows written so far."""
+        self._path = Path(path)
         self._schema = schema
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
         self._buffer: list[Mapping[str, Any]] = []
         self._bytes = 0
 
     def write(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
         self._buffer.append(row)
         self.rows += 1
         self._bytes += 16 + sum(len(value) for value in row.values() if isinstance(value, str))
@@ -64,6 +69,7 @@ class _RowGroups:
             self._flush()
 
     def write_table(self, table: pa.Table) -> None:
+        """Add a table as a row group of its own: ten times as fast as row by row."""
         self._flush()
         self._append(table)
         self.rows += table.num_rows
@@ -74,38 +80,19 @@ class _RowGroups:
             self._buffer, self._bytes = [], 0
 
     def _append(self, table: pa.Table) -> None:
-        with _named(self.path):
+        with _named(self._path):
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> None:
+        """Finish the file."""
         self._flush()
-        with _named(self.path):
+        with _named(self._path):
             self._writer.close()
 
     def abandon(self) -> None:
         """Close the file without writing what is in memory; the disk may be full."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.close()
-
-
-class TableWriter:
-    """Write rows to the one Parquet file `path` in flat memory. For parts: `path` is a temporary name already."""
-
-    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
-        self._file = _RowGroups(Path(path), schema)
-
-    @property
-    def rows(self) -> int:
-        """Number of rows written so far."""
-        return self._file.rows
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Add one row."""
-        self._file.write(row)
-
-    def write_table(self, table: pa.Table) -> None:
-        """Add a table as a row group of its own: ten times as fast as row by row."""
-        self._file.write_table(table)
 
     def __enter__(self) -> Self:
         return self
@@ -114,9 +101,9 @@ class TableWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is None:
-            self._file.close()
+            self.close()
         else:
-            self._file.abandon()
+            self.abandon()
 
 
 def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -150,7 +137,7 @@ class ShardWriter:
         self.rows_per_shard = rows_per_shard
         self.rows = 0
         self.paths: list[Path] = []
-        self._open: _RowGroups | None = None
+        self._open: TableWriter | None = None
         self._partials: list[Path] = []
 
     def __enter__(self) -> Self:
@@ -183,12 +170,12 @@ class ShardWriter:
         if self._open is not None or not self._partials:
             self._finish(self._open or self._next())
 
-    def _next(self) -> _RowGroups:
+    def _next(self) -> TableWriter:
         partial = self.folder / f".{self.prefix}-{len(self._partials):05d}.parquet.partial"
         self._partials.append(partial)
-        return _RowGroups(partial, self.schema)
+        return TableWriter(partial, self.schema)
 
-    def _finish(self, shard: _RowGroups) -> None:
+    def _finish(self, shard: TableWriter) -> None:
         shard.close()
         self._open = None
         with self._partials[-1].open("rb+") as handle:
