@@ -20,7 +20,7 @@ from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.document_parts import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.readers import READERS, reader_and_options
-from hatchery.corpora.settings import ConvertSettings, SplitSettings
+from hatchery.corpora.settings import ConvertSettings
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.raw.registration import RawSource, register_source
 from hatchery.settings.fields import hints_of
@@ -56,11 +56,12 @@ def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "a.de").write_text("Eins.\nZwei.\n")
-    keys, options = [], {"files": {"any": ["a.de", "a.en"]}}
+    source = {"name": "pairs", "reader": "parallel_text", "options": {"files": {"any": ["a.de", "a.en"]}}}
+    keys, settings = [], build(ConvertSettings, {"sources": [source]})
     for name, english in (("one", "One.\nTwo.\n"), ("two", "1.\n2.\n")):
         (raw / "a.en").write_text(english)
         register_source("pairs", raw, tmp_path / f"{name}.json")
-        (group,) = file_groups("pairs", "parallel_text", options, tmp_path / f"{name}.json", SplitSettings())
+        (group,) = file_groups(settings.sources[0], settings, tmp_path / f"{name}.json")
         assert group.bytes == len("Eins.\nZwei.\n" + english)
         keys.append(group.key())
     assert keys[0] != keys[1]

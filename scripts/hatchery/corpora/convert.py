@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Part, make_parts, remove_parts
 from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter
-from hatchery.corpora.document_parts import FileGroup, file_groups, opened, rejections_of, write_documents
+from hatchery.corpora.document_parts import FileGroup, file_groups, opened, reader_of, rejections_of, write_documents
 from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
@@ -47,18 +47,7 @@ def convert_corpus(
     for index, each in enumerate(settings.sources):
         reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [
-        group
-        for each in settings.sources
-        for group in file_groups(
-            each.name,
-            each.reader,
-            each.options,
-            source[each.name],
-            settings.split,
-            sentence_model,
-            settings.sentence_reading,
-            settings.languages,
-        )
+        group for each in settings.sources for group in file_groups(each, settings, source[each.name], sentence_model)
     ]
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
@@ -97,7 +86,7 @@ def _with_places(parts: Iterator[Part], groups: list[FileGroup]) -> Iterator[Par
         group = groups[finished]
         more = f" and {len(group.files) - 1} more files" if len(group.files) > 1 else ""
         raise CorpusError(
-            f"source {group.name!r}: not enough memory to read {group.files[0]}{more}; start again with fewer "
+            f"source {group.source.name!r}: not enough memory to read {group.files[0]}{more}; start again with fewer "
             "processes (compute.corpus_threads in config/config.yaml) or more memory; what is finished stays"
         ) from error
 
@@ -106,7 +95,7 @@ def _skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> dict[s
     """How many files of each source nobody chose and nobody reads, by their ending."""
     found = {}
     for source in settings.sources:
-        reader, options = reader_and_options(source.reader, source.options, f"source {source.name!r}")
+        reader, options = reader_of(source)
         if reader.skipped is not None:
             found[source.name] = reader.skipped(opened(manifests[source.name]), options)
     return found
@@ -127,9 +116,9 @@ def _merge(
     ):
         found = Counter[str]()
         for group, part in zip(groups, parts, strict=True):
-            found[group.name] += part.facts["documents"]
-            corpus.rejections[group.name].merge(rejections_of(part.facts))
-            corpus.assumed[group.name].update(part.facts["assumed"])
+            found[group.source.name] += part.facts["documents"]
+            corpus.rejections[group.source.name].merge(rejections_of(part.facts))
+            corpus.assumed[group.source.name].update(part.facts["assumed"])
             for row in read_rows(part.path):
                 corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})
                 progress.update(1)
