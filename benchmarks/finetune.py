@@ -37,7 +37,8 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 MAX_LENGTH = 128
 BATCH_SIZE = 16

@@ -17,7 +17,9 @@ from tokenizers import trainers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.tokenization.trainer import TokenizerSettings, train, training_lines, untrained
+from hatchery.tokenization.documents import training_lines
+from hatchery.tokenization.trainer import train, untrained
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 HELD_OUT_EVERY = 20
 GENERATED_LINES = 50_000

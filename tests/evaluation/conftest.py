@@ -13,7 +13,8 @@ from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 
 @pytest.fixture

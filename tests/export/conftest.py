@@ -17,7 +17,8 @@ from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 LTG: dict[str, Any] = {
     "vocab_size": 340,

@@ -11,7 +11,8 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.export.mask_token import with_mask_in_text
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 KINDS: dict[str, dict[str, Any]] = {
     "byte-level WordPiece": {"kind": "wordpiece"},

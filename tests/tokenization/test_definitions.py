@@ -7,7 +7,8 @@ from tokenizers import models
 
 from hatchery.tokenization.definitions import normalizer, post_processor, pre_tokenizer
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 BNC = {
     "kind": "wordpiece",

@@ -13,9 +13,10 @@ import pytest
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, TokenizationError
 from hatchery.runner import run_stage
+from hatchery.tokenization.documents import training_lines
 from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import train_tokenizer, training_lines
+from hatchery.tokenization.trainer import train_tokenizer
 
 KINDS: dict[str, dict[str, object]] = {
     "byte_wordpiece": {},

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.translation.beam_search import Hypothesis
 from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import translate

@@ -7,7 +7,7 @@ As published (docs/papers/elc-bert.md, "Tokenizers"), training lines that are em
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,8 +107,8 @@ class LineStream:
 
     def __init__(
         self,
-        shards: list[Path],
-        progress: Progress,
+        shards: Sequence[Path],
+        progress: Progress | None = None,
         sources: Collection[str] | None = None,
         keep: tuple[int, int] | None = None,
     ) -> None:
@@ -126,7 +126,8 @@ class LineStream:
                     if self.sources is None or source in self.sources:
                         self.documents += 1
                         yield [line for line in training_lines(text) if self._kept()]
-                self.progress.update(len(batch.texts))
+                if self.progress is not None:
+                    self.progress.update(len(batch.texts))
 
     def _kept(self) -> bool:
         index = self.seen

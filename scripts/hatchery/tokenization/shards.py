@@ -1,7 +1,7 @@
 """The shards of documents and of tokens that a manifest names: `{split}-{i}-of-{n}.parquet` or `.arrow`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
@@ -37,6 +37,15 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
 def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
     """The paths of `listed_shards`. Raises CorpusError as that does."""
     return {split: [file.path for file in files] for split, files in listed_shards(manifest, suffix).items()}
+
+
+def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
+    """The shards of documents of these splits, in their order. Raises CorpusError for a split that there is not."""
+    by_split = listed_shards(manifest, ".parquet")
+    for split in splits:
+        if split not in by_split:
+            raise CorpusError(f"{manifest.path}: has no split {split!r}")
+    return [shard for split in splits for shard in by_split[split]]
 
 
 def watch_shards(manifest: Path) -> Callable[[], None]:

@@ -23,6 +23,8 @@ from hatchery.errors import ConfigError, TokenizationError
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")
+Definition = dict[str, Any]
+"""What a `tokenizer.json` holds."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,10 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     _check_unknown(path, definition["model"], special)
     hidden = set(special.order) - set(special.order if recognise is None else recognise)
     try:
-        backend = Backend.from_str(json.dumps(_hide(definition, hidden)))
-    except Exception as error:  # the library raises bare Exception
-        raise TokenizationError(f"{path}: not a tokenizer: {str(error).splitlines()[0]}") from error
-    backend.no_truncation()
-    backend.no_padding()
+        definition = _hide(definition, hidden)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise TokenizationError(f"{path}: not a tokenizer: {error}") from error
+    backend = open_backend(definition, str(path))
     vocabulary = backend.get_vocab(with_added_tokens=True)
     for token, index in special.ids.items():
         spelling = _hidden_spelling(token) if token in hidden else token
@@ -131,7 +132,21 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     return Tokenizer(backend, special, word_mark)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def open_backend(definition: Definition, where: str) -> Backend:
+    """The library's tokenizer of a definition, without truncation and padding.
+
+    Raises TokenizationError naming `where` when the library refuses it.
+    """
+    try:
+        backend = Backend.from_str(json.dumps(definition))
+    except Exception as error:  # the library raises bare Exception
+        raise TokenizationError(f"{where}: not a tokenizer: {str(error).splitlines()[0]}") from error
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
+
+
+def _read(path: Path) -> Definition:
     try:
         definition = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -147,7 +162,7 @@ def _read(path: Path) -> dict[str, Any]:
     return definition
 
 
-def _parts(pre_tokenizer: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
     """The pre-tokenisers that are not sequences, in order."""
     if pre_tokenizer is None:
         return []
@@ -155,7 +170,7 @@ def _parts(pre_tokenizer: dict[str, Any] | None) -> list[dict[str, Any]]:
     return [pre_tokenizer] if nested is None else [part for inner in nested for part in _parts(inner)]
 
 
-def _special_tokens(path: Path, definition: dict[str, Any]) -> SpecialTokens:
+def _special_tokens(path: Path, definition: Definition) -> SpecialTokens:
     found = {token["content"]: token["id"] for token in definition["added_tokens"]}
     # The set that shares most names with the file; of two that share as many, the smaller one.
     special = max(SPECIAL_SETS.values(), key=lambda known: (sum(n in found for n in known.order), -len(known.order)))
@@ -169,7 +184,7 @@ def _special_tokens(path: Path, definition: dict[str, Any]) -> SpecialTokens:
     return special
 
 
-def _word_mark(path: Path, model: dict[str, Any], parts: list[dict[str, Any]]) -> WordMark:
+def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMark:
     if model["type"] not in MODELS:
         raise TokenizationError(f"{path}: the model {model['type']!r} is unknown, expected one of {', '.join(MODELS)}")
     prefix = model.get("continuing_subword_prefix") or ""
@@ -193,7 +208,7 @@ def _word_mark(path: Path, model: dict[str, Any], parts: list[dict[str, Any]]) -
     )
 
 
-def _check_unknown(path: Path, model: dict[str, Any], special: SpecialTokens) -> None:
+def _check_unknown(path: Path, model: Definition, special: SpecialTokens) -> None:
     """The model must give unknown text the unknown token of the set, or have no unknown token."""
     expected: tuple[str, object] = ("unk_token", special.unknown)
     if model["type"] == "Unigram":
@@ -207,7 +222,7 @@ def _hidden_spelling(token: str) -> str:
     return f" {token}"
 
 
-def _hide(definition: dict[str, Any], hidden: set[str]) -> dict[str, Any]:
+def _hide(definition: Definition, hidden: set[str]) -> Definition:
     """The definition without the tokens `hidden` among the added ones, and with a spelling of them that no text has.
 
     A model finds whole entries of its vocabulary, so a pre-tokeniser that leaves "[MASK]" in one piece would let a
@@ -252,9 +267,9 @@ UNLIMITED_LENGTH = int(1e30)
 TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 
 
-def special_tokens_map(special: SpecialTokens) -> dict[str, Any]:
+def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
     """The special tokens by the roles of transformers; those without one are `additional_special_tokens`."""
-    roles: dict[str, Any] = {
+    roles: dict[str, str | list[str]] = {
         "unk_token": special.unknown,
         "cls_token": special.cls,
         "sep_token": special.sep,
@@ -267,7 +282,7 @@ def special_tokens_map(special: SpecialTokens) -> dict[str, Any]:
     return roles | ({"additional_special_tokens": others} if others else {})
 
 
-def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, Any]:
+def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, object]:
     """The content of `tokenizer_config.json`. Type ids are no input of our models."""
     added = {
         str(index): {

@@ -20,16 +20,14 @@ from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
 from hatchery.runner import Job, run_stage, stage
 from hatchery.tokenization import definitions
-from hatchery.tokenization.documents import LineStream, count_documents, training_lines
+from hatchery.tokenization.documents import LineStream, count_documents
 from hatchery.tokenization.imported_tokenizer import import_tokenizer
-from hatchery.tokenization.shards import shards_by_split
+from hatchery.tokenization.shards import shards_of
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config, use_threads
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.tokenization.unigram_training import train_unigram
 from hatchery.tokenization.wordpiece_training import Lines, train_wordpiece, wordpiece_model
-
-__all__ = ["TokenizerSettings", "check_size", "train", "train_tokenizer", "training_lines", "untrained"]
 
 
 def untrained(settings: TokenizerSettings) -> Backend:
@@ -121,18 +119,6 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
         )
 
 
-def _shards(manifests: Sequence[Manifest], settings: TokenizerSettings) -> list[Path]:
-    """The shards to learn from, corpus by corpus. Raises CorpusError for a split that a corpus lacks."""
-    shards: list[Path] = []
-    for manifest in manifests:
-        by_split = shards_by_split(manifest)
-        for split in settings.splits:
-            if split not in by_split:
-                raise CorpusError(f"{manifest.path}: has no split {split!r}")
-            shards += by_split[split]
-    return shards
-
-
 @stage()
 def train_tokenizer(job: Job, settings: Mapping[str, Any], corpus: Sequence[Path], threads: int | None = None) -> None:
     """Stage `train_tokenizer`: `learn_tokenizer`, or `import_tokenizer` of the only file of `corpus`."""
@@ -152,7 +138,7 @@ def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run
     TokenizationError when the text does not support the vocabulary size.
     """
     where = ", ".join(str(manifest.path) for manifest in corpus)
-    shards = _shards(corpus, settings)
+    shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]
     documents = count_documents(shards)
     sources = settings.sources
     keep = None

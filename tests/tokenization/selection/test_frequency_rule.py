@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hatchery.tokenization.counts import frequency_at_95_percent
 from hatchery.tokenization.documents import training_lines
-from hatchery.tokenization.selection.backends import open_backend, read_definition
+from hatchery.tokenization.selection.backends import read_definition
 from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
     frequency_of_rule,
@@ -15,7 +15,9 @@ from hatchery.tokenization.selection.frequency_rule import (
     sizes_between,
     unigram_counts,
 )
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.tokenizer_file import open_backend
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])

@@ -7,9 +7,11 @@ import pytest
 
 from hatchery.errors import TokenizationError
 from hatchery.tokenization.documents import training_lines
-from hatchery.tokenization.selection.backends import open_backend, read_definition
+from hatchery.tokenization.selection.backends import read_definition
 from hatchery.tokenization.selection.candidates import cut_down, is_nested, smallest_size, vocabulary_size
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.tokenizer_file import open_backend
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.typed import build
 
 KINDS: dict[str, dict[str, Any]] = {

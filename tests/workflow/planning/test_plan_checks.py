@@ -13,7 +13,8 @@ from hatchery.evaluation.tasks.settings import HeadKind
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.settings.problems import Problems
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.workflow.plan_checks import collect_problems
 
 EXPERIMENT = """

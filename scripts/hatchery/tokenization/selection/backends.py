@@ -12,13 +12,14 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders
 
 from hatchery.errors import TokenizationError
+from hatchery.tokenization.tokenizer_file import Definition
 
 WORD_MARKER = "\u2581"
 """The character with which SentencePiece marks the beginning of a word."""
 _BATCH = 4096
 
 
-def read_definition(text: str, where: str) -> dict[str, Any]:
+def read_definition(text: str, where: str) -> Definition:
     """Parse the text of a `tokenizer.json`. Raises TokenizationError naming `where` when it is none."""
     try:
         definition = json.loads(text)
@@ -30,18 +31,7 @@ def read_definition(text: str, where: str) -> dict[str, Any]:
     return dict(definition)
 
 
-def open_backend(definition: dict[str, Any], where: str) -> Backend:
-    """The library's tokenizer of a definition. Raises TokenizationError naming `where` when the library refuses it."""
-    try:
-        backend = Backend.from_str(json.dumps(definition))
-    except Exception as error:  # the library raises bare Exception
-        raise TokenizationError(f"{where}: not a tokenizer: {str(error).splitlines()[0]}") from error
-    backend.no_truncation()
-    backend.no_padding()
-    return backend
-
-
-def isolated(definition: dict[str, Any]) -> dict[str, Any]:
+def isolated(definition: Definition) -> Definition:
     """The definition for words in isolation: the byte-level pre-tokeniser puts no space in front.
 
     The metaspace marker of SentencePiece stays, because the published code scores it with the word.
@@ -59,13 +49,13 @@ def _without_prefix_space(part: Any) -> Any:
     return part
 
 
-def model_only(definition: dict[str, Any]) -> dict[str, Any]:
+def model_only(definition: Definition) -> Definition:
     """The definition that takes its whole input as one pre-token, already normalised."""
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {**definition, **dict.fromkeys(parts), "added_tokens": []}
 
 
-def unknown_token(definition: dict[str, Any]) -> str | None:
+def unknown_token(definition: Definition) -> str | None:
     """The name of the unknown token, or None for a model that has none."""
     model = definition["model"]
     if model["type"] == "Unigram":
@@ -75,13 +65,13 @@ def unknown_token(definition: dict[str, Any]) -> str | None:
     return None if name is None else str(name)
 
 
-def is_byte_level(definition: dict[str, Any]) -> bool:
+def is_byte_level(definition: Definition) -> bool:
     """Whether tokens are spelled in the 256 symbols of the byte-level alphabet."""
     part = definition.get("pre_tokenizer") or {}
     return any(inner.get("type") == "ByteLevel" for inner in part.get("pretokenizers", [part]))
 
 
-def surfaces(definition: dict[str, Any], tokens: Sequence[str]) -> list[str]:
+def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
     """The letters that each token stands for: without continuation prefix and word marker, bytes as characters.
 
     A token that is nothing but a marker is left out.

@@ -7,21 +7,20 @@ from above and have no such order: each size is trained for itself. Every file i
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.parallel_map import make_parts
-from hatchery.errors import CorpusError, TokenizationError
+from hatchery.errors import TokenizationError
 from hatchery.progress import Progress
-from hatchery.tokenization.selection.backends import open_backend
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
 from hatchery.tokenization.selection.tasks import TrainTask, load_definition, train_part
-from hatchery.tokenization.shards import shards_by_split
-from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import TokenizerSettings
+from hatchery.tokenization.shards import shards_of
+from hatchery.tokenization.tokenizer_file import Definition, load_tokenizer, open_backend
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 NESTED_KINDS = ("wordpiece", "byte_bpe")
 
@@ -31,12 +30,12 @@ def is_nested(settings: TokenizerSettings) -> bool:
     return settings.kind in NESTED_KINDS
 
 
-def vocabulary_size(definition: dict[str, Any]) -> int:
+def vocabulary_size(definition: Definition) -> int:
     """Entries of a tokenizer's model."""
     return len(definition["model"]["vocab"])
 
 
-def smallest_size(definition: dict[str, Any]) -> int:
+def smallest_size(definition: Definition) -> int:
     """Entries that a nested tokenizer has before its first merge: special tokens and alphabet."""
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     special = {token["content"] for token in definition["added_tokens"]}
@@ -46,7 +45,7 @@ def smallest_size(definition: dict[str, Any]) -> int:
     )
 
 
-def cut_down(definition: dict[str, Any], size: int, where: str) -> dict[str, Any]:
+def cut_down(definition: Definition, size: int, where: str) -> Definition:
     """The definition of the nested tokenizer with the first `size` entries of the given one.
 
     Raises TokenizationError naming `where` when `size` exceeds the vocabulary or lies below special tokens and
@@ -68,7 +67,7 @@ def cut_down(definition: dict[str, Any], size: int, where: str) -> dict[str, Any
     return {**definition, "model": cut}
 
 
-def _merges(model: dict[str, Any], smallest: int, size: int) -> list[Any]:
+def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
     """The merges up to the one that makes the entry `size - 1`; some make an entry that another made before."""
     prefix = model.get("continuing_subword_prefix") or ""
     last = smallest - 1
@@ -82,38 +81,15 @@ def _merges(model: dict[str, Any], smallest: int, size: int) -> list[Any]:
     return kept
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """The corpus of a sweep: its manifest, its shards by split, and their checksums."""
-
-    manifest: Manifest
-    shards: dict[str, list[Path]]
-    sha256: dict[Path, str]
-
-    def training_shards(self, settings: TokenizerSettings) -> list[Path]:
-        """The shards that a tokenizer is trained on. Raises CorpusError for a split that the corpus lacks."""
-        shards = []
-        for split in settings.splits:
-            if split not in self.shards:
-                raise CorpusError(f"{self.manifest.path}: has no split {split!r}")
-            shards += self.shards[split]
-        return shards
-
-
-def open_corpus(manifest: Manifest) -> Corpus:
-    """The shards of a corpus. Raises CorpusError."""
-    return Corpus(manifest, shards_by_split(manifest), {output.path: output.sha256 for output in manifest.outputs})
-
-
 class Candidates:
     """Trains the tokenizers of a sweep in `parts_folder`, and gives out each of them as a definition."""
 
-    def __init__(self, settings: SweepSettings, corpus: Corpus, parts_folder: Path, threads: int) -> None:
+    def __init__(self, settings: SweepSettings, corpus: Manifest, parts_folder: Path, threads: int) -> None:
         self.settings = settings
         self.corpus = corpus
         self.parts_folder = parts_folder
         self.threads = threads
-        self._trained: dict[tuple[str, int], dict[str, Any]] = {}
+        self._trained: dict[tuple[str, int], Definition] = {}
         wanted = [
             (candidate, size)
             for candidate in settings.types
@@ -128,7 +104,7 @@ class Candidates:
         sizes = [*candidate.sizes, search.highest] if search and search.type == candidate.name else candidate.sizes
         return max(sizes)
 
-    def definition(self, candidate: CandidateType, size: int) -> dict[str, Any]:
+    def definition(self, candidate: CandidateType, size: int) -> Definition:
         """The tokenizer of a type and size, trained when that has not been done and cannot be avoided.
 
         Raises TokenizationError when the corpus does not support the size.
@@ -158,10 +134,10 @@ class Candidates:
         tasks, keys = [], []
         for candidate, size in wanted:
             settings = candidate.settings(size)
-            shards = self.corpus.training_shards(settings)
-            where = f"{self.corpus.manifest.path}: types.{candidate.name}"
-            tasks.append(TrainTask(settings, tuple(shards), where, threads))
-            keys.append(["train", candidate.name, asdict(settings), [self.corpus.sha256[shard] for shard in shards]])
+            shards = shards_of(self.corpus, settings.splits)
+            where = f"{self.corpus.path}: types.{candidate.name}"
+            tasks.append(TrainTask(settings, tuple(shard.path for shard in shards), where, threads))
+            keys.append(["train", candidate.name, asdict(settings), [shard.sha256 for shard in shards]])
         with Progress(len(tasks), "training tokenizers", "tokenizers") as progress:
             parts = make_parts(tasks, train_part, keys, self.parts_folder, self.threads)
             for (candidate, size), part in zip(wanted, parts, strict=True):

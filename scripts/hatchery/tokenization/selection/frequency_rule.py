@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hatchery.artifacts.parquet import read_table
 from hatchery.tokenization.counts import frequency_at_95_percent
-from hatchery.tokenization.selection.backends import model_only, open_backend
+from hatchery.tokenization.selection.backends import model_only
+from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
 PRE_TOKENS = pa.schema([("pre_token", pa.string()), ("occurrences", pa.int64())])
 _BATCH = 8192
@@ -39,7 +39,7 @@ class SearchResult:
     probes: list[Probe]
 
 
-def count_pre_tokens(lines: Iterable[str], definition: dict[str, Any], where: str) -> Counter[str]:
+def count_pre_tokens(lines: Iterable[str], definition: Definition, where: str) -> Counter[str]:
     """How often each pre-token occurs in the lines, after normalisation and in the spelling that the model sees."""
     backend = open_backend(definition, where)
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
@@ -70,7 +70,7 @@ def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
     return counts
 
 
-def unigram_counts(definition: dict[str, Any], pre_tokens: Mapping[str, int], where: str) -> np.ndarray:
+def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> np.ndarray:
     """How often each id occurs (int64, one per id) when the pre-tokens are encoded as often as they occur."""
     backend = open_backend(model_only(definition), where)
     counts = np.zeros(backend.get_vocab_size(), dtype=np.int64)
@@ -84,7 +84,7 @@ def unigram_counts(definition: dict[str, Any], pre_tokens: Mapping[str, int], wh
     return counts
 
 
-def frequency_of_rule(definition: dict[str, Any], pre_tokens: Mapping[str, int], where: str) -> int:
+def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
     """The frequency at rank floor(0.95 x types) of a tokenizer on the counted pre-tokens."""
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 

@@ -18,11 +18,11 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hatchery.errors import SourceError
 from hatchery.raw.registration import open_source
-from hatchery.tokenization.selection.backends import isolated, open_backend, surfaces, tokens_of
+from hatchery.tokenization.selection.backends import isolated, surfaces, tokens_of
+from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
 COLUMNS = ["word", "morphemes"]
 
@@ -112,7 +112,7 @@ def partial_credit(tokens: Sequence[str], word: Word) -> int:
     return sum(token.replace("#", "").replace("_", "") in word.morphemes for token in tokens)
 
 
-def esms(definition: dict[str, Any], words: Sequence[Word], where: str) -> EsmsScores:
+def esms(definition: Definition, words: Sequence[Word], where: str) -> EsmsScores:
     """ESMS of a tokenizer over words in isolation. `words` must not be empty (reading a list makes sure of it)."""
     backend = open_backend(isolated(definition), where)
     tokenised = list(tokens_of(backend, [word.text for word in words]))

@@ -17,8 +17,8 @@ from hatchery.artifacts.parallel_map import make_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
-from hatchery.tokenization.selection.backends import open_backend, read_definition
-from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
+from hatchery.tokenization.selection.backends import read_definition
+from hatchery.tokenization.selection.candidates import Candidates
 from hatchery.tokenization.selection.frequency_rule import (
     SearchResult,
     frequency_of_rule,
@@ -47,7 +47,8 @@ from hatchery.tokenization.selection.tasks import (
     merge_part,
 )
 from hatchery.tokenization.selection.word_split_ratio import count_words, draw, sequences_of, texts_of
-from hatchery.tokenization.tokenizer_file import special_tokens_map, tokenizer_config, use_threads
+from hatchery.tokenization.shards import shards_by_split, shards_of
+from hatchery.tokenization.tokenizer_file import open_backend, special_tokens_map, tokenizer_config, use_threads
 
 LISTS = {
     None: "the user's list",
@@ -95,17 +96,16 @@ def sweep_tokenizers(
     _check(settings, morphemes, reference)
     words = _words(settings, morphemes)
     printed = {} if published is None else read_published_selection(published)
-    texts = open_corpus(corpus)
     for candidate in settings.types:
-        texts.training_shards(candidate.settings(candidate.sizes[0]))
+        shards_of(corpus, candidate.settings(candidate.sizes[0]).splits)
     parts_folder = run.folder / ".parts"
     parts_folder.mkdir(parents=True, exist_ok=True)
     reference_files = {
         name: _write_reference(name, path, parts_folder / "references") for name, path in reference.items()
     }
-    sequences, sample = _sample(settings, texts, parts_folder)
+    sequences, sample = _sample(settings, corpus, parts_folder)
 
-    candidates = Candidates(settings, texts, parts_folder, threads)
+    candidates = Candidates(settings, corpus, parts_folder, threads)
     files = {
         (candidate.name, size): candidates.write(candidate, size, run.folder / "tokenizers")
         for candidate in settings.types
@@ -114,11 +114,11 @@ def sweep_tokenizers(
     for stale in set((run.folder / "tokenizers").iterdir()) - set(files.values()):
         stale.unlink()
     pre_tokens = {
-        candidate.name: _pre_tokens(candidate, files[candidate.name, candidate.sizes[0]], texts, parts_folder, threads)
+        candidate.name: _pre_tokens(candidate, files[candidate.name, candidate.sizes[0]], corpus, parts_folder, threads)
         for candidate in settings.types
     }
-    tasks = [MeasureTask(path, sample, tuple(words), pre_tokens[name], 1) for (name, _), path in files.items()]
-    tasks += [MeasureTask(path, sample, tuple(words), None, 1) for path in reference_files.values()]
+    tasks = [MeasureTask(path, sample, tuple(words), pre_tokens[name]) for (name, _), path in files.items()]
+    tasks += [MeasureTask(path, sample, tuple(words), None) for path in reference_files.values()]
     measured = iter(_measure(tasks, parts_folder, threads))
     by_size = {key: next(measured) for key in files}
     by_reference = {name: next(measured) for name in reference_files}
@@ -177,23 +177,23 @@ def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
     return path
 
 
-def _sample(settings: SweepSettings, corpus: Corpus, folder: Path) -> tuple[list[str], Path]:
+def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[list[str], Path]:
     """The drawn sequences and the file that measuring reads them from."""
-    texts = texts_of(corpus.shards, settings.sample_splits)
+    texts = texts_of(shards_by_split(corpus), settings.sample_splits)
     sequences = draw(sequences_of(texts, settings.sequence_unit), settings.sample_sequences, settings.seed)
     path = folder / "sample.json"
     write_text(path, json.dumps(sequences, ensure_ascii=False))
     return sequences, path
 
 
-def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Corpus, folder: Path, threads: int) -> Path:
+def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Manifest, folder: Path, threads: int) -> Path:
     """The counted pre-tokens of the training text of a type; types that cut alike share them."""
     definition = load_definition(tokenizer)
     settings = candidate.settings(candidate.sizes[0])
-    shards = corpus.training_shards(settings)
+    shards = shards_of(corpus, settings.splits)
     alike = [definition["normalizer"], definition["pre_tokenizer"], settings.sources]
-    keys = [["count", alike, corpus.sha256[shard]] for shard in shards]
-    tasks = [CountTask(shard, tokenizer, settings, 1) for shard in shards]
+    keys = [["count", alike, shard.sha256] for shard in shards]
+    tasks = [CountTask(shard.path, tokenizer, settings.sources) for shard in shards]
     tables = []
     with Progress(len(tasks), f"counting pre-tokens for {candidate.name}", "shards") as progress:
         for part in make_parts(tasks, count_part, keys, folder, threads):

@@ -5,15 +5,14 @@ stopped and sizes or types can be added without training the others again (artif
 """
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
+from hatchery.artifacts.parallel_map import Facts
 from hatchery.errors import CorpusError, TokenizationError
-from hatchery.tokenization.documents import read_batches, training_lines
+from hatchery.tokenization.documents import LineStream
 from hatchery.tokenization.selection.backends import read_definition
 from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
@@ -24,13 +23,13 @@ from hatchery.tokenization.selection.frequency_rule import (
 from hatchery.tokenization.selection.morphemes import Word, esms
 from hatchery.tokenization.selection.table import Measures
 from hatchery.tokenization.selection.word_split_ratio import (
-    DOCUMENTS_PER_BATCH,
     count_words,
     running_text,
     word_split_ratio,
 )
-from hatchery.tokenization.tokenizer_file import use_threads
-from hatchery.tokenization.trainer import TokenizerSettings, train
+from hatchery.tokenization.tokenizer_file import Definition, use_threads
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ class CountTask:
 
     shard: Path
     tokenizer: Path
-    settings: TokenizerSettings
-    threads: int
+    sources: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -61,40 +59,12 @@ class MeasureTask:
     sample: Path
     words: tuple[Word, ...]
     pre_tokens: Path | None
-    threads: int
 
 
-def lines_of(shard: Path, settings: TokenizerSettings) -> Iterator[list[str]]:
-    """The lines of a shard that a tokenizer of these settings learns from, one list per document."""
-    for batch in read_batches(shard, DOCUMENTS_PER_BATCH):
-        for source, text in zip(batch.sources, batch.texts, strict=True):
-            if settings.sources is None or source in settings.sources:
-                yield list(training_lines(text))
-
-
-class TrainingText:
-    """The training lines of shards, one list per document; may be gone through more than once.
-
-    `lines` is their number after the last time.
-    """
-
-    def __init__(self, shards: Sequence[Path], settings: TokenizerSettings) -> None:
-        self.shards = shards
-        self.settings = settings
-        self.lines = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        self.lines = 0
-        for shard in self.shards:
-            for found in lines_of(shard, self.settings):
-                self.lines += len(found)
-                yield found
-
-
-def train_part(task: TrainTask, path: Path) -> dict[str, Any]:
+def train_part(task: TrainTask, path: Path) -> Facts:
     """Train and write the tokenizer file. Raises CorpusError when the shards hold no text."""
     use_threads(task.threads)
-    text = TrainingText(task.shards, task.settings)
+    text = LineStream(task.shards, sources=task.settings.sources)
     try:
         backend = train(text, task.settings)
     except TokenizationError as error:
@@ -105,25 +75,25 @@ def train_part(task: TrainTask, path: Path) -> dict[str, Any]:
     return {"training_lines": text.lines}
 
 
-def count_part(task: CountTask, path: Path) -> dict[str, Any]:
+def count_part(task: CountTask, path: Path) -> Facts:
     """Write the table of pre-tokens of one shard."""
-    use_threads(task.threads)
-    lines = (line for found in lines_of(task.shard, task.settings) for line in found)
+    use_threads(1)
+    lines = (line for found in LineStream([task.shard], sources=task.sources) for line in found)
     table = pre_token_table(count_pre_tokens(lines, load_definition(task.tokenizer), str(task.tokenizer)))
     pq.write_table(table, path, compression="zstd")
     return {"pre_tokens": table.num_rows}
 
 
-def merge_part(tables: tuple[Path, ...], path: Path) -> dict[str, Any]:
+def merge_part(tables: tuple[Path, ...], path: Path) -> Facts:
     """Write the sum of tables of pre-tokens."""
     table = pre_token_table(read_pre_tokens(tables))
     pq.write_table(table, path, compression="zstd")
     return {"pre_tokens": table.num_rows}
 
 
-def measure_part(task: MeasureTask, path: Path) -> dict[str, Any]:
+def measure_part(task: MeasureTask, path: Path) -> Facts:
     """Write and return the measures of one tokenizer."""
-    use_threads(task.threads)
+    use_threads(1)
     where = task.tokenizer.name
     definition = load_definition(task.tokenizer)
     sequences = json.loads(task.sample.read_text(encoding="utf-8"))
@@ -147,6 +117,6 @@ def measure_part(task: MeasureTask, path: Path) -> dict[str, Any]:
     return measures
 
 
-def load_definition(path: Path) -> dict[str, Any]:
+def load_definition(path: Path) -> Definition:
     """The definition in a tokenizer file."""
     return read_definition(path.read_text(encoding="utf-8"), str(path))

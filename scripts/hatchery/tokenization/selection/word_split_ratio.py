@@ -17,13 +17,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hatchery.errors import CorpusError
-from hatchery.tokenization.documents import read_batches
-from hatchery.tokenization.selection.backends import isolated, open_backend, tokens_of, unknown_token
+from hatchery.tokenization.documents import DOCUMENTS_PER_BATCH, read_batches
+from hatchery.tokenization.selection.backends import isolated, tokens_of, unknown_token
+from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
-DOCUMENTS_PER_BATCH = 256
 Unit = Literal["documents", "lines"]
 
 
@@ -78,7 +78,7 @@ def count_words(sequences: Iterable[str]) -> Counter[str]:
     return words
 
 
-def word_split_ratio(definition: dict[str, Any], words: Counter[str], where: str) -> float:
+def word_split_ratio(definition: Definition, words: Counter[str], where: str) -> float:
     """Mean tokens per word in isolation. Raises CorpusError naming `where` when there is no word."""
     total = words.total()
     if not any(words):
@@ -89,7 +89,7 @@ def word_split_ratio(definition: dict[str, Any], words: Counter[str], where: str
     return tokens / total
 
 
-def running_text(definition: dict[str, Any], sequences: Sequence[str], where: str) -> RunningText:
+def running_text(definition: Definition, sequences: Sequence[str], where: str) -> RunningText:
     """Fertility and unknown rate over the lines of the sequences. Raises CorpusError when there is no word."""
     backend = open_backend(definition, where)
     unknown = unknown_token(definition)
