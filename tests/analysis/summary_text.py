@@ -2,18 +2,20 @@
 
 import csv
 from pathlib import Path
+from typing import get_type_hints
 
-from hatchery.analysis.summary_rows import COLUMNS, SummaryRow
-from hatchery.analysis.summary_tables import COUNTS, NUMBERS, write_csv, write_parquet
+from hatchery.analysis.summary_rows import COLUMNS, SummaryRow, write_csv, write_parquet
 from hatchery.artifacts.checksums import write_checksums
+
+KINDS = get_type_hints(SummaryRow)
 
 
 def write_summary(folder: Path, lines: list[str]) -> Path:
     """Write `summary.csv` and `summary.parquet` of lines without a header; the path of the latter."""
     rows = []
     for texts in csv.DictReader(lines, COLUMNS, restval=""):
-        numbers = {name: float(texts[name]) if texts[name] else None for name in NUMBERS}
-        counts = {name: int(texts[name] or 0) for name in COUNTS}
+        counts = {name: int(texts[name] or 0) for name in ("n", "n_failed", "n_without_number")}
+        numbers = {name: float(text) if text else None for name, text in texts.items() if KINDS[name] == float | None}
         rows.append(SummaryRow(**{**texts, **numbers, **counts}))
     return write_rows_of_summary(folder, rows)
 

@@ -9,7 +9,8 @@ from figure_readback import assert_nothing_overlaps
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis import read_tables
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
+from hatchery.analysis.pretrained_run import read_layer_weights
+from hatchery.analysis.read_tables import CurvePoint
 from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run

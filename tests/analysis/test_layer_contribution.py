@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.layer_contribution import (
+from hatchery.analysis.read_tables import (
     LayerContribution,
     layer_contributions,
     least_squares_slope,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hatchery.analysis.published import combined_deviation, half_of_last_digit, judge
+from hatchery.analysis.published_values import combined_deviation, half_of_last_digit, judge
 
 
 @pytest.mark.parametrize(

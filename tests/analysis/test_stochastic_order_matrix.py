@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hatchery.analysis.stochastic_order import violation_ratio
-from hatchery.analysis.stochastic_order_matrix import corrected_confidence, order_matrix
+from hatchery.analysis.stochastic_order import corrected_confidence, order_matrix, violation_ratio
 from hatchery.errors import ConfigError, EvaluationError
 
 VARIANTS = ("backbone", "base", "zero", "normalized", "weighted_output")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.published import PublishedValue
+from hatchery.analysis.published_values import PublishedValue
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import Key, Summary, summarised
 from hatchery.analysis.summary_rows import COLUMNS

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.analysis.summary_tables import write_csv
+from hatchery.analysis.summary_rows import write_csv
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.runner import run_stage
 from hatchery.views.write_summary import summarise

@@ -7,8 +7,8 @@ from measured_rows import frame
 
 from hatchery.analysis import suite_averages
 from hatchery.analysis.aggregates import Aggregate
-from hatchery.analysis.measurements import Row
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES, task_averages
+from hatchery.analysis.tidy_tables import Row
 
 
 def runs(

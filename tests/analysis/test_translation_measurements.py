@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from hatchery.analysis.measurements import learning_measurements
 from hatchery.analysis.scores import direction
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.analysis.translation_measurements import learning_measurements
 from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import text_summary

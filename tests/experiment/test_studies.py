@@ -10,7 +10,7 @@ import pytest
 
 from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
-from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.analyses.registry import analysis_names
 from hatchery.analysis.settings import models_in_order
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import TABLES

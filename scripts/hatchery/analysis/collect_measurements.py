@@ -9,27 +9,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
-from hatchery.analysis.layer_contribution import WEIGHTS_FILE, probe_weights
 from hatchery.analysis.measurements import (
-    Row,
     development_measurements,
+    learning_measurements,
     minimal_pair_measurements,
     perplexity_measurements,
+    translation_measurements,
 )
-from hatchery.analysis.pretrained_run import PretrainedRun, imported_run, pretrained_run
+from hatchery.analysis.pretrained_run import imported_run, pretrained_run
+from hatchery.analysis.read_tables import WEIGHTS_FILE, probe_weights
 from hatchery.analysis.settings import CollectSettings, baseline_runs, match_evaluations, match_runs, runs_by_name
-from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
-from hatchery.analysis.translation_measurements import learning_measurements, translation_measurements
-from hatchery.analysis.unigram_losses import UnigramLosses
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, Row, growing, write_rows
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.runner import stage
-from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
+from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TRAINING_SPLIT
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.objective import ObjectiveKeys
+from hatchery.training.objectives import objective_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,38 @@ class Inputs:
     translation: Mapping[str, Path] = field(default_factory=dict)
     baseline: Mapping[str, Path] = field(default_factory=dict)
     tokens: Path | None = None
+
+
+class UnigramLosses:
+    """The losses of the unigram distribution of a corpus, each computed once: a blind guess on held-out text.
+
+    Every token has the share of its type among the targets of the training text, one added to each count: what a model
+    learns long before any grammar ("A Natural Bias for Language Generation Models", Section 1).
+    """
+
+    def __init__(self, tokens: Path | None) -> None:
+        """`tokens` is the manifest of the token shards of the corpus; without it nothing is known."""
+        self._tokens = None if tokens is None else read_manifest(tokens)
+        self._counts: dict[tuple[str, str, str], np.ndarray] = {}
+
+    def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
+        """Nats per token of a split that a model of an objective can be asked for.
+
+        None where `made`, a training or an evaluation, read other shards. Raises what `Objective.target_counts`
+        raises.
+        """
+        if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
+            return None
+        training, held_out = (self._counted(one, objective) for one in (TRAINING_SPLIT, split))
+        return float(-(held_out @ np.log(smoothed_distribution(training))) / held_out.sum())
+
+    def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
+        assert self._tokens is not None
+        # Models that hide other shares of the tokens are asked for the same ones in the mean.
+        key = (split, objective.task, getattr(objective, "direction", ""))
+        if key not in self._counts:
+            self._counts[key] = objective_of(objective).target_counts(TokenShards.open(self._tokens.path, split))
+        return self._counts[key]
 
 
 @stage()
@@ -75,35 +111,38 @@ def collect_measurements(
     unigram = UnigramLosses(inputs.tokens)
     words_per_token = None if inputs.tokens is None else _words_per_token(read_manifest(inputs.tokens))
     trained: dict[str, Manifest] = {}
-    runs: list[dict[str, Any]] = []
-    layers: list[dict[str, Any]] = []
+    places = {name: _place(settings.experiment, run) for name, run in named.items()}
+    runs: list[Row] = []
+    layers: list[Row] = []
     measurements: list[Row] = []
-    milestones: dict[tuple[str, int], dict[str, Any]] = {}
+    milestones: dict[tuple[str, int], Row] = {}
     taken: dict[int, tuple[str, int]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
         for name, path in match_runs(inputs.pretraining, settings.runs, "--pretraining").items():
             trained[name] = manifest = read_manifest(path)
-            run, place = pretrained_run(manifest, words_per_token), _place(settings.experiment, named[name])
+            run, place = pretrained_run(manifest, words_per_token), places[name]
             curves.add([place | row for row in run.curve])
-            layers += [place | row for row in _own_layers(run)]
-            blind = (
-                unigram.loss(manifest, objective_of_model(manifest), DEVELOPMENT_SPLIT) if _is_evaluated(run) else None
-            )
+            layers += [place | row for row in run.layers]
+            blind = None
+            if run.facts["development_loss"] is not None:
+                blind = unigram.loss(manifest, objective_of_model(manifest), DEVELOPMENT_SPLIT)
             label = named[name].label or named[name].model
             milestones |= {(manifest.digest, step): facts for step, facts in run.milestones.items()}
             if run.taken is not None:
                 taken[len(runs)] = run.taken
-            runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
+            runs.append(place | {"label": label, "unigram_loss": blind} | run.facts)
             measurements += development_measurements(place, manifest, run.curve, blind)
             measurements += learning_measurements(place, manifest, run.curve, settings.alc_steps)
         for name, path in _of_every_run(bool(baselines), inputs.baseline, baselines, "--baseline").items():
             trained[name] = manifest = read_manifest(path)
-            runs.append(_place(settings.experiment, named[name]) | {"label": name} | imported_run(manifest))
-        evaluated, probes = _evaluations(settings, inputs, named, trained, unigram)
+            runs.append(places[name] | {"label": name} | imported_run(manifest))
+        evaluated, probes = _evaluations(settings, inputs, named, places, trained, unigram)
         measurements += evaluated
-        layers += [_place(settings.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
+        layers += probes
     for index, milestone in taken.items():
-        runs[index] |= _own_facts(milestones.get(milestone, {}))
+        # How long the run of a milestone took is not known of it.
+        known = milestones.get(milestone, {})
+        runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
     # Together only once all inputs are sound.
     write_rows(RUNS.beside(output), RUNS, runs)
     write_rows(LAYERS.beside(output), LAYERS, layers)
@@ -116,40 +155,22 @@ def _words_per_token(tokens: Manifest) -> float | None:
     return split["words"] / split["tokens"] if split.get("tokens") else None
 
 
-def _place(experiment: str, run: SeededRun) -> dict[str, Any]:
+def _place(experiment: str, run: SeededRun) -> Row:
+    """The columns that say which run a row is of."""
     seed = None if run.is_baseline else run.seed
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
-
-
-def _own_facts(milestone: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of the training of a milestone; how long its run took is not."""
-    return {key: value for key, value in milestone.items() if key not in ("manifest", "seconds", "day")}
-
-
-def _is_evaluated(run: PretrainedRun) -> bool:
-    return run.facts["development_loss"] is not None
-
-
-def _own_layers(run: PretrainedRun) -> list[dict[str, Any]]:
-    weights = run.layer_weights
-    quantity = "unit_weight" if weights.plain else "layer_weight"
-    same = {"quantity": quantity, "depth": weights.layers, "task": "", "span": ""}
-    return [
-        same | {"consumer": consumer, "layer": layer, "value": value}
-        for (consumer, layer), value in weights.scaled.items()
-    ]
 
 
 def _evaluations(
     settings: CollectSettings,
     inputs: Inputs,
     named: Mapping[str, SeededRun],
+    places: Mapping[str, Row],
     trained: Mapping[str, Manifest],
     unigram: UnigramLosses,
-) -> tuple[list[Row], dict[str, list[dict[str, Any]]]]:
-    """The measurements of all evaluations, and the layer weights of probes by the name of the run."""
+) -> tuple[list[Row], list[Row]]:
+    """The measurements of all evaluations, and the layer weights of probes, those of a run together."""
     scored = list(named.values())
-    places = {name: _place(settings.experiment, run) for name, run in named.items()}
     measurements: list[Row] = []
     translating = [run for run in settings.runs if run.model not in settings.untranslated]
     for name, path in _of_every_run(settings.perplexity, inputs.perplexity, scored, "--perplexity").items():
@@ -166,14 +187,14 @@ def _evaluations(
     for (name, suite), path in pairs.items():
         measurements += minimal_pair_measurements(places[name], suite, _evaluation_of(path, trained[name]))
     tuned: list[Row] = []
-    probes: dict[str, list[dict[str, Any]]] = {}
+    probes: dict[str, list[Row]] = {}
     jobs = match_evaluations(inputs.finetuning, scored, settings.tasks, "--finetuning")
     for (name, task), path in jobs.items():
         manifest = _evaluation_of(path, trained[name])
         tuned += finetuning_measurements(places[name], task, manifest)
         if manifest.listed(WEIGHTS_FILE):
-            probes.setdefault(name, []).extend(probe_weights(task, manifest))
-    return measurements + with_distinct_tasks(tuned), probes
+            probes.setdefault(name, []).extend(places[name] | row for row in probe_weights(task, manifest))
+    return measurements + with_distinct_tasks(tuned), [row for rows in probes.values() for row in rows]
 
 
 def _of_every_run(wanted: bool, paths: Mapping[str, Path], runs: Sequence[SeededRun], argument: str) -> dict[str, Path]:

@@ -1,17 +1,21 @@
 """The small tables beside a corpus: a manifest vouches for each, a dataclass says what its columns are.
 
 Unlike the tables of results, these may be empty: a corpus of which nothing was rejected has a header and no rows.
+Sizes stand by source and split, as in Table 1 of the LTG-BERT paper, and beside the published ones: joined by corpus,
+source, split and measure, numbers printed in millions multiplied out, the difference in percent of the published one.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.corpus_writer import ASSUMED
-from hatchery.corpora.documents import Split
+from hatchery.corpora.documents import SPLITS, Split
 from hatchery.errors import ManifestError
-from hatchery.settings.base import Natural
+from hatchery.settings.base import Natural, NonNegative
 
 MEASURES = ("documents", "sentences", "words", "characters")
 STATISTICS = "statistics.csv"
@@ -123,3 +127,149 @@ def read_selections(manifest: Manifest) -> list[Selection]:
     if not manifest.listed("selections.csv"):
         return []
     return read_records(manifest.file("selections.csv"), Selection, may_be_empty=True)
+
+
+ALL = "(all)"
+_SCALES = {"count": 1.0, "": 1.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_SPLIT_NAMES = {"development": "dev", "validation": "dev", "valid": "dev"}
+_WHOLE = frozenset({"", "all", "total", ALL})
+
+SizeTable = dict[tuple[str, str], Counts]
+"""Counts by (source, split), with `ALL` for the sums over either or both."""
+
+
+@dataclass(frozen=True)
+class PublishedSize(Record):
+    """A line of the table of published sizes; `value` is None for what a paper names without a number."""
+
+    paper: str
+    table: str
+    corpus: str
+    source: str
+    split: str
+    measure: str
+    value: NonNegative | None
+    unit: Literal["", "count", "thousand", "million", "billion"]
+    note: str
+
+    @property
+    def size(self) -> float | None:
+        """The number multiplied out."""
+        return None if self.value is None else round(self.value * _SCALES[self.unit], 6)
+
+
+@dataclass(frozen=True)
+class ComparedSize:
+    """A published size and ours; `ours` is None for what this corpus does not have or was not measured."""
+
+    table: str
+    source: str
+    split: str
+    measure: str
+    ours: float | None
+    published: float | None
+    note: str
+
+    @property
+    def difference_percent(self) -> float | None:
+        """Ours minus published in percent of the published size."""
+        if self.ours is None or not self.published:
+            return None
+        return round(100 * (self.ours - self.published) / self.published, 1)
+
+
+def size_table(
+    counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
+) -> SizeTable:
+    """All counts with their sums; rows without documents are left out, except in an empty corpus.
+
+    `subwords` are added where they are known; with them, a row that has none counts zero.
+    """
+    sources = [*dict.fromkeys(source for source, _ in counts), ALL]
+    measures = [*next(iter(counts.values()), {}), *([] if subwords is None else ["subwords"])]
+    table: SizeTable = {(source, split): dict.fromkeys(measures, 0) for source in sources for split in (*SPLITS, ALL)}
+    for (source, split), found in counts.items():
+        row = {**found} if subwords is None else {**found, "subwords": subwords.get((source, split), 0)}
+        for key in ((source, split), (source, ALL), (ALL, split), (ALL, ALL)):
+            for measure, value in row.items():
+                table[key][measure] += value
+    return {key: row for key, row in table.items() if row["documents"] or key == (ALL, ALL)}
+
+
+def sources_of(table: SizeTable) -> list[str]:
+    """The sources that have documents, in the order of the corpus."""
+    return [source for source, split in table if split == ALL and source != ALL]
+
+
+def splits_of(table: SizeTable) -> list[str]:
+    """The splits that have documents."""
+    return [split for split in SPLITS if (ALL, split) in table]
+
+
+def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
+    """What was selected by (source, level), with the sums over either or both.
+
+    The documents of a corpus of sequences carry the names of selections as their sources, which gives the numbers of
+    `documents` (sequences) and, where there are subwords, of `tokens`. A selection of several sources has no such
+    numbers for each, and a sum that lacks a part is left out.
+    """
+    table: SizeTable = {}
+    lacking: set[tuple[tuple[str, str], str]] = set()
+    for item in selections:
+        row: dict[str, int | None] = {"texts": item.texts, "words": item.words, "counted_words": item.counted_words}
+        alone = sum(other.selection == item.selection for other in selections) == 1
+        made = sizes.get((item.selection, ALL), {}) if alone else {}
+        row |= {"documents": made.get("documents"), "tokens": made.get("subwords")}
+        for key in ((item.source, item.level), (item.source, ALL), (ALL, item.level), (ALL, ALL)):
+            total = table.setdefault(key, dict.fromkeys(row, 0))
+            for measure, value in row.items():
+                total[measure] += value or 0
+                if value is None:
+                    lacking.add((key, measure))
+    for key, measure in lacking:
+        del table[key][measure]
+    return table
+
+
+def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTable) -> list[ComparedSize]:
+    """The published sizes of `corpus` beside ours, in the order of the file `path`.
+
+    The column `split` may name a level of the selections (sentence, span); `texts`, `sentences` and `spans` then mean
+    the same. Raises EvaluationError like `read_published_sizes`.
+    """
+    return [_compared(row, table, selections) for row in read_published_sizes(path) if row.corpus == corpus]
+
+
+def read_published_sizes(path: Path) -> list[PublishedSize]:
+    """All printed sizes. Raises EvaluationError naming file and line for what is not a table of published sizes."""
+    return read_records(path, PublishedSize, ("paper", "table", "corpus", "source", "split", "measure"))
+
+
+def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> ComparedSize:
+    key = place_of(row)
+    return ComparedSize(
+        table=" ".join(part for part in (row.paper, row.table) if part),
+        source=key[0],
+        split=key[1],
+        measure=row.measure,
+        ours=_ours(key, row.measure, table, selections),
+        published=row.size,
+        note=row.note,
+    )
+
+
+def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: SizeTable) -> float | None:
+    # Where there are selections, they are what the paper counts; the sequences made of them are another thing.
+    name = "texts" if measure in ("sentences", "spans", "sentences_or_spans") else measure
+    if name in selections.get(key, {}):
+        return selections[key][name]
+    return table.get(key, {}).get(measure)
+
+
+def place_of(row: PublishedSize) -> tuple[str, str]:
+    """Source, and split or level, as our tables call what a published size is of."""
+    return _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
+
+
+def _place(name: str) -> str:
+    return ALL if name.lower() in _WHOLE else name

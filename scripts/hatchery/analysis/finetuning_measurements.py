@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from hatchery.analysis.blind_guess import of_metric
-from hatchery.analysis.measurements import Row, measured
+from hatchery.analysis.measurements import measured, of_metric
+from hatchery.analysis.tidy_tables import Row
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError

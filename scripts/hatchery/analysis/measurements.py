@@ -2,7 +2,11 @@
 
 Fractions become percent here and in `finetuning_measurements`, and the name of the metric says so: `accuracy_percent`,
 `f1_percent`, `mcc_percent` (a Matthews correlation times 100, as the organisers of BabyLM print it). Quantities
-without an upper bound keep their own unit: `loss_nats`, `perplexity`.
+without an upper bound keep their own unit: `loss_nats`, `perplexity`. With what a blind guess scores, which does not
+see what it is about, a model that knows something can be told: of two sentences it has 50 % right, of classes those
+with the most frequent label, and its Matthews correlation is 0.
+
+Source of the numbers of models that translate: "A Natural Bias for Language Generation Models", Sections 4.1 and 4.2.
 """
 
 import math
@@ -10,14 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from hatchery.analysis.blind_guess import OF_PAIRS
+from hatchery.analysis.tidy_tables import Row
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Infinite, Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.settings.base import NonNegative, Range, Share
+from hatchery.translation.metrics import METRICS, area_under_curve
 
 PRETRAINING_SUITE = "pretraining"
 PERPLEXITY_SUITE = "perplexity"
+TRANSLATION_SUITE = "translation"
 DEVELOPMENT = "development"
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
@@ -25,15 +31,14 @@ ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
+OF_PAIRS = 50.0
+"""What a blind guess has of minimal pairs, in percent."""
 _BIN = "_from_"
 
 Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
 Kind = Literal["pretraining", "perplexity", "translation", "minimal_pairs", "finetuning"]
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
 
-
-Row = dict[str, Any]
-"""A row of the tidy table of measurements."""
 
 _OF_MOST: Row = {"failed": "", "primary": True, "main": True, "origin": ""}
 
@@ -226,3 +231,70 @@ def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
     pairs = row.pairs + 4
     share = (accuracy * row.pairs + 2) / pairs
     return 100 * accuracy, 100 * math.sqrt(share * (1 - share) / pairs), row.pairs
+
+
+def of_metric(metric: str, majority_accuracy: float | None) -> float | None:
+    """What a blind guess has of a metric of a task, a fraction, if known; `majority_accuracy` is that of the task."""
+    return {"accuracy": majority_accuracy, "mcc": 0.0}.get(metric)
+
+
+@dataclass(frozen=True)
+class _ScoreRow(Record):
+    test: str
+    corpus: str
+    split: str
+    pairs: int
+    metric: str
+    score: float
+    signature: str
+
+
+def translation_measurements(place: Mapping[str, Any], manifest: Manifest) -> list[Row]:
+    """BLEU and chrF in points of every test set, from `scores.csv`."""
+    return [
+        measured(
+            *(place, manifest, "translation", TRANSLATION_SUITE, row.test, "split", row.metric, row.score),
+            items=row.pairs,
+        )
+        for row in read_records(manifest.file("scores.csv"), _ScoreRow, ("test", "metric"))
+    ]
+
+
+def learning_measurements(
+    place: Mapping[str, Any], manifest: Manifest, curve: Iterable[Mapping[str, Any]], alc_steps: int
+) -> list[Row]:
+    """Highest development score, and the area under its curve over the first steps; none without such scores.
+
+    `curve` are the rows of the run's `metrics.jsonl`. The area is given where the curve goes from the model before its
+    first step to `alc_steps` or beyond, and its task says how many steps they are, as in `first_20000_steps`.
+    """
+    rows, found = list(curve), []
+    for metric in METRICS:
+        points = [
+            (row["step"], row[f"development_{metric}"]) for row in rows if row.get(f"development_{metric}") is not None
+        ]
+        values = {(DEVELOPMENT, f"best_{metric}"): max(score for _, score in points)} if points else {}
+        if early := _first_steps(points, alc_steps):
+            values[early_task(alc_steps), f"alc_{metric}"] = area_under_curve(early)
+        found += [
+            measured(place, manifest, "pretraining", PRETRAINING_SUITE, task, "split", name, value)
+            for (task, name), value in values.items()
+        ]
+    return found
+
+
+def early_task(steps: int) -> str:
+    """What stands in the tables for the first so many steps of a training."""
+    return f"first_{steps}_steps"
+
+
+def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
+    """The points from step 0 to exactly the step `last`, between two measurements on the line; none if not reached."""
+    ordered = sorted(points)
+    if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:
+        return []
+    kept: list[tuple[float, float]] = [point for point in ordered if point[0] <= last]
+    if kept[-1][0] < last:
+        (before, low), (after, high) = kept[-1], ordered[len(kept)]
+        kept.append((last, low + (high - low) * (last - before) / (after - before)))
+    return kept

@@ -6,40 +6,101 @@ and the day, which stand in `provenance.json`.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hatchery.analysis.pretraining_outputs import (
-    CONFIG_FILE,
-    LayerWeights,
-    metric_rows,
-    read_layer_weights,
-)
-from hatchery.analysis.tidy_tables import CURVES, RUNS
+from annotated_types import MinLen
+
+from hatchery.analysis.read_tables import LayerWeights
+from hatchery.analysis.tidy_tables import CURVES, RUNS, Row
 from hatchery.artifacts.manifests import Manifest, volatile_facts
+from hatchery.artifacts.records import Record, json_record, json_records
 from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, training_flops_per_sequence
 from hatchery.training.data_order import training_phases
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 
+METRICS_FILE = "metrics.jsonl"
+LAYER_WEIGHTS_FILE = "layer_weights.json"
+CONFIG_FILE = "config.json"
+
+
+_MEASURED = [column for column in CURVES.columns if column.kind in ("integer", "number") and column.name != "seed"]
+# A row of `metrics.jsonl` has the columns of the table of curves, of which only these two are always measured.
+_MetricRow: type[Record] = make_dataclass(
+    "_MetricRow",
+    [
+        *((name, int) for name in ("step", "tokens")),
+        *((column.name, float | None, None) for column in _MEASURED if column.name not in ("step", "tokens")),
+    ],
+    bases=(Record,),
+    frozen=True,
+)
+
+
+@dataclass(frozen=True)
+class _Weight(Record):
+    consuming_layer: int
+    producing_layer: int
+    scaled_weight: float
+
+
+@dataclass(frozen=True)
+class _Weights(Record):
+    rows: Annotated[tuple[_Weight, ...], MinLen(1)]
+
+
+@dataclass(frozen=True)
+class _Config(Record):
+    num_hidden_layers: int
+    layer_weighting: str
+
+
+def metric_rows(manifest: Manifest) -> list[Row]:
+    """The rows of `metrics.jsonl` by the columns of `CURVES`; none when the model was not trained (0 steps).
+
+    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step stood
+    in an earlier one.
+    """
+    return [dict(vars(row)) for row in json_records(manifest.file(METRICS_FILE), _MetricRow, "step")]
+
+
+def read_layer_weights(manifest: Manifest) -> LayerWeights:
+    """The layer weights of a model, from `config.json` and, where it has layer weighting, `layer_weights.json`.
+
+    Raises EvaluationError naming the file when it is not such a table, or lacks a pair of layers.
+    """
+    config = json_record(manifest.file(CONFIG_FILE), _Config)
+    layers = config.num_hidden_layers
+    if config.layer_weighting == "none":
+        return LayerWeights(layers, True, dict.fromkeys(_pairs(layers), 1.0))
+    path = manifest.file(LAYER_WEIGHTS_FILE)
+    scaled = {(row.consuming_layer, row.producing_layer): row.scaled_weight for row in json_record(path, _Weights).rows}
+    expected = _pairs(layers + 1 if (layers + 1, 0) in scaled else layers)
+    for consumer, producer in sorted(scaled.keys() ^ set(expected)):
+        fault = "is one too many" if (consumer, producer) in scaled else "is missing"
+        raise EvaluationError(f"{path}: the weight of layer {producer} for layer {consumer} {fault}")
+    return LayerWeights(layers, False, scaled)
+
+
+def _pairs(consumers: int) -> list[tuple[int, int]]:
+    """All (consumer, layer below it), in order."""
+    return [(n, i) for n in range(1, consumers + 1) for i in range(n)]
+
 
 @dataclass(frozen=True)
 class PretrainedRun:
-    """One run; `curve` holds rows of `CURVES` without the columns that say which run they are of."""
+    """A row of `RUNS` and those of `CURVES` and `LAYERS`, without the columns that say which run they are of."""
 
-    facts: dict[str, Any]
-    curve: list[dict[str, Any]]
-    layer_weights: LayerWeights
-    milestones: dict[int, dict[str, Any]]
+    facts: Row
+    curve: list[Row]
+    layers: list[Row]
+    milestones: dict[int, Row]
     """The facts of its models after so many steps, which other runs take."""
     taken: tuple[str, int] | None
     """The manifest and the step of the milestone that it is, if it is one."""
-
-    def row(self) -> dict[str, Any]:
-        """The row of `RUNS` without the columns that say which run it is of."""
-        return self.facts
 
 
 def pretrained_run(manifest: Manifest, words_per_token: float | None) -> PretrainedRun:
@@ -57,9 +118,8 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     weights = read_layer_weights(manifest)
     measures, initial = manifest.measures, manifest.measures.get("initial_model") or {}
     volatile = volatile_facts(manifest.path)
-    tokens = int(measures["tokens"])
 
-    def seen(steps: int, tokens: int) -> dict[str, Any]:
+    def seen(steps: int, tokens: int) -> Row:
         words = None if words_per_token is None else round(tokens * words_per_token)
         return {"steps": steps, "tokens": tokens, "words": words, "training_flops": flops(steps)}
 
@@ -69,7 +129,7 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
         "layers": weights.layers,
         **_sizes(config),
         **_sequences(settings, int(measures["steps"])),
-        **seen(int(measures["steps"]), tokens),
+        **seen(int(measures["steps"]), int(measures["tokens"])),
         "planned_steps": settings.steps,
         **{name: _last(curve, name) for name in losses},
         "initial": initial.get("take", ""),
@@ -91,20 +151,26 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     taken = None
     if start is not None and start.step is not None and not settings.steps:
         taken = (manifest.inputs["initial_model"], start.step)
-    return PretrainedRun(facts, curve, weights, milestones, taken)
+    quantity = "unit_weight" if weights.plain else "layer_weight"
+    same = {"quantity": quantity, "depth": weights.layers, "task": "", "span": ""}
+    layers = [
+        same | {"consumer": consumer, "layer": layer, "value": value}
+        for (consumer, layer), value in weights.scaled.items()
+    ]
+    return PretrainedRun(facts, curve, layers, milestones, taken)
 
 
-def imported_run(manifest: Manifest) -> dict[str, Any]:
+def imported_run(manifest: Manifest) -> Row:
     """The row of `RUNS` of a model that others pretrained: its sizes, and nothing of its training."""
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
 
 
-def _last(rows: list[dict[str, Any]], name: str) -> float | None:
+def _last(rows: list[Row], name: str) -> float | None:
     return next((row[name] for row in reversed(rows) if row.get(name) is not None), None)
 
 
-def _model(path: Path) -> tuple[dict[str, Any], ModelConfig]:
+def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
     """The configuration in a file, as it stands there without the size of the vocabulary, and as its class."""
     try:
         values = json.loads(path.read_bytes())
@@ -115,7 +181,7 @@ def _model(path: Path) -> tuple[dict[str, Any], ModelConfig]:
         raise EvaluationError(f"{path}: not the configuration of a model: {type(error).__name__}: {error}") from error
 
 
-def _sizes(config: ModelConfig) -> dict[str, Any]:
+def _sizes(config: ModelConfig) -> Row:
     return {
         "embedding_size": config.embedding_width,
         "hidden_size": config.hidden_size,

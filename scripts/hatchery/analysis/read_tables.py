@@ -1,18 +1,136 @@
-"""The tidy tables as the values that views compute with; `tidy_tables` declares their columns."""
+"""The tidy tables as the values that views compute with; `tidy_tables` declares their columns.
 
-from collections.abc import Collection, Sequence
+How much layers contribute to probes is that of LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge
+probing"): the softmax weights of the probe in percent, over both poolers of a task with two spans the mean; the slope
+is that of the least-squares line over layers 1 to L.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from hatchery.analysis.layer_contribution import LayerContribution, layer_contributions
 from hatchery.analysis.measurements import Kind, Level
-from hatchery.analysis.pretraining_outputs import CurvePoint, LayerWeights
 from hatchery.analysis.settings import runs_by_name
-from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_frame
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, Row, read_frame
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.settings.base import Share
+
+WEIGHTS_FILE = "layer_weights.csv"
+# Weights are stored with about seven digits.
+SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Losses (natural logarithm, per predicted token) after `step` optimiser steps and `tokens` tokens."""
+
+    step: int
+    tokens: int
+    loss: float | None
+    development_loss: float | None
+    development_perplexity: float | None
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """Scaled weights n x alpha by (consuming layer n, producing layer i), n from 1 and i from 0, the embedding.
+
+    `plain` says that the model has no layer weighting: every layer reads the sum of all outputs below it, each with
+    weight 1. Consumer `layers` + 1, where there is one, is what the heads read.
+    """
+
+    layers: int
+    plain: bool
+    scaled: dict[tuple[int, int], float]
+
+
+@dataclass(frozen=True)
+class _Weight(Record):
+    """A row of the table of a probe's weights."""
+
+    seed: int
+    learning_rate: float
+    span: str
+    layer: int
+    weight: Share
+
+
+@dataclass(frozen=True)
+class LayerContribution:
+    """Shares in percent of layers 1 to L, summing to 100; a mean over `probes` trained probes."""
+
+    model: str
+    task: str
+    percent: tuple[float, ...]
+    probes: int
+
+    @property
+    def slope(self) -> float:
+        """Percent per layer of the least-squares line; negative where early layers give more."""
+        return least_squares_slope(self.percent)
+
+
+def least_squares_slope(values: Sequence[float]) -> float:
+    """The slope of the least-squares line of `values` over 1, 2, …; 0 for a single one."""
+    middle = (len(values) + 1) / 2
+    spread = math.fsum((k - middle) ** 2 for k in range(1, len(values) + 1))
+    return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
+
+
+def probe_weights(task: str, manifest: Manifest) -> list[Row]:
+    """The softmax weights of every probe (seed and learning rate) of a fine-tuning manifest by span and layer.
+
+    Rows of the tidy table of layers, without the columns that say which run they are of. Raises EvaluationError naming
+    the file when a layer is missing or the weights of a span do not sum to 1.
+    """
+    path = manifest.file(WEIGHTS_FILE)
+    mixes: dict[tuple[int, float, str], dict[int, float]] = {}
+    for row in read_records(path, _Weight, ("seed", "learning_rate", "span", "layer")):
+        mixes.setdefault((row.seed, row.learning_rate, row.span), {})[row.layer] = row.weight
+    layers = list(range(1, len(next(iter(mixes.values()))) + 1))
+    rows = []
+    for (seed, rate, span), mix in mixes.items():
+        where = f"{path}: seed {seed}, learning rate {rate:g}, span {span}"
+        if sorted(mix) != layers:
+            raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
+        if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
+            raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
+        same = {"quantity": "probe_share", "depth": len(layers), "task": task}
+        same |= {"finetuning_seed": seed, "learning_rate": rate, "span": span}
+        rows += [same | {"layer": layer, "value": mix[layer]} for layer in layers]
+    return rows
+
+
+def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The mean of equally long rows, column by column."""
+    return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
+
+
+def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
+    """One entry per model and task, in the order of `rows`, which are those of probes in the tidy table of layers.
+
+    Over the spans of a probe the mean, then that over all probes of a model's pretraining seeds. Raises EvaluationError
+    when those have different numbers of layers.
+    """
+    mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
+    for row in rows:
+        probes = mixes.setdefault((row["model"], row["task"]), {})
+        spans = probes.setdefault((row["run"], row["finetuning_seed"], row["learning_rate"]), {})
+        spans.setdefault(row["span"], []).append(100 * row["value"])
+    contributions = []
+    for (model, task), probes in mixes.items():
+        shares = [mean_over(list(spans.values())) for spans in probes.values()]
+        if len({len(share) for share in shares}) > 1:
+            raise EvaluationError(f"layer weights: the seeds of {model} do not have the same number of layers")
+        contributions.append(LayerContribution(model, task, mean_over(shares), len(shares)))
+    return contributions
 
 
 def read_measurements(
@@ -29,7 +147,7 @@ def read_measurements(
     return read_frame(path, MEASUREMENTS, run=runs_by_name(runs), kind=kinds, level=levels)
 
 
-def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[dict[str, Any]]:
+def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[Row]:
     """The rows of `runs.parquet` in their order, of all runs or of some. Raises ManifestError for an altered table."""
     return read_frame(path, RUNS, run=None if runs is None else runs_by_name(runs)).to_dicts()
 

@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
-from typing import Any
 
 from hatchery.analysis.flops_counts import FlopsCount, training_flops
 from hatchery.analysis.published_curves import PublishedRun
-from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
+from hatchery.analysis.tidy_tables import CURVES, RUNS, Row, read_frame
 from hatchery.modeling.paper_flops import STUDY_BATCH_SIZE
 
 
@@ -33,7 +32,7 @@ class ScalingPoint:
         return float(getattr(self, axis))
 
 
-def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[dict[str, Any]]:
+def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[Row]:
     """The pretrainings in `runs.parquet`, of some experiments or of all, each model once.
 
     Several experiments may name a model of the same settings, which is trained once. `within` are columns in whose

@@ -13,11 +13,11 @@ from hatchery.analysis.measurements import (
     PERPLEXITY_SUITE,
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
+    TRANSLATION_SUITE,
 )
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
-from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.translation.metrics import BLEU, CHRF, METRICS

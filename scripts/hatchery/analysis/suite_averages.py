@@ -2,10 +2,13 @@
 
 Which tasks enter, in which units and how several metrics of one task are joined first decides more than the models do
 (docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics"). Values keep the unit in which
-they come; a task that is missing is an error, never a smaller average.
+they come; a task that is missing is an error, never a smaller average. The features behind the ambiguous tasks of MSGS
+(docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are told from their names, which are irregular:
+`relative_token_position` twice, `relative_position` once.
 """
 
 import math
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
@@ -183,3 +186,34 @@ def _chosen(values: Mapping[Key, float], keys: Sequence[Key], average: str) -> l
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+# In the order of Figure 3, rows from top to bottom, columns from left to right.
+LINGUISTIC_FEATURES = {
+    "main_verb": "main verb",
+    "syntactic_category": "syntactic category",
+    "control_raising": "control raising",
+}
+SURFACE_FEATURES = {"lexical_content": "lexical content", "relative_position": "relative token position"}
+
+_PREFIX = "msgs_"
+_STEMS = tuple(task.removeprefix(_PREFIX) for task in MSGS_AMBIGUOUS_TASKS)
+_TASK = re.compile(rf"(?:^|_){_PREFIX}({'|'.join(_STEMS)})$")
+_SURFACE_ENDINGS = {
+    "_lexical_content_the": "lexical_content",
+    "_relative_token_position": "relative_position",
+    "_relative_position": "relative_position",
+}
+
+
+def bias_features(task: str) -> tuple[str, str] | None:
+    """Linguistic and surface feature of an ambiguous task of MSGS, as keys of the tables above; None for any other.
+
+    The task may stand in a suite of another name: `demo_msgs_main_verb_lexical_content_the` is one, too.
+    """
+    found = _TASK.search(task)
+    if found is None:
+        return None
+    stem = found.group(1)
+    ending = next(ending for ending in _SURFACE_ENDINGS if stem.endswith(ending))
+    return stem.removesuffix(ending), _SURFACE_ENDINGS[ending]

@@ -1,21 +1,21 @@
 """The summary of an experiment: one tidy row per model, suite, task and metric, with the published value beside it.
 
-The rows are computed here, without files; `summary_tables`, `summary_markdown` and `summary_text` write them down.
+The rows are computed here, without files; `summary_rows`, `summary_markdown` and `summary_text` write them down.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_values
 from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Level
-from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
+from hatchery.analysis.published_values import PublishedValue, Verdict, combined_deviation, judge
 from hatchery.analysis.scores import Scores
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
+from hatchery.analysis.tidy_tables import Row
 
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
@@ -50,7 +50,7 @@ class Summary(Scores):
     experiment: str
     pair_suites: list[str] = field(default_factory=list)
     finetuned: list[FinetunedTask] = field(default_factory=list)
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[Row] = field(default_factory=list)
     unmatched: list[Key] = field(default_factory=list)
     published_notes: dict[Key, str] = field(default_factory=dict)
     incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)

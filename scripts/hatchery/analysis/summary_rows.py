@@ -1,13 +1,23 @@
-"""What a row of an experiment's summary is: a number of a model, what people read of it, and its anchor on a page."""
+"""What a row of an experiment's summary is: a number of a model, what people read of it, and its anchor on a page.
+
+`summary.csv` and the same rows as Parquet hold no time, host or duration, and numbers are fixed to four decimals, so
+that two runs of the same work give the same bytes.
+"""
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import get_type_hints
 
-from hatchery.analysis.published import Verdict
+import pyarrow as pa
+
+from hatchery.analysis.published_values import Verdict
+from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import vouched
-from hatchery.artifacts.parquet import read_table
+from hatchery.artifacts.parquet import read_table, write_table
 from hatchery.errors import ManifestError
+from hatchery.sanitize import csv_text
 
 DECIMALS = 4
 """Of all numbers of a summary."""
@@ -151,3 +161,18 @@ def read_summary(path: str | Path) -> list[SummaryRow]:
     if table.column_names != list(COLUMNS):
         raise ManifestError(f"{path}: its columns are not those of a summary; remove it to have it made again")
     return [SummaryRow(**row) for row in table.to_pylist()]
+
+
+_ARROW = {float: pa.float64(), float | None: pa.float64(), int: pa.int32()}
+
+
+def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:
+    """Write the rows as CSV with a header; floats with four decimals, None as an empty field."""
+    write_text(path, csv_text(COLUMNS, ([row.printed(column) for column in COLUMNS] for row in rows)))
+
+
+def write_parquet(path: str | Path, rows: Sequence[SummaryRow]) -> None:
+    """Write the rows as Parquet: float64 (null for an empty field), int32 counts, strings."""
+    kinds = get_type_hints(SummaryRow)
+    schema = pa.schema([(column, _ARROW.get(kinds[column], pa.string())) for column in COLUMNS])
+    write_table(path, pa.Table.from_pylist([asdict(row) for row in rows], schema=schema))

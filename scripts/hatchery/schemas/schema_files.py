@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
-from hatchery.analysis.analyses.names import analysis_names
-from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.analysis.analyses.registry import analysis_called, analysis_names
 from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.experiment.text_files import TokenizerFile

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from hatchery.analysis.msgs_features import bias_features
 from hatchery.analysis.settings import RegularisedStart, models_in_order
+from hatchery.analysis.suite_averages import bias_features
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hatchery.analysis.measurements import ACCURACY_TIES_CORRECT
-from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
+from hatchery.analysis.published_values import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
 from hatchery.analysis.scores import HELD_OUT
 from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite

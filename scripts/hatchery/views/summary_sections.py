@@ -13,13 +13,13 @@ from hatchery.analysis.measurements import (
     PERPLEXITY_SUITE,
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
+    TRANSLATION_SUITE,
 )
 from hatchery.analysis.scores import SHOWN_METRICS, WORD_PERPLEXITY, Measure, average_name, depends_on_objective
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
-from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES

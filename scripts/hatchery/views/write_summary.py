@@ -6,7 +6,7 @@ from pathlib import Path
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
-from hatchery.analysis.summary_tables import write_csv, write_parquet
+from hatchery.analysis.summary_rows import write_csv, write_parquet
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums

@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import binomtest, permutation_test
 
 from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings
-from hatchery.analysis.sign_flips import holm, sign_flip_p
+from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings, holm, sign_flip_p
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun

@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.corpus_size_table import ALL, compare_sizes, selection_sizes, size_table, sources_of, splits_of
-from hatchery.analysis.corpus_statistics import Selection
+from hatchery.analysis.corpus_statistics import (
+    ALL,
+    Selection,
+    compare_sizes,
+    selection_sizes,
+    size_table,
+    sources_of,
+    splits_of,
+)
 from hatchery.errors import EvaluationError
 
 HEADER = "paper,table,corpus,source,split,measure,value,unit,note\n"

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from hatchery.analysis.published_curves import PublishedRun, read_published_curves
-from hatchery.analysis.scaling.bootstrap import Resampling, bootstrap_interval
-from hatchery.analysis.scaling.break_point import DECISIVE, find_break
 from hatchery.analysis.scaling.correlation import p_value_of, spearman
 from hatchery.analysis.scaling.cost_effectiveness import Option, steps
 from hatchery.analysis.scaling.frontier import frontier, january_edges, quantile_edges
-from hatchery.analysis.scaling.power_law import PowerLaw, fit_logarithms, fit_power_law
+from hatchery.analysis.scaling.laws import Resampling, bootstrap_interval
+from hatchery.analysis.scaling.power_law import DECISIVE, PowerLaw, find_break, fit_logarithms, fit_power_law
 from hatchery.errors import EvaluationError
 from hatchery.modeling.paper_flops import STUDY_BATCH_SIZE, StudyFormula
 

@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hatchery.analysis.scaling.bootstrap import Resampling, bootstrap_interval
-from hatchery.analysis.scaling.break_point import find_break
 from hatchery.analysis.scaling.correlation import p_value_of, spearman
 from hatchery.analysis.scaling.cost_effectiveness import Option, steps
 from hatchery.analysis.scaling.frontier import EDGES, frontier, january_edges, quantile_edges
-from hatchery.analysis.scaling.laws import AXES, Cloud, scaling_laws
-from hatchery.analysis.scaling.power_law import fit_logarithms, fit_power_law
+from hatchery.analysis.scaling.laws import AXES, Cloud, Resampling, bootstrap_interval, scaling_laws
+from hatchery.analysis.scaling.power_law import find_break, fit_logarithms, fit_power_law
 from hatchery.errors import EvaluationError
 
 

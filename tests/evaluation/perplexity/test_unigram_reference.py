@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure
 
+from hatchery.analysis.collect_measurements import UnigramLosses
 from hatchery.analysis.measurements import perplexity_measurements
-from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.tokenization.special_tokens import UNLABELLED

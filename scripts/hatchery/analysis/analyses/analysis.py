@@ -79,6 +79,10 @@ class Study:
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
+Numbers = dict[str, Any]
+"""A row of what an analysis found: numbers, names and gaps (None) by the columns of `numbers.csv`."""
+
+
 @dataclass(frozen=True)
 class Findings:
     """What an analysis found: `rows` of numbers for programs, all with the same keys; `tables` and `notes` for people.

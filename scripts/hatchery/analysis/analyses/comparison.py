@@ -81,7 +81,7 @@ def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str
 
 
 def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> dict[str, str | float | None] | None:
-    from hatchery.analysis.published import combined_deviation
+    from hatchery.analysis.published_values import combined_deviation
 
     ours, other = scores.of(measure, model), scores.of(measure, reference)
     if ours is None or other is None or ours.mean is None or other.mean is None:

@@ -5,7 +5,7 @@ Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`,
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hatchery.analysis.analyses.analysis import (
     CORPORA,
@@ -14,6 +14,7 @@ from hatchery.analysis.analyses.analysis import (
     Analysis,
     AnalysisSettings,
     Findings,
+    Numbers,
     PartsOfStudy,
     Study,
 )
@@ -22,7 +23,7 @@ from hatchery.rendering.table import Column, Group, Row, Table
 from hatchery.units import count
 
 if TYPE_CHECKING:
-    from hatchery.analysis.corpus_size_table import PublishedSize, SizeTable
+    from hatchery.analysis.corpus_statistics import PublishedSize, SizeTable
 
 SIZES_FILE = "corpora/sizes"
 PRINTED = "printed"
@@ -45,7 +46,7 @@ class CorpusSizesSettings(AnalysisSettings):
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
     """Counts of every corpus, printed ones first. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.corpus_size_table import ALL, read_published_sizes
+    from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
 
     rows = read_published_sizes(study.files[SIZES_FILE]) if settings.published else []
@@ -68,8 +69,14 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
     """What was selected for each experiment, by source and level, and its sequences, by source and split."""
-    from hatchery.analysis.corpus_size_table import ALL, selection_sizes, size_table
-    from hatchery.analysis.corpus_statistics import read_selections, read_statistics, read_token_statistics
+    from hatchery.analysis.corpus_statistics import (
+        ALL,
+        read_selections,
+        read_statistics,
+        read_token_statistics,
+        selection_sizes,
+        size_table,
+    )
     from hatchery.artifacts.manifests import read_manifest
 
     selected, grouped = {}, {}
@@ -91,7 +98,7 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
     """The printed sizes under our names for their places and measures."""
-    from hatchery.analysis.corpus_size_table import ALL, place_of
+    from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS
 
     found: SizeTable = {}
@@ -104,7 +111,7 @@ def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
     return found
 
 
-def _rows(kind: str, measures: Mapping[str, str], sizes: Mapping[str, "SizeTable"]) -> list[dict[str, Any]]:
+def _rows(kind: str, measures: Mapping[str, str], sizes: Mapping[str, "SizeTable"]) -> list[Numbers]:
     return [
         {"kind": kind, "of": of, "source": source, "place": place, "measure": measure, "number": row[measure]}
         for of, table in sizes.items()
@@ -135,7 +142,7 @@ def _table(
 
 
 def _name(part: str) -> str:
-    from hatchery.analysis.corpus_size_table import ALL
+    from hatchery.analysis.corpus_statistics import ALL
 
     return "all" if part == ALL else readable(part)
 

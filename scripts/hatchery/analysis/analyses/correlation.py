@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, PartsOfStudy, Study
+from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, Numbers, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.units import power
 
 if TYPE_CHECKING:
-    from hatchery.analysis.scaling.compute_optimal import Comparison
     from hatchery.analysis.scaling.correlation import Correlation
+    from hatchery.analysis.scaling.frontier import Comparison
 
 SMALL_P = 1e-3
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
@@ -59,8 +59,8 @@ class Pair:
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     """The pairs and their correlations. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.scaling.compute_optimal import compared
     from hatchery.analysis.scaling.correlation import LEAST_PAIRS, spearman
+    from hatchery.analysis.scaling.frontier import compared
 
     pairs = [*_our_pairs(settings, study), *(_published_pairs(settings, study) if settings.paper else [])]
     by_suite: dict[tuple[str, str], list[Pair]] = {}
@@ -86,7 +86,7 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """Means over seeds of all trained models, from the summary; what a model lacks leaves it out."""
     from hatchery.analysis.flops_counts import training_flops
-    from hatchery.analysis.scaling.compute_optimal import optimal_models
+    from hatchery.analysis.scaling.frontier import optimal_models
     from hatchery.analysis.scaling_points import distinct_runs, points_of_runs
     from hatchery.analysis.summary_rows import read_summary
 
@@ -153,7 +153,7 @@ def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[flo
     }
 
 
-_EMPTY: dict[str, Any] = dict.fromkeys(
+_EMPTY: Numbers = dict.fromkeys(
     (
         "kind",
         "source",
@@ -172,7 +172,7 @@ _EMPTY: dict[str, Any] = dict.fromkeys(
 )
 
 
-def _pair_row(pair: Pair) -> dict[str, Any]:
+def _pair_row(pair: Pair) -> Numbers:
     flops = None if pair.flops is None else float(f"{pair.flops:.6e}")
     return _EMPTY | {
         **{"kind": "model", "source": pair.source, "model": pair.model, "suite": pair.suite},
@@ -182,7 +182,7 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _comparison_row(suite: str, found: "Comparison") -> dict[str, Any]:
+def _comparison_row(suite: str, found: "Comparison") -> Numbers:
     return _EMPTY | {
         **{"kind": "optimality", "source": OURS, "suite": suite, "sizes": found.sizes, "ahead": found.ahead},
         **{"optimal_models": found.optimal, "optimal_mean": round(found.optimal_mean, 4)},
@@ -190,7 +190,7 @@ def _comparison_row(suite: str, found: "Comparison") -> dict[str, Any]:
     }
 
 
-def _row(source: str, suite: str, found: "Correlation") -> dict[str, Any]:
+def _row(source: str, suite: str, found: "Correlation") -> Numbers:
     return _EMPTY | {
         **{"kind": "correlation", "source": source, "suite": suite, "pairs": found.pairs, "exact": int(found.exact)},
         "rho": None if found.rho is None else round(found.rho, 4),

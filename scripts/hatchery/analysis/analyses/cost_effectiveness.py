@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import readable
@@ -88,7 +88,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     from hatchery.analysis.flops_counts import flops_per_sequence
     from hatchery.analysis.scaling.cost_effectiveness import Option
     from hatchery.analysis.scaling_points import distinct_runs
-    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, Row, read_frame
 
     runs = [
         run
@@ -98,7 +98,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     measured = read_frame(study.tables["measurements"], MEASUREMENTS, kind=("perplexity",), task=(settings.split,))
     values = dict(measured.filter(measured["metric"] == "perplexity").select("run", "value").iter_rows())
     everywhere = bool(runs) and all(values.get(run["run"]) is not None for run in runs)
-    by_model: dict[tuple[str, str], list[tuple[dict[str, Any], float]]] = {}
+    by_model: dict[tuple[str, str], list[tuple[Row, float]]] = {}
     for run in runs:
         value = values[run["run"]] if everywhere else run["development_perplexity"]
         if value is not None:
@@ -153,7 +153,7 @@ def _place(step: "Step") -> tuple[str, tuple[int, ...]]:
     return step.size, tuple(step.larger.sizes.values())
 
 
-def _row(source: str, experiment: str, step: "Step") -> dict[str, Any]:
+def _row(source: str, experiment: str, step: "Step") -> Numbers:
     return {
         **{"source": source, "experiment": experiment, "size": step.size},
         **{"from": step.smaller.sizes[step.size], "to": step.larger.sizes[step.size]},

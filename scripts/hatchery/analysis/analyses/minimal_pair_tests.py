@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import MINIMAL_PAIRS, Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import MINIMAL_PAIRS, Analysis, AnalysisSettings, Findings, Numbers, Study
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
@@ -66,7 +66,6 @@ def check(settings: MinimalPairTestsSettings, study: Study) -> None:
 
 def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
     """A row for each suite and two models. Raises EvaluationError where models judged other pairs of a suite."""
-    from hatchery.analysis.sign_flips import holm
     from hatchery.rendering.escaping import readable
 
     rows = [
@@ -138,9 +137,8 @@ def _compared(settings: MinimalPairTestsSettings, models: Sequence[str]) -> Iter
     yield from ((model, against) for model in models if model != against and against in models)
 
 
-def _row(model: _Judged, against: _Judged) -> dict[str, Any]:
-    from hatchery.analysis.published import combined_deviation
-    from hatchery.analysis.sign_flips import sign_flip_p
+def _row(model: _Judged, against: _Judged) -> Numbers:
+    from hatchery.analysis.published_values import combined_deviation
     from hatchery.analysis.summary_rows import NORMAL_95
 
     differences = model.shares - against.shares
@@ -205,6 +203,45 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             "one seed may make it.",
         )
     return notes
+
+
+def sign_flip_p(differences: "np.ndarray") -> float:
+    """Two-sided p of the sum of whole `differences` [n], if each could as well have the other sign; 1 if all are 0.
+
+    Fisher's exact test of paired differences. Where every difference is one or none, as of two models that are right or
+    wrong on the same items, it is McNemar's.
+    """
+    import numpy as np
+    from scipy.signal import fftconvolve
+    from scipy.stats import binom
+
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    if not len(sizes):
+        return 1.0
+    # Only the ratios of the sizes count, and smaller ones have fewer sums.
+    unit = np.gcd.reduce(sizes)
+    # The probability of each sum of those with a positive sign.
+    chances = np.ones(1)
+    for size, count in zip(sizes // unit, counts, strict=True):
+        positive = np.zeros(size * count + 1)
+        positive[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        chances = fftconvolve(chances, positive) if len(chances) > 1 else positive
+    sums = 2 * np.arange(len(chances)) - (len(chances) - 1)
+    extreme = chances[np.abs(sums) >= abs(int(differences.sum()) // unit)].sum()
+    return min(1.0, max(0.0, float(extreme)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p values, each corrected for all of them, so that any below 0.05 by chance alone has a chance of 0.05.
+
+    Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
+    """
+    corrected = [0.0] * len(p_values)
+    least = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = least
+    return corrected
 
 
 ANALYSIS = Analysis(

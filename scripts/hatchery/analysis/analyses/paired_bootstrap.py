@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Study
+from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Numbers, Study
 from hatchery.analysis.analyses.starts import StartsSettings, check
 from hatchery.evaluation.translation.settings import REFERENCE_LINES, TRANSLATED_LINES
 from hatchery.experiment.seeded_run import SeededRun
@@ -46,7 +46,7 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
     return Findings(rows, [Table(columns, groups, "Differences on the test sentences")] if groups else [], notes)
 
 
-def _rows(settings: BootstrapSettings, study: Study) -> Iterator[dict[str, Any]]:
+def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
     from hatchery.translation.metrics import paired_differences
 
     manifests, runs = study.manifests(TRANSLATION), {run.name: run for run in study.runs}

@@ -6,9 +6,9 @@ through the same procedure, and what its text prints stands beside both.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, PartsOfStudy, Study
+from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, Numbers, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -16,8 +16,8 @@ from hatchery.settings.base import Natural, Positive, Range, Settings
 from hatchery.units import power
 
 if TYPE_CHECKING:
-    from hatchery.analysis.scaling.break_point import BreakPoint
     from hatchery.analysis.scaling.laws import Law, Laws
+    from hatchery.analysis.scaling.power_law import BreakPoint
     from hatchery.analysis.scaling_points import ScalingPoint
 
 OURS, LOGGED, PRINTED = "ours", "published curves", "printed"
@@ -75,8 +75,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
 
 def laws_of(points: Sequence["ScalingPoint"], settings: PowerLawsSettings) -> "Laws":
     """The laws of some points under the settings."""
-    from hatchery.analysis.scaling.bootstrap import Resampling
-    from hatchery.analysis.scaling.laws import AXES, Cloud, Region, scaling_laws
+    from hatchery.analysis.scaling.laws import AXES, Cloud, Region, Resampling, scaling_laws
 
     axes = {axis: [point.along(axis) for point in points] for axis in AXES}
     cloud = Cloud(axes, [point.loss for point in points], [point.model for point in points])
@@ -98,7 +97,7 @@ def rounded(value: float | None, digits: int = 7) -> float | None:
     return None if value is None else float(f"{value:.{digits - 1}e}")
 
 
-_EMPTY: dict[str, Any] = dict.fromkeys(
+_EMPTY: Numbers = dict.fromkeys(
     (
         *("kind", "source", "model", "step", "flops", "tokens", "parameters", "loss", "optimal"),
         *("axis", "region", "above", "up_to", "points", "exponent", "exponent_low", "exponent_high", "coefficient"),
@@ -107,7 +106,7 @@ _EMPTY: dict[str, Any] = dict.fromkeys(
 )
 
 
-def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[dict[str, Any]]:
+def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[Numbers]:
     """Points, laws and breaks as rows of one form; `kind` tells them apart."""
     optimal = set(laws.optimal)
     for place, point in enumerate(points):
@@ -211,7 +210,7 @@ def _break_row(source: str, found: "BreakPoint") -> list[str | Cell]:
 
 
 def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]]) -> list[str]:
-    from hatchery.analysis.scaling.break_point import DECISIVE
+    from hatchery.analysis.scaling.power_law import DECISIVE
 
     bins = "the bins of January 2023" if settings.bins == "january_2023" else f"{settings.number_of_bins} quantiles"
     notes = [

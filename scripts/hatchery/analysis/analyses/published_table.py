@@ -7,9 +7,9 @@ reduced-vocabulary paper. Which model of ours repeats which row is said by the e
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Range, Settings
@@ -101,7 +101,7 @@ def _place(column: ColumnSettings) -> Place:
     return column.suite, column.task, column.metric
 
 
-def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> dict[str, Any]:
+def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> Numbers:
     place = dict(zip(("suite", "task", "metric"), _place(column), strict=True))
     return {"of": of, "row": name + column.variant, **place, "value": None if value is None else round(value, 6)}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.analysis.aggregates import mean_and_error
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -38,8 +38,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     """
     import polars as pl
 
+    from hatchery.analysis.measurements import TRANSLATION_SUITE
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-    from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
     points = pl.col("metric").str.contains("bleu|chrf") & pl.col("value").is_not_null()
@@ -66,9 +66,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     return Findings(rows, [Table(columns, groups, "Starts of the output bias")] if groups else [], notes)
 
 
-def _rows(
-    values: dict[tuple[str, str, str, str], list[float]], against: str, models: list[str]
-) -> Iterator[dict[str, Any]]:
+def _rows(values: dict[tuple[str, str, str, str], list[float]], against: str, models: list[str]) -> Iterator[Numbers]:
     for model in models:
         reference = f"{model.partition('/')[0]}/{against}"
         for (of, suite, task, metric), found in sorted(values.items()):
@@ -95,7 +93,7 @@ def _rows(
             }
 
 
-def _line(row: dict[str, Any]) -> list[Any]:
+def _line(row: Numbers) -> list[Any]:
     def cell(value: float | None, error: float | None, sign: str = "") -> Cell | str:
         if value is None:
             return ""

@@ -7,8 +7,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hatchery.analysis.corpus_size_table import ALL, ComparedSize, SizeTable, sources_of, splits_of
-from hatchery.analysis.corpus_statistics import Assumed, Rejected, RejectedText, Selection
+from hatchery.analysis.corpus_statistics import (
+    ALL,
+    Assumed,
+    ComparedSize,
+    Rejected,
+    RejectedText,
+    Selection,
+    SizeTable,
+    sources_of,
+    splits_of,
+)
 from hatchery.rendering.cards import Drawing, Section, Text
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from hatchery.analysis.corpus_size_table import ComparedSize, SizeTable
+from hatchery.analysis.corpus_statistics import ComparedSize, SizeTable
 from hatchery.rendering.cards import Section
 from hatchery.sanitize import csv_text
 from hatchery.views.cards.lengths import Bin, LengthFacts

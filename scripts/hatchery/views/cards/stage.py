@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hatchery.analysis import corpus_statistics
-from hatchery.analysis.corpus_size_table import ALL, compare_sizes, selection_sizes, size_table, sources_of
+from hatchery.analysis.corpus_statistics import ALL, compare_sizes, selection_sizes, size_table, sources_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.rendering.cards import card_html, card_markdown

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs
-from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.analysis.suite_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration

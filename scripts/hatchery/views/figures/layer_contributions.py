@@ -15,8 +15,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.layer_contribution import LayerContribution
-from hatchery.analysis.read_tables import read_layer_contributions
+from hatchery.analysis.read_tables import LayerContribution, read_layer_contributions
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.rendering.drawing import GRID, MUTED
 from hatchery.rendering.escaping import readable

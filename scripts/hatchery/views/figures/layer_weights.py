@@ -16,8 +16,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.pretraining_outputs import LayerWeights
-from hatchery.analysis.read_tables import read_layer_weights
+from hatchery.analysis.read_tables import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, models_with_counts
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines

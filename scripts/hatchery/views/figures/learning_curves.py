@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.pretraining_outputs import CurvePoint
-from hatchery.analysis.read_tables import read_curves, read_runs
+from hatchery.analysis.read_tables import CurvePoint, read_curves, read_runs
 from hatchery.analysis.settings import (
     FigureSettings,
     models_in_order,

@@ -8,8 +8,7 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.published import PublishedValue
-from hatchery.analysis.published_values import Key, chosen_values
+from hatchery.analysis.published_values import Key, PublishedValue, chosen_values
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.style import Style
 from hatchery.views.figures.registry import PUBLISHED, PUBLISHED_LABEL, Tables

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from hatchery.analysis.analyses.findings import read_numbers
-from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.analyses.registry import analysis_names
 from hatchery.errors import ConfigError
 from hatchery.rendering.figures import Declaration, declaration_in
 

@@ -15,9 +15,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from hatchery.analysis.analyses.power_laws import AXIS_NAMES
-from hatchery.analysis.scaling.break_point import DECISIVE
 from hatchery.analysis.scaling.frontier import regions_of_one_model
 from hatchery.analysis.scaling.laws import WHOLE
+from hatchery.analysis.scaling.power_law import DECISIVE
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below
 from hatchery.rendering.escaping import readable

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.measurements import TRANSLATION_SUITE
 from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.rendering.drawing import MUTED, is_narrow
 from hatchery.rendering.figures import Declaration
 from hatchery.translation.metrics import METRICS

@@ -10,7 +10,7 @@ import numpy as np
 
 from hatchery.analysis.published_values import OVER
 from hatchery.analysis.settings import labels_of
-from hatchery.analysis.stochastic_order_matrix import THRESHOLD, OrderMatrix, order_matrix
+from hatchery.analysis.stochastic_order import THRESHOLD, OrderMatrix, order_matrix
 from hatchery.settings.base import ReadingName
 from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.views.paper_tables.layout import OrderLayout

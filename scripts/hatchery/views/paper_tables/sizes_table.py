@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from hatchery.analysis.corpus_size_table import ALL, read_published_sizes
+from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
 from hatchery.analysis.published_values import PAPERS
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.artifacts.records import read_rows
