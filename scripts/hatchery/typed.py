@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Settings, shown
+from hatchery.settings.base import Settings, is_said, shown
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import problem_lines
 from hatchery.settings.walk import missing_choices
@@ -72,7 +72,8 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
 def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, Any]:
     """The keys that settings have, with their values, apart from some; only those that the class `of` has, too."""
     known = {field.name for field in fields(settings if of is None else of)} - set(without)
-    named = ((field.name, getattr(settings, field.name)) for field in fields(settings) if field.name in known)
+    said = (field for field in fields(settings) if field.name in known and is_said(settings, field))
+    named = ((field.name, getattr(settings, field.name)) for field in said)
     return {key: value for key, value in named if value is not ABSENT}
 
 

@@ -46,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "feed_forward_activation": "gelu",
         "feed_forward_bias": True,
     },
+    "scaled_heads_and_residuals": {**LTG, "head_scaling": True, "residual_scaling": True},
     "roberta_tied": ROBERTA,
     "roberta_untied_projected": {
         **ROBERTA,

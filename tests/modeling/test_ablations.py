@@ -10,6 +10,8 @@ from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.attention_inputs import AttentionInputs
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.training.parameter_groups import is_decayed
+from hatchery.typed import keys_of
 
 BASE = {"vocab_size": 16384, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 FINAL = 98_229_760
@@ -36,6 +38,9 @@ def parameters(**changes) -> int:
         # 512 position vectors instead of 63 rows and their norm.
         ({"position_embedding": "absolute"}, (512 - 63 - 2) * 768),
         ({"feed_forward_initial_scaling": False}, 0),
+        # A factor for each of twelve heads, and for each dimension.
+        ({"head_scaling": True}, 12 * 12),
+        ({"residual_scaling": True}, 12 * 768),
         ({"vocabulary_bias": False}, -16384),
         ({"tie_word_embeddings": False}, 16384 * 768),
         ({"sentence_pair_head": True}, 591_361),
@@ -101,6 +106,54 @@ def test_gelu_without_a_gate_and_biases_in_both_projections(make_model, hidden):
     )
     expected = F.layer_norm(inner, (40,), eps=1e-7) @ block.output_projection.weight.T + block.output_projection.bias
     torch.testing.assert_close(block(hidden), expected, atol=1e-6, rtol=0)
+
+
+def test_scales_multiply_heads_before_the_projection_and_the_residual_before_the_second_sum(make_model, hidden):
+    model = perturbed(make_model(head_scaling=True, residual_scaling=True))
+    plain = make_model()
+    kept = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("_scale")}
+    plain.load_state_dict(kept)
+    layer, unscaled = model.encoder.layers[1], plain.encoder.layers[1]
+    assert layer.attention.head_scale.shape == (3,) and layer.residual_scale.shape == (24,)
+    # A factor of a head is one of the columns that the output projection has for it.
+    with torch.no_grad():
+        unscaled.attention.output_projection.weight *= layer.attention.head_scale.repeat_interleave(8)
+    middle = hidden + attention_of(plain, unscaled, hidden)
+    expected = layer.residual_scale * middle + unscaled.feed_forward(middle)
+    _, inputs = model.encoder.embed(torch.zeros(2, 9, dtype=torch.long), None)
+    torch.testing.assert_close(layer(hidden, inputs), expected, atol=2e-6, rtol=0)
+
+
+def test_scales_start_where_they_change_nothing(make_model):
+    ids = torch.arange(6, 24).view(2, 9)
+    scaled, plain = make_model(head_scaling=True, residual_scaling=True), make_model()
+    torch.testing.assert_close(scaled.encoder(ids)[-1], plain.encoder(ids)[-1], atol=0, rtol=0)
+
+
+def test_a_scaled_model_says_the_same_of_single_tokens_as_of_whole_texts(make_model):
+    model = perturbed(make_model(head_scaling=True, residual_scaling=True)).eval()
+    ids, rows = torch.arange(6, 24).view(2, 9), torch.tensor([3, 13])
+    found = model.encoder.hidden_at(ids, None, rows, few=True)
+    torch.testing.assert_close(found, model.encoder(ids)[-1].flatten(0, 1)[rows], atol=2e-6, rtol=0)
+
+
+def test_scales_are_not_decayed(make_model):
+    model = make_model(head_scaling=True, residual_scaling=True)
+    scales = [name for name, _ in model.named_parameters() if name.endswith("_scale")]
+    assert len(scales) == 2 * len(model.encoder.layers) and not any(map(is_decayed, scales))
+
+
+def test_a_model_without_scales_does_not_say_so_and_keeps_its_settings(make_model):
+    keys = {"head_scaling", "residual_scaling"}
+    assert not keys & make_model().config.to_dict().keys()
+    said = make_model(head_scaling=True, residual_scaling=False).config
+    assert said.to_dict()["head_scaling"] is True and "residual_scaling" not in said.to_dict()
+    assert keys & keys_of(said).keys() == {"head_scaling"}
+
+
+def test_layers_that_are_added_to_nothing_have_no_residual_to_scale(make_model):
+    with pytest.raises(ConfigError, match="residual_scaling: got True, expected false with a layer_weighting"):
+        make_model(layer_weighting="zero", residual_scaling=True)
 
 
 def test_absolute_positions_are_added_to_the_words_and_leave_plain_attention(make_model):

@@ -50,6 +50,7 @@ rule write_tables:
         measurements="results/{experiment}/measurements.parquet",
         layers="results/{experiment}/layers.parquet",
         cards=paths(RESULTS.cards),
+        tasks=paths(RESULTS.tuned_tasks),
         sizes="config/published/corpora/sizes.csv",
     output:
         manifest="results/{experiment}/paper_tables/manifest.json",

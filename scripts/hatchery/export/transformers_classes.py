@@ -103,7 +103,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Start what a checkpoint does not hold: a truncated normal for matrices, 0 for biases, 1 for norms.
+        """Start what a checkpoint does not hold: a truncated normal for matrices, 0 for biases, 1 for norms and scales.
 
         Called for every module with parameters or tables of its own that loading did not fill.
         """
@@ -116,7 +116,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
                     mixture.reset_parameters()
         else:
             for name, parameter in module.named_parameters(recurse=False):
-                if isinstance(module, LayerNorm) and name == "weight":
+                if (isinstance(module, LayerNorm) and name == "weight") or name in ("head_scale", "residual_scale"):
                     nn.init.ones_(parameter)
                 elif parameter.ndim > 1:
                     nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)

@@ -4,6 +4,7 @@ Source: LTG-BERT, Section 4 and Appendix C (post-norm); ELC-BERT, Equations 2 an
 stacks of this one layer; what differs are the blocks and norms that are handed in.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -17,7 +18,8 @@ class EncoderLayer(nn.Module):
 
     Without the two norms, what the blocks return is added as it is. With them (post-norm) every sum is normalised:
     `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. A layer weighting that leaves the input out of
-    the output normalises the attention alone instead, with the same parameters.
+    the output normalises the attention alone instead, with the same parameters. With `residual_scaling` the second sum
+    is `scale * x + feed_forward(x)`.
     """
 
     def __init__(
@@ -29,6 +31,8 @@ class EncoderLayer(nn.Module):
         eps: float,
         attention_norm: LayerNorm | None = None,
         feed_forward_norm: LayerNorm | None = None,
+        *,
+        residual_scaling: bool = False,
     ) -> None:
         super().__init__()
         self.weighting = weighting
@@ -36,6 +40,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward = feed_forward
         self.attention_norm = attention_norm
         self.feed_forward_norm = feed_forward_norm
+        self.residual_scale = nn.Parameter(torch.ones(hidden_size)) if residual_scaling else None
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
@@ -51,7 +56,10 @@ class EncoderLayer(nn.Module):
         if not (weighting.input_in_feed_forward and weighting.input_in_output):
             without_input = self._normalised(attention)
         feed_forward = self.feed_forward(with_input if weighting.input_in_feed_forward else without_input)
-        output = (with_input if weighting.input_in_output else without_input) + feed_forward
+        residual = with_input if weighting.input_in_output else without_input
+        if residual is not None and self.residual_scale is not None:
+            residual = residual * self.residual_scale
+        output = residual + feed_forward
         if self.feed_forward_norm is not None:
             output = self.feed_forward_norm(output)
         if weighting.output_normalisation == "layer_norm":

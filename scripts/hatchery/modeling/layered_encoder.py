@@ -51,9 +51,10 @@ class LayeredEncoder(Encoder):
 
     @property
     def layers_add_up(self) -> bool:
-        """Whether the state of a layer is the sum of what it and the layers below have given: not after norms."""
+        """Whether the state of a layer is the sum of what it and the layers below give: not with norms or scales."""
         is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
-        return self.has_residual_stream and not is_normalised
+        is_scaled = getattr(self.config, "residual_scaling", False)
+        return self.has_residual_stream and not (is_normalised or is_scaled)
 
     @property
     @abstractmethod

@@ -38,6 +38,16 @@ def require(condition: bool, key: str, value: object, expected: str) -> None:
         raise RefusedError(key, f"got {shown(value)}, expected {expected}")
 
 
+def unsaid(default: Any) -> Any:
+    """The default of a field that settings leave out while it has it: what was made before the key came stays valid."""
+    return dataclasses.field(default=default, metadata={"unsaid": True})
+
+
+def is_said(settings: Any, field: "dataclasses.Field[Any]") -> bool:
+    """Whether settings say this field of theirs: not where it is `unsaid` and has its default."""
+    return not ("unsaid" in field.metadata and getattr(settings, field.name) == field.default)
+
+
 def shown(value: Any) -> str:
     """A value of a file, cut so that a message stays one readable line."""
     text = repr(value)

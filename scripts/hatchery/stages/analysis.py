@@ -214,7 +214,10 @@ STAGES = (
         name="write_tables",
         version=4,
         settings=tables_settings,
-        inputs=lambda results, experiment: {"card": results.card_statistics(experiment)},
+        inputs=lambda results, experiment: {
+            "card": results.card_statistics(experiment),
+            "task": results.tuned_tasks(experiment),
+        },
     ),
     _view(
         name="write_page",

@@ -1,7 +1,8 @@
 """Which parameters get weight decay, and with it LAMB's trust ratio.
 
 The default is the reading of the BabyLM code (ELC-BERT): every weight matrix is decayed; biases, layer norms,
-embeddings and layer weights are not, and a word embedding that is tied to the output layer counts as an embedding.
+embeddings, layer weights and learned scales are not, and a word embedding that is tied to the output layer counts as an
+embedding.
 LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
 (docs/papers/ltg-bert.md, "Optimiser"); the reduced-vocabulary study decays every parameter
 (docs/papers/reduced-vocabulary.md, "Differences").
@@ -17,7 +18,7 @@ from hatchery.training.lamb import Lamb
 from hatchery.training.optimizers import AdamW
 from hatchery.training.settings import OptimizerSettings
 
-UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights")
+UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
 # Names in models of all families; the sentence-pair head ("pair_head.") belongs to the body.
 HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
 

@@ -4,7 +4,7 @@ With `data_paths.py` the place that knows `resources/` and `results/`. Where res
 `jobs.py`.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import (
@@ -29,6 +29,7 @@ from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import ABSENT, NAME
 from hatchery.stages.figures import drawable
 from hatchery.views.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
+from hatchery.views.paper_tables.layout import TableLayout, TasksLayout, read_layout
 from hatchery.workflow.data_paths import (
     DataPaths,
     source_manifest,
@@ -125,6 +126,13 @@ class ResultPaths:
             for task in self.project.experiment(experiment).finetuning.tasks
         }
 
+    def tuned_tasks(self, experiment: str) -> dict[str, str]:
+        """One model's fine-tuning manifests by task, where a paper's table has the sizes of the tasks; else none."""
+        if not any(isinstance(table, TasksLayout) for table in self._tables_of_paper(experiment)):
+            return {}
+        first, finetuned = self.project.evaluated(experiment)[0], self.finetuned(experiment)
+        return {task: finetuned[f"{first}:{task}"] for task in self.project.experiment(experiment).finetuning.tasks}
+
     def task_sources(self, task: str) -> dict[str, str]:
         """Source manifests of a task and of the tasks that its models are also scored on, by task."""
         names = (task, *self.project.task(task).transfer_tasks)
@@ -160,6 +168,13 @@ class ResultPaths:
         """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
         paper = paper_of_tables(self.project, experiment)
         return [] if paper is None else [f"config/paper_tables/{paper}.yaml"]
+
+    def _tables_of_paper(self, experiment: str) -> Iterable[TableLayout]:
+        return [
+            table
+            for path in self.table_layout(experiment)
+            for table in read_layout(self.project.folder.parent / path).tables.values()
+        ]
 
     def table_numbers(self, experiment: str) -> list[str]:
         """The numbers of the paper whose tables an experiment has."""

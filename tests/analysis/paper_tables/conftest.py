@@ -89,6 +89,10 @@ class Toy:
         with stage_run(self.folder / "card/manifest.json", {}) as run:
             card = run.add_output(run.folder / "statistics.csv")
             card.write_text("source,split,documents,subwords\n(all),train,4013,\nbnc,train,4013,\n", encoding="utf-8")
+        sizes: dict[str, dict[str, float]] = {}
+        for number in self.numbers:
+            if number.row == "task_sizes":
+                sizes.setdefault(number.task, {})[number.metric] = number.value
         return Inputs(
             summary=summary,
             published=self.published,
@@ -97,7 +101,16 @@ class Toy:
             layers=layers,
             sizes=self.repository / "config/published/corpora/sizes.csv",
             cards={"bnc": card},
+            tasks={task: self.tuned(task, printed) for task, printed in sizes.items()},
         )
+
+    def tuned(self, task: str, printed: Mapping[str, float], max_length: int = 512) -> Path:
+        """A fine-tuning manifest with the printed numbers of rows, of which the printed share is cut."""
+        rows = {name: int(printed[name]) for name in ("train_rows", "validation_rows")}
+        cut = round(sum(rows.values()) * printed["at_least_512_subwords_percent"] / 100)
+        with stage_run(self.folder / task / "manifest.json", {"protocol": {"max_length": max_length}}) as run:
+            run.measures |= rows | {"truncated_train_rows": cut, "truncated_validation_rows": 0}
+        return run.folder / "manifest.json"
 
     @staticmethod
     def probes(shares: Mapping[tuple[str, str, int], float]) -> list[dict[str, Any]]:

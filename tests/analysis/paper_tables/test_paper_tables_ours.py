@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_a_twin_has_its_prefix_taken_off_and_no_number_comparable(strict: Any) -
 
 def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed(strict: Any) -> None:
     given, output = vars(strict.inputs()), strict.folder / "tables" / "manifest.json"
-    given["card"] = given.pop("cards")
+    given["card"], given["task"] = given.pop("cards"), given.pop("tasks")
     settings = {"stage": "write_tables", "stage_version": 1, **strict.settings()}
     contents = []
     for _ in range(2):
@@ -143,6 +144,27 @@ def test_layers_and_sizes_of_ours_stand_below_the_printed_ones(drawn: Drawn) -> 
     assert all(abs(float(one[-1]) - float(other[-1].rstrip("†"))) < 0.011 for one, other in slopes)
     assert cells_of(sizes, PUBLISHED)[0][3:] == ["4,014", "8,501,376", "115,870,549", "131,392,103"]
     assert [line[3:] for line in cells_of(sizes, OURS)] == [["4,013", "-", "-", "-"], ["-"] * 4]
+
+
+def test_sizes_of_tasks_are_those_of_their_fine_tuning_and_long_inputs_the_ones_that_are_cut(drawn: Drawn) -> None:
+    text = markdown_table(drawn["ltg_bert", ""]["4"])
+    published, ours = cells_of(text, PUBLISHED), cells_of(text, OURS)
+    assert [line[3:] for line in ours] == [line[3:] for line in published] and len(ours) == 14
+    named = {line[0]: line[3:] for line in published}
+    assert named["MultiRC"] == ["27,243", "4,848", "27.68"] and named["ReCoRD"] == ["1,179,400", "113,236", "0.30"]
+    assert "with more than 512 subwords, [CLS] and [SEP] included" in text
+    assert "400 questions for training have 800 answers" in text
+
+
+def test_a_miniature_has_the_sizes_of_its_own_tasks_with_the_limit_that_cut_them(bnc: Any) -> None:
+    printed = {"train_rows": 60, "validation_rows": 20, "at_least_512_subwords_percent": 12.5}
+    tasks = {"demo_glue_rte": bnc.tuned("demo_glue_rte", printed, 128), "probe_pos": bnc.folder / "of no table"}
+    settings = build(PaperTablesSettings, bnc.settings(prefix="demo_", caveat="generated"))
+    tables, _ = all_tables(settings, replace(bnc.inputs(), tasks=tasks))
+    text = markdown_table(next(table for table in tables if table.number == "4"))
+    assert [line[3:] for line in cells_of(text, OURS)] == [["60", "20", "12.50"]]
+    assert "with more than 128 subwords" in text
+    assert all(cell.endswith("†") for line in cells_of(text, PUBLISHED) for cell in line[3:])
 
 
 def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:

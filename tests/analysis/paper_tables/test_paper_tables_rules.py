@@ -200,7 +200,7 @@ def damaged(layout: dict[str, Any], how: str) -> None:
         ("unknown key", "tables.3.colums: unknown key"),
         (
             "unknown kind",
-            "tables.3.kind: got 'score'; did you mean 'scores'? Allowed are: scores, order, layers, sizes",
+            "tables.3.kind: got 'score'; did you mean 'scores'? Allowed are: scores, order, layers, sizes, tasks",
         ),
         ("too few digits", "decimals: strict, elc_bert_base, msgs, average, score_percent is printed as -0.26"),
         ("no suite", "tables.3.columns: BLiMP has no suite or no metric"),

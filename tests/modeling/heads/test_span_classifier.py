@@ -203,6 +203,7 @@ def test_differences_need_a_residual_stream(make_encoder, tokens):
         ("ltg", {}, "differences"),
         ("ltg", {"normalisation": "pre_norm"}, "differences"),
         ("ltg", {"normalisation": "post_norm"}, "outputs"),
+        ("ltg", {"residual_scaling": True}, "outputs"),
         ("elc", {}, "outputs"),
         ("roberta", {}, "outputs"),
     ],

@@ -41,6 +41,7 @@ class DisentangledSelfAttention(nn.Module):
         # Two parameters and not one: LAMB's trust ratio is per tensor, and the published models have these two.
         self.query_key_projection = nn.Linear(size, 2 * size)
         self.value_projection = nn.Linear(size, size)
+        self.head_scale = nn.Parameter(torch.ones(self.n_heads)) if config.head_scaling else None
         self.output_projection = nn.Linear(size, size)
         self.post_layer_norm = LayerNorm(size, eps, affine=True) if has_post_norm else None
         self.dropout = Dropout(config.attention_probs_dropout_prob)
@@ -82,6 +83,8 @@ class DisentangledSelfAttention(nn.Module):
 
     def _closed(self, context: Tensor) -> Tensor:
         """The block's output from the joined heads' context."""
+        if self.head_scale is not None:
+            context = context * self.head_scale.repeat_interleave(self.head_size)
         output = self.output_projection(context)
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
-from hatchery.settings.base import Positive, Range, require
+from hatchery.settings.base import Positive, Range, require, unsaid
 
 PositionHeadLayout = Literal["bnc", "babylm"]
 Normalisation = Literal["normformer", "pre_norm", "post_norm"]
@@ -55,6 +55,13 @@ class LtgBertSizes(EncoderSizes):
     feed_forward_initial_scaling: bool = True
     """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
 
+    head_scaling: bool = unsaid(False)
+    """Whether every attention head has a learned factor, which starts at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+
+    residual_scaling: bool = unsaid(False)
+    """Whether every dimension of what the feed-forward block's output is added to has a learned factor, which starts
+    at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+
     head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
     """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
 
@@ -67,6 +74,9 @@ class LtgBertSizes(EncoderSizes):
             # The final model's norms are what they are; a value that changes nothing would look like an ablation.
             expected = "null with normalisation normformer"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
+        if self.layer_weighting != "none":
+            expected = "false with a layer_weighting, whose layers are added to nothing"
+            require(not self.residual_scaling, "residual_scaling", self.residual_scaling, expected)
 
     @property
     def position_limit(self) -> int | None:

@@ -77,7 +77,9 @@ class LtgEncoder(LayeredEncoder):
         size, eps, affine = config.hidden_size, config.layer_norm_eps, config.affine_block_norms
         norms = [LayerNorm(size, eps, affine) if config.normalisation == "post_norm" else None for _ in range(2)]
         attention, feed_forward = DisentangledSelfAttention(config), ltg_feed_forward(config)
-        return EncoderLayer(attention, feed_forward, self.weighting, size, eps, *norms)
+        return EncoderLayer(
+            attention, feed_forward, self.weighting, size, eps, *norms, residual_scaling=config.residual_scaling
+        )
 
     @property
     def word_embedding(self) -> nn.Embedding:

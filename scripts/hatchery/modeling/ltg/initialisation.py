@@ -41,6 +41,9 @@ def initialise_ltg_(model: LanguageModel, seed: int) -> None:
         if isinstance(module, LayerNorm) and module.weight is not None and module.bias is not None:
             module.weight.fill_(1.0)
             module.bias.zero_()
+    for name, parameter in encoder.layers.named_parameters():
+        if name.endswith(("head_scale", "residual_scale")):
+            parameter.fill_(1.0)
     if config.feed_forward_initial_scaling:
         blocks = [module for module in encoder.layers.modules() if isinstance(module, FeedForward)]
         for depth, block in enumerate(blocks):

@@ -73,7 +73,7 @@ class ScoreLayout(Settings):
     """Scores of models."""
 
     kind: Literal["scores"]
-    """What the table shows: scores, an order of the models, shares of layers, or sizes of corpora."""
+    """What the table shows: scores, an order of the models, shares of layers, or sizes of corpora or tasks."""
     caption: str
     """What stands below the number of the table."""
     blocks: tuple[BlockLayout, ...]
@@ -204,7 +204,27 @@ class SizesLayout(Settings):
     """A note below the table."""
 
 
-TableLayout = ScoreLayout | OrderLayout | LayersLayout | SizesLayout
+@dataclass(frozen=True)
+class TasksLayout(Settings):
+    """Sizes of tasks: rows for training and validation, and the share of them that is as long as a model reads."""
+
+    kind: Literal["tasks"]
+    """What the table shows."""
+    caption: str
+    """What stands below the number of the table."""
+    tasks: dict[str, str]
+    """The tasks, each with what stands before its row."""
+    row: str = "task_sizes"
+    """What the published values call the row of the numbers."""
+    suite: str = "glue"
+    """Suite of the tasks."""
+    decimals: int = 2
+    """Decimals of the shares."""
+    remark: str = ""
+    """A note below the table."""
+
+
+TableLayout = ScoreLayout | OrderLayout | LayersLayout | SizesLayout | TasksLayout
 
 
 @dataclass(frozen=True)

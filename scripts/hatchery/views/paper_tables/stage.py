@@ -26,6 +26,7 @@ from hatchery.views.paper_tables.layout import (
     ScoreLayout,
     SizesLayout,
     TableLayout,
+    TasksLayout,
     read_layout,
 )
 from hatchery.views.paper_tables.order_table import order_table
@@ -35,6 +36,7 @@ from hatchery.views.paper_tables.score_table import score_table
 from hatchery.views.paper_tables.scores import Scores, read_scores
 from hatchery.views.paper_tables.settings import PaperTablesSettings, check_rows
 from hatchery.views.paper_tables.sizes_table import read_card_sizes, sizes_printed_in, sizes_table
+from hatchery.views.paper_tables.tasks_table import read_task_sizes, tasks_table
 from hatchery.views.paper_tables.views import (
     TABLES_FILE,
     VIEWS_FILE,
@@ -51,7 +53,7 @@ class Inputs:
     """Where the numbers of the tables come from.
 
     `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
-    sizes of corpora and `cards` the statistics of ours by corpus.
+    sizes of corpora, `cards` the statistics of ours by corpus, `tasks` one model's fine-tuning manifests by task.
     """
 
     summary: Path
@@ -61,9 +63,10 @@ class Inputs:
     layers: Path
     sizes: Path
     cards: Mapping[str, Path] = field(default_factory=dict)
+    tasks: Mapping[str, Path] = field(default_factory=dict)
 
 
-@stage(card="card:{}")
+@stage(card="card:{}", task="task:{}")
 def write_tables(
     settings: PaperTablesSettings,
     summary: Path,
@@ -73,13 +76,14 @@ def write_tables(
     layers: Path,
     sizes: Path,
     card: Mapping[str, Path],
+    task: Mapping[str, Path],
     run: StageRun,
 ) -> None:
     """Write the tables; those of an earlier run that are not written again are removed. The arguments are `Inputs`.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
     """
-    inputs = Inputs(summary, published, layout, measurements, layers, sizes, card)
+    inputs = Inputs(summary, published, layout, measurements, layers, sizes, card, task)
     tables, without = all_tables(settings, inputs)
     labels = labels_of(settings.runs)
     texts = _index(settings, tables, without) | {"tables.tex": latex_document(tables)}
@@ -141,6 +145,8 @@ def _table(
             published = sizes_printed_in(inputs.sizes, paper, number)
             ours = read_card_sizes(inputs.cards, settings.corpora)
             return sizes_table(number, layout, settings, published, ours)
+        case TasksLayout():
+            return tasks_table(number, layout, settings, printed, read_task_sizes(inputs.tasks, layout, settings))
 
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
