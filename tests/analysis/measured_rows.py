@@ -1,10 +1,13 @@
 """Rows of the tidy table of measurements that a test writes down, as the frame that they are read as."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from hatchery.analysis.aggregates import Aggregate
+from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.analysis.tidy_tables import MEASUREMENTS
 
 SCHEMA = pl.DataFrame(MEASUREMENTS.schema.empty_table()).schema
@@ -14,3 +17,21 @@ SAME = {"model": "m", "run": "m-s42", "seed": 42, "failed": "", "primary": True,
 def frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """The rows, of one model where they do not say which; a column that a row lacks is null."""
     return pl.DataFrame([SAME | row for row in rows], SCHEMA)
+
+
+def averages_of_cells(
+    suite: str, cells: Mapping[tuple[str, str], float], deviations: Mapping[tuple[str, str], float] | None = None
+) -> dict[str, Aggregate]:
+    """The averages of a suite by their names, where two runs have the printed means and deviations of its tasks."""
+    first = dict(reversed(cells))
+    rows = [
+        {
+            **{"suite": suite, "task": task, "metric": f"{metric}_percent", "primary": metric == first[task]},
+            **{"value": mean + sign * (deviations or {}).get((task, metric), 0.0) / math.sqrt(2)},
+            **{"finetuning_seed": sign, "learning_rate": 1e-5, "origin": task},
+        }
+        for (task, metric), mean in cells.items()
+        for sign in (-1, 1)
+    ]
+    found = task_averages(suite, frame(rows))
+    return {average.task: average.aggregate for average in found if average.metric == AVERAGE_METRIC}

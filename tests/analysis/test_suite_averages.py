@@ -1,13 +1,14 @@
 """The printed cells give the printed averages."""
 
 import csv
-import math
 from collections import defaultdict
+from statistics import fmean
 
 import pytest
+from measured_rows import averages_of_cells
 
 from hatchery.analysis import suite_averages as averages
-from hatchery.errors import EvaluationError
+from hatchery.analysis.task_averages import AVERAGE, LTG_TABLE_3, WITHOUT_WSC
 from hatchery.experiment.project import Project
 
 ELC_KEY = ("track", "model", "variant")
@@ -51,7 +52,7 @@ LTG_TASKS = {
 }
 LTG_METRICS = {
     ("MNLI", "accuracy matched"): ("glue_mnli", "accuracy"),
-    ("MNLI", "accuracy mismatched"): ("glue_mnli:mismatched", "accuracy"),
+    ("MNLI", "accuracy mismatched"): ("glue_mnli_mismatched", "accuracy"),
     ("MNLI", "HANS accuracy"): ("hans", "accuracy"),
     ("CB", "F1 macro"): ("superglue_cb", "macro_f1"),
     ("CoLA", "MCC"): ("glue_cola", "mcc"),
@@ -113,53 +114,83 @@ def check(computed, printed, exceptions=None, tolerance=TOLERANCE):
             assert value == pytest.approx(printed[model], abs=tolerance), model
 
 
-def test_blimp_of_elc_bert_is_the_mean_of_twelve_phenomena(published):
-    tables = {model: split(cells) for model, cells in published("elc_bert_table7", ELC_KEY)[0].items()}
-    assert len(tables) == 12
-    computed = {model: averages.phenomenon_mean(tasks) for model, (_, tasks) in tables.items()}
-    check(computed, {model: printed for model, (printed, _) in tables.items()}, tolerance=0.05)
+def phenomenon_mean(cells):
+    return fmean(cells[name] for name in averages.PARADIGMS_OF_PHENOMENON)
 
 
-def test_supplement_is_the_mean_of_five_files_but_for_one_misprint(published):
-    tables = {model: split(cells) for model, cells in published("elc_bert_table8", ELC_KEY)[0].items()}
-    computed = {model: averages.supplement_mean(tasks) for model, (_, tasks) in tables.items()}
-    check(computed, {model: printed for model, (printed, _) in tables.items()}, SUPPLEMENT_EXCEPTION)
+def paradigm_mean(phenomena):
+    """The mean over the 67 paradigms where only the means of the 12 phenomena over their paradigms are printed."""
+    paradigms = [phenomena[name] for name, number in averages.PARADIGMS_OF_PHENOMENON.items() for _ in range(number)]
+    assert len(paradigms) == 67
+    return fmean(paradigms)
+
+
+def supplement_mean(cells):
+    return fmean(cells[name] for name in averages.SUPPLEMENT_FILES)
+
+
+@pytest.mark.parametrize(
+    ("table", "mean", "exceptions", "tolerance"),
+    [
+        ("elc_bert_table7", phenomenon_mean, {}, 0.05),
+        ("elc_bert_table8", supplement_mean, SUPPLEMENT_EXCEPTION, TOLERANCE),
+        ("elc_bert_table1", averages.dynabench_score, {}, TOLERANCE),
+    ],
+)
+def test_an_average_of_elc_bert_is_that_of_its_cells_but_for_one_misprint(
+    published, table, mean, exceptions, tolerance
+):
+    tables = {model: split(cells) for model, cells in published(table, ELC_KEY)[0].items()}
+    assert len(tables) == {"elc_bert_table7": 12, "elc_bert_table8": 12, "elc_bert_table1": 10}[table]
+    computed = {model: mean(tasks) for model, (_, tasks) in tables.items()}
+    check(computed, {model: printed for model, (printed, _) in tables.items()}, exceptions, tolerance)
 
 
 def test_leaderboard_blimp_is_the_mean_of_seventeen_files(published):
     blimp = split(published("elc_bert_table7", ELC_KEY)[0][ELC_BASE])[1]
     supplement = split(published("elc_bert_table8", ELC_KEY)[0][ELC_BASE])[1]
     leaderboard = published("elc_bert_table1", ELC_KEY)[0]["strict", "ELC-BERT", "submitted"]
-    mean = averages.leaderboard_blimp_mean({**blimp, **supplement})
+    files = {**blimp, **supplement}
+    mean = fmean(files[name] for name in (*averages.PARADIGMS_OF_PHENOMENON, *averages.SUPPLEMENT_FILES))
     assert mean == pytest.approx(leaderboard["blimp", "dynabench_score"], abs=0.06)
     # The means of two means, and of the phenomena alone, are other numbers.
-    assert abs(averages.phenomenon_mean(blimp) - mean) > 1
-    assert abs((averages.phenomenon_mean(blimp) + averages.supplement_mean(supplement)) / 2 - mean) > 1
+    assert abs(phenomenon_mean(blimp) - mean) > 1
+    assert abs((phenomenon_mean(blimp) + supplement_mean(supplement)) / 2 - mean) > 1
 
 
-def babylm_tasks(tasks):
-    return {f"babylm_{name.replace('-', '_')}": value for name, value in tasks.items()}
+def of_tasks(suite, cells, name=lambda task, metric: (task, metric)):
+    """By model, the averages that a summary has of the cells of its tasks."""
+    means, deviations = ({model: renamed(table, name) for model, table in tables.items()} for tables in cells)
+    return {model: averages_of_cells(suite, means[model], deviations.get(model)) for model in means}
+
+
+def renamed(table, name):
+    return {key: value for cell, value in table.items() if (key := name(*cell)) is not None}
+
+
+def babylm_task(task, metric):
+    return None if task == "average" else (f"babylm_{task.replace('-', '_')}", metric)
 
 
 def test_babylm_glue_is_the_mean_of_eleven_runs_but_for_one_copied_cell(published):
     means, deviations = published("elc_bert_table9", ELC_KEY)
-    tables = {model: split(cells) for model, cells in means.items()}
-    assert len(tables) == 13
-    computed = {model: averages.babylm_glue_mean(babylm_tasks(tasks)) for model, (_, tasks) in tables.items()}
-    check(computed, {model: printed for model, (printed, _) in tables.items()}, GLUE_EXCEPTION)
-    spreads = {model: split(cells) for model, cells in deviations.items()}
-    computed = {model: averages.root_mean_square(list(tasks.values())) for model, (_, tasks) in spreads.items()}
-    printed = {model: printed for model, (printed, _) in spreads.items()}
+    assert len(means) == 13
+    found = {
+        model: table[AVERAGE] for model, table in of_tasks("babylm_glue", (means, deviations), babylm_task).items()
+    }
+    printed = {model: split(cells)[0] for model, cells in means.items()}
+    check({model: average.mean for model, average in found.items()}, printed, GLUE_EXCEPTION)
     # Rounding to one decimal moves every cell, and so their root mean square, by up to 0.05, and the printed one too.
-    check(computed, printed, GLUE_DEVIATION_EXCEPTIONS, tolerance=0.1)
+    spreads = {model: split(cells)[0] for model, cells in deviations.items()}
+    check({model: found[model].std for model in spreads}, spreads, GLUE_DEVIATION_EXCEPTIONS, tolerance=0.1)
 
 
 def test_babylm_glue_without_wsc_agrees_with_the_text(published):
-    cells = published("elc_bert_table9", ELC_KEY)[0]
+    found = of_tasks("babylm_glue", published("elc_bert_table9", ELC_KEY), babylm_task)
     text = published("elc_bert_text", ELC_KEY)[0]
     for model in (LTG_BASE, ELC_BASE):
-        mean = averages.babylm_glue_mean_without_wsc(babylm_tasks(split(cells[model])[1]))
-        assert mean == pytest.approx(text[model]["glue_without_wsc", "glue_score_pct"], abs=TOLERANCE)
+        printed = text[model]["glue_without_wsc", "glue_score_pct"]
+        assert found[model][WITHOUT_WSC].mean == pytest.approx(printed, abs=TOLERANCE)
 
 
 def test_msgs_is_the_mean_bias_score_of_the_six_ambiguous_tasks(published):
@@ -171,25 +202,16 @@ def test_msgs_is_the_mean_bias_score_of_the_six_ambiguous_tasks(published):
             for model, cells in source.items():
                 target[model].update(cells)
     assert len(means) == 13
-    computed = {
-        model: averages.msgs_mean({f"msgs_{task}": value for (task, _), value in cells.items()})
-        for model, cells in means.items()
-    }
-    check(computed, {model: printed_means[model]["msgs", "lbs"] for model in computed}, tolerance=0.0055)
-    computed = {
-        model: averages.root_mean_square([value for (_, metric), value in cells.items() if metric == "lbs"])
-        for model, cells in deviations.items()
-    }
-    printed = {model: printed_deviations[model]["msgs", "lbs"] for model in computed}
+
+    def task(name, metric):
+        return (f"msgs_{name}", metric) if metric == "lbs" else None
+
+    found = {model: table[AVERAGE] for model, table in of_tasks("msgs", (means, deviations), task).items()}
+    printed = {model: printed_means[model]["msgs", "lbs"] for model in found}
+    check({model: average.mean for model, average in found.items()}, printed, tolerance=0.0055)
+    spreads = {model: printed_deviations[model]["msgs", "lbs"] for model in deviations}
     # Half a unit of the cells' second decimal, and of the printed first.
-    check(computed, printed, MSGS_DEVIATION_EXCEPTION, tolerance=0.055)
-
-
-def test_the_leaderboard_total_weighs_one_half_three_and_two_tenths(published):
-    tables = {model: split(cells) for model, cells in published("elc_bert_table1", ELC_KEY)[0].items()}
-    assert len(tables) == 10
-    computed = {model: averages.dynabench_score(values) for model, (_, values) in tables.items()}
-    check(computed, {model: printed for model, (printed, _) in tables.items()})
+    check({model: found[model].std for model in spreads}, spreads, MSGS_DEVIATION_EXCEPTION, tolerance=0.055)
 
 
 def test_blimp_of_ltg_bert_is_the_mean_of_paradigms_and_another_number_than_that_of_phenomena(published):
@@ -203,84 +225,59 @@ def test_blimp_of_ltg_bert_is_the_mean_of_paradigms_and_another_number_than_that
         }
         for model, (_, cells) in tables.items()
     }
-    computed = {model: averages.paradigm_mean_of_phenomena(cells) for model, cells in phenomena.items()}
+    computed = {model: paradigm_mean(cells) for model, cells in phenomena.items()}
     check(computed, {model: printed for model, (printed, _) in tables.items()}, tolerance=0.03)
     span = phenomena["LTG-BERT", "span masking"]
-    assert averages.paradigm_mean_of_phenomena(span) == pytest.approx(84.2, abs=0.05)
-    assert averages.phenomenon_mean(span) == pytest.approx(85.5, abs=0.05)
+    assert paradigm_mean(span) == pytest.approx(84.2, abs=0.05)
+    assert phenomenon_mean(span) == pytest.approx(85.5, abs=0.05)
 
 
 def test_edge_probing_is_the_mean_of_five_tasks_with_their_root_mean_square(published):
     means, deviations = published("ltg_bert_table7", LTG_KEY)
-    tables = {model: split(cells, "Average") for model, cells in means.items()}
-    computed = {
-        model: averages.edge_probing_mean({PROBES[task]: value for task, value in tasks.items()})
-        for model, (_, tasks) in tables.items()
-    }
-    check(computed, {model: printed for model, (printed, _) in tables.items()}, tolerance=0.011)
-    spreads = {model: split(cells, "Average") for model, cells in deviations.items()}
-    computed = {model: averages.root_mean_square(list(tasks.values())) for model, (_, tasks) in spreads.items()}
-    check(computed, {model: printed for model, (printed, _) in spreads.items()}, tolerance=0.011)
+    found = of_tasks(
+        "probing", (means, deviations), lambda task, metric: (PROBES[task], "f1") if task in PROBES else None
+    )
+    for tables, computed in (
+        (means, {model: table[AVERAGE].mean for model, table in found.items()}),
+        (deviations, {model: found[model][AVERAGE].std for model in deviations}),
+    ):
+        check(computed, {model: split(cells, "Average")[0] for model, cells in tables.items()}, tolerance=0.011)
+
+
+def ltg_cell(task, metric):
+    return None if task not in LTG_TASKS else LTG_METRICS.get((task, metric)) or (LTG_TASKS[task], metric)
 
 
 def test_the_average_of_ltg_bert_s_table_6_joins_metrics_inside_a_task_first(published):
-    means = published("ltg_bert_table6", LTG_KEY)[0]
-    # One column lacks a cell in print, so it has no average of ours.
-    lacking = ("LTG-BERT", "subword + order NSP")
-    with pytest.raises(EvaluationError, match=r"'superglue_multirc', 'question_exact_match'\) is missing"):
-        averages.ltg_glue_mean(ltg_values(means.pop(lacking)))
-    assert len(means) == 8
-    computed = {model: averages.ltg_glue_mean(ltg_values(cells)) for model, cells in means.items()}
-    check(computed, {model: cells["Average", "average"] for model, cells in means.items()})
-    span = ltg_values(means["LTG-BERT", "span masking"])
+    cells = published("ltg_bert_table6", LTG_KEY)
+    means, found = cells[0], of_tasks("glue", cells, ltg_cell)
+    # One column lacks a cell in print, so it has no average of that name.
+    assert AVERAGE not in found.pop(("LTG-BERT", "subword + order NSP"))
+    assert len(found) == 8
+    computed = {model: table[AVERAGE].mean for model, table in found.items()}
+    check(computed, {model: means[model]["Average", "average"] for model in found})
+    span = ("LTG-BERT", "span masking")
     # One vote per metric, HANS among them, is further away than the tolerance.
-    assert abs(math.fsum(span.values()) / len(span) - averages.ltg_glue_mean(span)) > TOLERANCE
+    assert abs(fmean(renamed(means[span], ltg_cell).values()) - computed[span]) > TOLERANCE
 
 
 def test_the_glue_of_ltg_bert_s_table_3_is_the_mean_of_four_accuracies(published):
     # Models of one name were pretrained on two corpora, which the section tells.
     means, deviations = published("ltg_bert_table3", ("section", *LTG_KEY))
-    assert len(means) == 12
-    computed = {model: averages.ltg_glue_subset_mean(ltg_values(cells)) for model, cells in means.items()}
-    check(computed, {model: cells["GLUE-4", "average"] for model, cells in means.items()})
-    computed = {
-        model: averages.root_mean_square([value for (task, _), value in cells.items() if task in LTG_TASKS])
-        for model, cells in deviations.items()
-        if ("GLUE-4", "average") in cells
+    found = {model: table[LTG_TABLE_3] for model, table in of_tasks("glue", (means, deviations), ltg_cell).items()}
+    assert len(found) == 12
+    printed = {model: cells["GLUE-4", "average"] for model, cells in means.items()}
+    check({model: average.mean for model, average in found.items()}, printed)
+    spreads = {
+        model: cells["GLUE-4", "average"] for model, cells in deviations.items() if ("GLUE-4", "average") in cells
     }
-    assert len(computed) == 11
-    check(computed, {model: deviations[model]["GLUE-4", "average"] for model in computed})
-
-
-def test_the_deviation_of_run_averages_is_smaller_than_that_of_a_typical_task():
-    # Two tasks whose deviations cancel within each run.
-    runs = [[1.0, 3.0], [3.0, 1.0]]
-    assert averages.deviation_of_run_averages(runs) == 0.0
-    assert averages.root_mean_square([math.sqrt(2.0), math.sqrt(2.0)]) == pytest.approx(math.sqrt(2.0))
-    assert averages.deviation_of_run_averages([[1.0, 3.0], [1.0, 3.0]]) == pytest.approx(math.sqrt(2.0))
-
-
-def test_runs_that_do_not_match_are_one_clear_error():
-    with pytest.raises(EvaluationError, match=r"tasks have \[2, 3\] runs"):
-        averages.deviation_of_run_averages([[1.0, 2.0], [1.0, 2.0, 3.0]])
-    with pytest.raises(EvaluationError, match="got no deviations"):
-        averages.root_mean_square([])
-
-
-def test_a_missing_task_is_an_error_and_not_a_smaller_average():
-    with pytest.raises(EvaluationError, match="average of BabyLM GLUE: 'babylm_wsc' is missing"):
-        averages.babylm_glue_mean(dict.fromkeys(averages.BABYLM_GLUE_TASKS[:-1], 1.0))
-    with pytest.raises(EvaluationError, match="got 3 paradigms, expected 67"):
-        averages.paradigm_mean({"a": 1.0, "b": 1.0, "c": 1.0})
-
-
-def test_the_mean_over_paradigms_takes_all_67():
-    assert averages.paradigm_mean({str(index): float(index) for index in range(67)}) == 33.0
+    assert len(spreads) == 11
+    check({model: found[model].std for model in spreads}, spreads)
 
 
 def test_every_task_of_an_average_is_a_task_of_this_repository(repository):
     names = set(Project(repository / "config").names("task"))
-    ltg = {task.split(":")[0] for keys in averages.LTG_GLUE_METRICS.values() for task, _ in keys}
+    ltg = {task.removesuffix("_mismatched") for keys in averages.LTG_GLUE_METRICS for task, _ in keys}
     named = {*averages.BABYLM_GLUE_TASKS, *averages.MSGS_AMBIGUOUS_TASKS, *averages.EDGE_PROBING_TASKS, *ltg}
     assert named <= names
     assert len(averages.LTG_GLUE_METRICS) == 14

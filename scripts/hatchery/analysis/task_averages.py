@@ -37,10 +37,6 @@ def _first_metrics(tasks: Iterable[str]) -> tuple[Member, ...]:
     return tuple(((task, ""),) for task in tasks)
 
 
-def _named(keys: Iterable[tuple[str, str]]) -> Member:
-    return tuple((task.replace(":", "_"), metric) for task, metric in keys)
-
-
 PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
     "babylm_glue": {
         AVERAGE: _first_metrics(BABYLM_GLUE_TASKS),
@@ -49,8 +45,8 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
     "msgs": {AVERAGE: _first_metrics(MSGS_AMBIGUOUS_TASKS)},
     "probing": {AVERAGE: _first_metrics(EDGE_PROBING_TASKS)},
     "glue": {
-        AVERAGE: tuple(_named(keys) for keys in LTG_GLUE_METRICS.values()),
-        LTG_TABLE_3: tuple(_named([key]) for key in LTG_GLUE_SUBSET),
+        AVERAGE: LTG_GLUE_METRICS,
+        LTG_TABLE_3: tuple((key,) for key in LTG_GLUE_SUBSET),
     },
     # Its paper does not say which metrics its average is of (MNLI-mm is not stated), so the plain mean is taken.
     "rv_glue": {},
