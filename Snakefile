@@ -19,8 +19,8 @@ from hatchery.os_errors import writing_refused
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.stages.registry import SHARED
 from hatchery.workflow.invocation import frozen_configuration
+from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import with_plain_errors
 from hatchery.workflow.open_workflow import (
     check_request,
@@ -61,7 +61,7 @@ wildcard_constraints:
 
 
 # A rule says what it reads and writes, and its command. Its log, benchmark, conda environment, threads, resources and
-# parameters follow from the record of its stage in scripts/hatchery/stages/.
+# parameters follow from the record of its stage, on its function in scripts/hatchery/<package>/stages/<rule>.py.
 RULES.complete_rules(workflow)
 # Where files lie that are named by wildcards: of the stages that make data, and of experiments and studies. `paths`
 # makes an input of such a function; `job_paths` gives what the job of a result at an address reads.

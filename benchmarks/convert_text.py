@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 from split_sentences import generated_paragraphs
 
 from hatchery.artifacts.manifests import stage_run
-from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.raw.registration import register_source
 from hatchery.typed import build
 

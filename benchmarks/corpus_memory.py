@@ -18,13 +18,13 @@ from typing import Any
 from web_pages import make_vocabulary, write_pages
 
 from hatchery.artifacts.manifests import StageRun, stage_run
-from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.raw.registration import register_source
 from hatchery.typed import build
-from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings
+from hatchery.vocabulary.stages.select_text import select_text
 
 LIMIT = 1.1
 GROWTH = 10

@@ -21,9 +21,10 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import read_batches, split_sentences
-from hatchery.tokenization.encoder import SENTENCES_PER_CALL, encode_corpus
+from hatchery.tokenization.encoder import SENTENCES_PER_CALL
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer, use_threads
-from hatchery.tokenization.trainer import train_tokenizer
 
 LIMIT = 0.8
 SENTENCES_PER_DOCUMENT = 40

@@ -30,8 +30,8 @@ from hatchery.raw.registration import register_source
 from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.items import SCHEMA
 from hatchery.vocabulary.rules import Rule, plain_sentences, plain_spans
-from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings
+from hatchery.vocabulary.stages.select_text import select_text
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 LIMITS = {"sentences": 5.0, "spans": 3.0}

@@ -30,8 +30,8 @@ sys.path.insert(0, str(REPOSITORY / "scripts"))
 
 from hatchery.artifacts.checksums import digest  # noqa: E402
 from hatchery.experiment.project import Project  # noqa: E402
-from hatchery.stages.registry import stage_of  # noqa: E402
 from hatchery.workflow.jobs import Jobs  # noqa: E402
+from hatchery.workflow.registry import stage_of  # noqa: E402
 
 NAME = "many"
 LIMIT_SECONDS, LIMIT_GIB = 120.0, 2.0

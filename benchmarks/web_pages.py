@@ -16,12 +16,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from demo.generate import generate_embedded_sources
+from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
 from hatchery.raw.registration import register_source
 from hatchery.raw.settings import EmbeddedSettings
-from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.settings import VocabularySettings
+from hatchery.vocabulary.stages.build_vocabulary import build_vocabulary
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 MEAN_CHARACTERS = 2200

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import forked
@@ -17,9 +16,9 @@ from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
 from hatchery.errors import ConfigError, ManifestError, SourceError
 from hatchery.raw.registration import register_source
-from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, stage, verify_inputs
+from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, verify_inputs
 from hatchery.settings.base import Settings
-from hatchery.stages.functions import FUNCTIONS
+from hatchery.stage import Stage, function_of, stage_files
 
 SEEN: dict[str, Any] = {}
 
@@ -34,7 +33,16 @@ class CountRuntime(Settings):
     threads: int = 1
 
 
-@stage(keep=True, source="source {}")
+@Stage(
+    version=1,
+    settings=lambda project: {},
+    environment="analysis",
+    sort="local",
+    memory_mb=100,
+    minutes=1,
+    keep=True,
+    input_names={"source": "source {}"},
+)
 def count(
     job: Job,
     settings: CountSettings,
@@ -53,13 +61,11 @@ def count(
     run.add_output(run.folder / "out.txt").write_text(str(settings.least))
 
 
-@stage()
 def altering(settings: CountSettings, corpus: Manifest, run: StageRun) -> None:
     """Alter what is read."""
     corpus.file("a.txt").write_text("other")
 
 
-@stage()
 def joining(settings: CountSettings, first: Mapping[str, Path], second: Mapping[str, Path], output: Path) -> None:
     """Write no manifest."""
 
@@ -192,7 +198,7 @@ def test_a_mistake_on_the_command_line_shows_the_usage_of_the_stage(repository: 
     assert done.stderr.splitlines()[-1].endswith("the following arguments are required: --markdown, --page")
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_stage_of_the_table_has_its_function(name: str) -> None:
-    function = resolve_name(f"{FUNCTIONS[name]}:{name}")
+@pytest.mark.parametrize("name", stage_files())
+def test_the_file_of_a_stage_has_its_function(name: str) -> None:
+    function = function_of(name)
     assert function.__name__ == name and "settings" in arguments_of(function)

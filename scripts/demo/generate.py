@@ -19,7 +19,6 @@ from demo.suites import suite_files
 from hatchery.artifacts.atomic import write_bytes
 from hatchery.artifacts.manifests import StageRun
 from hatchery.raw.settings import EmbeddedSettings
-from hatchery.runner import stage
 
 FOLDERS = (
     "babylm",
@@ -126,9 +125,8 @@ class _Generator:
             yield f"{name}.validation.jsonl", json_lines(validation)
 
 
-@stage()
-def generate_embedded_sources(settings: EmbeddedSettings, run: StageRun) -> None:
-    """Write all sources under `run.folder`, replacing the source folders of an earlier run."""
+def generate(settings: EmbeddedSettings, run: StageRun) -> None:
+    """Write all sources; see the stage `generate_embedded_sources`."""
     for folder in FOLDERS:
         shutil.rmtree(run.folder / folder, ignore_errors=True)
     generator = _Generator(settings)

@@ -1,6 +1,6 @@
 """What is the same in every stage: from the words of a command line to a call of its function, and to its manifest.
 
-A stage is a function beside its code, marked by `stage`. It is given what its arguments name:
+A stage is a function (`stage.py`). It is given what its arguments name:
 
 - `settings`: an object of its class, built once; as a mapping, the settings of the stage as they are.
 - `run`: what collects the outputs of the manifest at `output`, which is made around the call.
@@ -19,15 +19,14 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hatchery.artifacts.checksums import checksums_of, vouched
 from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, stage_run, take_finished
 from hatchery.command import load_settings, named_paths
 from hatchery.raw.registration import location_of, open_source
+from hatchery.stage import has_record, record_of
 from hatchery.typed import build, stage_body
-
-Function = TypeVar("Function", bound=Callable[..., None])
 
 Place = Annotated[Path, "a place to write to"]
 
@@ -41,20 +40,6 @@ class Job:
     settings: Mapping[str, Any]
     inputs: Mapping[str, Path]
     output: Path
-
-
-def stage(keep: bool = False, **names: str) -> Callable[[Function], Function]:
-    """Mark the function of a stage.
-
-    With `keep`, work that is finished is taken as it is (`artifacts.finished`). `names` say what the manifest calls
-    the inputs of an argument, if not by its name or, in a mapping, by their own: `source="source {}"`.
-    """
-
-    def marked(function: Function) -> Function:
-        function.__dict__.update(keep=keep, names=names)
-        return function
-
-    return marked
 
 
 @dataclass(frozen=True)
@@ -160,7 +145,7 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
 
 def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Path]:
     """The inputs among what a stage's function is given, by their names in its manifest."""
-    arguments, names = arguments_of(function), function.__dict__["names"]
+    arguments, names = arguments_of(function), record_of(function).input_names if has_record(function) else {}
     inputs: dict[str, Path] = {}
     for name, value in given.items():
         inputs |= arguments[name].inputs(value, names.get(name))
@@ -173,7 +158,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     Raises ConfigError for wrong settings, ManifestError naming an input that is missing or altered, and what the
     function raises. A manifest is written last, and only if nothing was raised.
     """
-    arguments, keep = arguments_of(function), function.__dict__["keep"]
+    arguments, keep = arguments_of(function), has_record(function) and record_of(function).keep
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
     # Where there is no manifest, inputs of several arguments may have one name.

@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hatchery.analysis.collect_measurements import Inputs, collect_measurements
+from hatchery.analysis.collect_measurements import Inputs
+from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
 from hatchery.artifacts.atomic import write_text

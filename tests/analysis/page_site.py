@@ -25,9 +25,10 @@ from hatchery.rendering.style import Style
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.runner import run_stage
 from hatchery.typed import build
-from hatchery.views.page import PageInputs, PageSettings, compose_page
+from hatchery.views.page import PageInputs, compose_page
 from hatchery.views.paper_tables.views import PaperTableView, views_json
-from hatchery.views.provenance_page import write_provenance
+from hatchery.views.stages.write_page import PageSettings
+from hatchery.views.stages.write_provenance import write_provenance
 from hatchery.views.summary_notes import SectionNote, SummaryNotes, notes_json
 
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'

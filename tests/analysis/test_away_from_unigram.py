@@ -13,9 +13,9 @@ from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
-from hatchery.stages.registry import stage_settings
 from hatchery.typed import build
 from hatchery.views.figures.away_from_unigram import draw
+from hatchery.workflow.registry import stage_settings
 
 STARTS = {
     "zero": {"penalty": 0.0, "steps": 0},

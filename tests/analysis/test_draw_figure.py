@@ -14,7 +14,7 @@ from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.runner import run_stage
 from hatchery.views.figures.registry import declared_figures, tables_of
-from hatchery.views.figures.stage import draw_figure
+from hatchery.views.stages.draw_figure import draw_figure
 
 FIGURES = declared_figures()
 PAPER = {"paper": "elc_bert", "track": "strict", "rows": {"plain": "ltg_bert_base", "elc": "elc_bert_base"}}

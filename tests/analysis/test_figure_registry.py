@@ -11,7 +11,7 @@ from hatchery.analysis.analyses.registry import analysis_names
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.rendering.figures import declaration_in
-from hatchery.stages.figures import drawable
+from hatchery.views.figures.drawable import drawable
 from hatchery.views.figures.registry import (
     NEEDS,
     declared_figures,

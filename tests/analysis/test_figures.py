@@ -34,7 +34,7 @@ from hatchery.views.figures.phenomena import (
     draw_phenomena,
     suite_bars,
 )
-from hatchery.views.figures.stage import draw_figure
+from hatchery.views.stages.draw_figure import draw_figure
 
 
 def typed(experiment: Any, **style: Any) -> FigureSettings:

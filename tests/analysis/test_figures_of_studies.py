@@ -9,17 +9,18 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from hatchery.analysis.collect_measurements import collect_measurements
-from hatchery.analysis.join_experiments import join_experiments
 from hatchery.analysis.settings import FigureSettings
+from hatchery.analysis.stages.collect_measurements import collect_measurements
+from hatchery.analysis.stages.join_experiments import join_experiments
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.experiment.project import Project
 from hatchery.rendering.style import model_styles
 from hatchery.runner import run_stage
-from hatchery.stages.registry import stage_settings
+from hatchery.views.figures.draw import remarks
 from hatchery.views.figures.registry import declared_figures, tables_of
-from hatchery.views.figures.stage import draw_figure, remarks
+from hatchery.views.stages.draw_figure import draw_figure
+from hatchery.workflow.registry import stage_settings
 
 FIGURES = [name for name, declared in declared_figures().items() if tables_of(declared)]
 EVALUATIONS = ("minimal_pairs", "finetuning", "probing", "layer_weights", "other_tasks", "nothing")

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hatchery.analysis.join_experiments import join_experiments
+from hatchery.analysis.stages.join_experiments import join_experiments
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TABLES, write_rows
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.runner import run_stage

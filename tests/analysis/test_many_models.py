@@ -10,7 +10,7 @@ from hatchery.analysis.summary import Summary, summarised
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import save_drawings
 from hatchery.rendering.style import Style
-from hatchery.views.figures.stage import remarks
+from hatchery.views.figures.draw import remarks
 from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hatchery.analysis.collect_measurements import collect_measurements
 from hatchery.analysis.measurements import ACCURACY, minimal_pair_measurements
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scaling_points import distinct_runs
+from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError

@@ -21,9 +21,10 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style, model_styles
 from hatchery.typed import build
 from hatchery.views.figures.registry import declared_figures
-from hatchery.views.page import PageInputs, PageSettings, compose_page
+from hatchery.views.page import PageInputs, compose_page
 from hatchery.views.pages.examples import examples_section
 from hatchery.views.pages.figures import MARKS, figure_of
+from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes
 
 ROWS = (

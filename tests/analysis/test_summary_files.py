@@ -11,7 +11,7 @@ import pytest
 from hatchery.analysis.summary_rows import write_csv
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.runner import run_stage
-from hatchery.views.write_summary import summarise
+from hatchery.views.stages.summarise import summarise
 
 PUBLISHED = (
     "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs,comparable,note\n"

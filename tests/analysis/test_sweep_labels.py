@@ -12,8 +12,8 @@ from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
 from hatchery.views.page import _listed
+from hatchery.views.stages.summarise import summarise
 from hatchery.views.summary_text import WIDTH
-from hatchery.views.write_summary import summarise
 
 LABEL = "elc, learning_rate 0.005, optimizer.name lamb"
 

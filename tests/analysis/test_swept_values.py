@@ -13,9 +13,10 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
-from hatchery.stages.figures import drawable, figure_settings
 from hatchery.typed import build
+from hatchery.views.figures.drawable import drawable
 from hatchery.views.figures.swept_values import draw, draw_swept, main_values, swept_panels
+from hatchery.views.stages.draw_figure import figure_settings
 
 RATES = {0.001: 20.0, 0.003: 15.0, 0.01: 30.0}
 EXPERIMENT = """

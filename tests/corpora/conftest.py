@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.generate import generate_embedded_sources
+from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.raw.settings import EmbeddedSettings

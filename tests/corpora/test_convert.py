@@ -16,11 +16,11 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
-from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.document_parts import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.readers import READERS, reader_and_options
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.raw.registration import RawSource, register_source
 from hatchery.settings.fields import hints_of

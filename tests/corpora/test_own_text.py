@@ -11,10 +11,10 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
-from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.readers.plain_text import PlainTextOptions, read
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import CorpusError, SourceError
 from hatchery.raw.registration import RawSource, register_source
 from hatchery.typed import build

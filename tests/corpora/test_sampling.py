@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row
-from hatchery.corpora.sampling import NOT_DRAWN, Drawing, sample_corpus
+from hatchery.corpora.sampling import NOT_DRAWN, Drawing
 from hatchery.corpora.settings import SampleSettings
+from hatchery.corpora.stages.sample_corpus import sample_corpus
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.typed import build
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.generate import generate_embedded_sources
+from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
 from hatchery.raw.settings import EmbeddedSettings
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from demo.generate import FOLDERS, generate_embedded_sources
+from demo.generate import FOLDERS
 from demo.paradigms import PARADIGMS
+from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.corpora.sentences import split_sentences

@@ -18,7 +18,7 @@ from hatchery.environments.conda import (
 )
 from hatchery.environments.imports import third_party_imports
 from hatchery.errors import ConfigError
-from hatchery.stages.registry import code_by_environment
+from hatchery.workflow.registry import code_by_environment
 
 # Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
 PROGRAMS = {
@@ -35,7 +35,7 @@ PROGRAMS = {
 }
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-CODE = code_by_environment(SCRIPTS)
+CODE = code_by_environment()
 ENVIRONMENTS = sorted(CODE)
 
 

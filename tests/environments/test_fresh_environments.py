@@ -25,11 +25,11 @@ from packaging.requirements import Requirement
 
 from hatchery.environments.conda import canonical_name
 from hatchery.environments.imports import import_closure, imported_modules
-from hatchery.stages.registry import code_by_environment, computing_stages
+from hatchery.workflow.registry import STAGES, code_by_environment
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages
 
-CODE = code_by_environment(Path(__file__).resolve().parents[2] / "scripts")
+CODE = code_by_environment()
 ENVIRONMENTS = sorted(CODE)
 SITE_PACKAGES = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 
@@ -187,9 +187,7 @@ def test_whatever_the_scripts_may_import_is_there(repository: Path, fresh, envir
     assert fresh(environment).import_failures(repository / "scripts", names) == {}
 
 
-@pytest.mark.parametrize(
-    ("environment", "function"), [(stage.environment, name) for name, stage in computing_stages().items()]
-)
+@pytest.mark.parametrize(("environment", "function"), [(stage.environment, name) for name, stage in STAGES.items()])
 def test_the_command_answers_in_the_environment_of_its_rules(
     repository: Path, fresh, environment: str, function: str
 ) -> None:

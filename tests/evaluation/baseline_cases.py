@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from hatchery.evaluation.baselines.settings import Architecture
-from hatchery.evaluation.baselines.stage import import_model
+from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.runner import run_stage
 

@@ -11,12 +11,12 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.evaluation.perplexity.held_out import held_out_examples
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.evaluation.perplexity.stage import measure_perplexity
+from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.trained_objective import asked_objective
 from hatchery.runner import run_stage
-from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.tokenization.trainer import train_tokenizer
 from hatchery.typed import build, stage_body
 
 SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")

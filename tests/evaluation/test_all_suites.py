@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from demo.generate import generate_embedded_sources
+from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.evaluation.finetuning.stage import finetune
-from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
+from hatchery.evaluation.stages.finetune import finetune
+from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.experiment.project import Project
 from hatchery.raw.registration import register_source
 from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import run_stage
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 EXPERIMENT = "demo_suites"
 CONFIG = Project(Path(__file__).parents[2] / "config")

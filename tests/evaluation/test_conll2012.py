@@ -15,10 +15,10 @@ import pytest
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import LabelledSpan, bracketed, read_gold_conll, read_hub_rows, tagged
-from hatchery.evaluation.probing.conll2012_records import FOLDERS, Conll2012Settings, convert_conll2012
+from hatchery.evaluation.probing.conll2012_records import FOLDERS
+from hatchery.evaluation.stages.convert_conll2012 import Conll2012Settings, convert_conll2012
 from hatchery.evaluation.tasks.task_rows import read_task
 from hatchery.experiment.project import Project
-from hatchery.stages.evaluation import task_settings
 
 # word, part of speech, parse, entity, two predicates, coreference
 WORDS = [
@@ -223,13 +223,13 @@ def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_conver
     project = Project(repository / "config")
     split = {"train": "data/train/data/english/nw/a.gold_conll", "dev": "data/development/data/english/nw/b.gold_conll"}
     source = make_source(dict.fromkeys(split.values(), gold_conll()))
-    direct = task_settings(project, f"probe_{layer}_conll2012")
+    direct = project.task(f"probe_{layer}_conll2012").settings(f"probe_{layer}_conll2012")
     ours = read_task(source, direct)
     with stage_run(tmp_path / "out" / "manifest.json", {}) as run:
         patterns = {"train": split["train"], "development": split["dev"]}
         convert_conll2012(Conll2012Settings(patterns), source.manifest, run)
     files = {path.relative_to(run.folder).as_posix(): path.read_text(encoding="utf-8") for path in run.outputs}
-    theirs = read_task(make_source(files), task_settings(project, f"probe_{layer}"))
+    theirs = read_task(make_source(files), project.task(f"probe_{layer}").settings(f"probe_{layer}"))
 
     def without_places(examples: Any) -> Any:
         return [(example.words, example.targets) for example in examples]

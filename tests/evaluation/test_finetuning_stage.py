@@ -16,7 +16,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.finetuning import stage as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
-from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.evaluation.stages.finetune import finetune
 from hatchery.runner import run_stage
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.finetuning import run as run_module
-from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.evaluation.stages.finetune import finetune
 from hatchery.runner import run_stage
 
 RUNTIME = {"device": "cpu", "threads": 1}

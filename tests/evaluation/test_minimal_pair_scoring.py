@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
-from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
+from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model

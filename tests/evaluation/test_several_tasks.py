@@ -9,8 +9,9 @@ from finetuning_cases import RUNTIME, contents, sentences, short
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, SourceError
-from hatchery.evaluation.finetuning import stage
-from hatchery.evaluation.finetuning.stage import finetune, finetune_tasks
+from hatchery.evaluation.stages import finetune_tasks as finetune_tasks_stage
+from hatchery.evaluation.stages.finetune import finetune
+from hatchery.evaluation.stages.finetune_tasks import finetune_tasks
 from hatchery.runner import run_stage
 
 
@@ -28,7 +29,7 @@ def job(model_manifest, source, tmp_path, monkeypatch):
         trained.append(settings["task"]["name"])
         run_stage(function, settings, output, **given)
 
-    monkeypatch.setattr(stage, "run_stage", counted)
+    monkeypatch.setattr(finetune_tasks_stage, "run_stage", counted)
 
     def run(tasks, sources=None):
         trained.clear()

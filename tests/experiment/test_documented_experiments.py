@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # A block of YAML whose first line is the name of its file.

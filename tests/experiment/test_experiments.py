@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.training.data_order import training_phases
 from hatchery.training.schedules import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.workflow.registry import stage_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")

@@ -11,8 +11,8 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning import task_batch, task_batches
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from trained_runs import trained
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

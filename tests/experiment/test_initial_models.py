@@ -10,8 +10,8 @@ import yaml
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture

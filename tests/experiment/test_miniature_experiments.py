@@ -17,7 +17,7 @@ from test_miniatures import RUNS
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.settings.fields import ABSENT
-from hatchery.stages.registry import stage_settings
+from hatchery.workflow.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 EXPERIMENTS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.training.schedules import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 ALL = [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]

@@ -11,11 +11,11 @@ import yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.typed import build
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
 from hatchery.views.paper_tables.settings import PaperTablesSettings, entry_blocks
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")

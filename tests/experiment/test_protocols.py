@@ -11,7 +11,7 @@ import yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
-from hatchery.stages.registry import stage_settings
+from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture

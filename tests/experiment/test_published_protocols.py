@@ -10,7 +10,6 @@ from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning import SEQUENCE_HEADS, resolve_protocol
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS
-from hatchery.stages.evaluation import task_settings
 from hatchery.typed import build, plain
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -256,7 +255,7 @@ def test_studies_that_share_glue_s_files_do_not_share_heads_and_normalisation(pr
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_is_possible(project, name):
-    task = task_settings(project, name)
+    task = project.task(name).settings(name)
     check_task(task)
     build(HEADS[task.head.kind].options, task.head.options)
     assert project.task(name).description

@@ -6,12 +6,14 @@ import pytest
 
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, published_choices
+from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
-from hatchery.stages.analysis import paper_tables, summary_settings, tables_settings
 from hatchery.typed import build
 from hatchery.views.paper_tables.layout import OrderLayout, ScoreLayout, read_layout
 from hatchery.views.paper_tables.scores import LEADERBOARD
 from hatchery.views.paper_tables.settings import PaperTablesSettings, entry_blocks
+from hatchery.views.stages.summarise import summary_settings
+from hatchery.views.stages.write_tables import tables_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")

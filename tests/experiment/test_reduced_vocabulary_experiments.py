@@ -13,8 +13,8 @@ from hatchery.experiment.project import Project
 from hatchery.modeling.families import model_config
 from hatchery.modeling.roberta.configuration import RobertaConfig
 from hatchery.modeling.roberta.parameters import roberta_parameters
-from hatchery.stages.registry import stage_settings
 from hatchery.typed import keys_of, plain
+from hatchery.workflow.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 CONSTRAINED = "reduced_vocabulary_constrained"

@@ -17,9 +17,9 @@ from hatchery.analysis.tidy_tables import TABLES
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.settings.problems import Problems
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.plan_checks import collect_problems
+from hatchery.workflow.registry import stage_settings
 
 SIDE_BY_SIDE = """\
 description: My two runs side by side.

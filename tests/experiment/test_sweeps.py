@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 RATES = {"optimizer": {"learning_rate": {"sweep": [0.005, 0.01]}}}
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hatchery.artifacts.manifests import stage_run
-from hatchery.export.stage import export_model
+from hatchery.export.stages.export_model import export_model
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel, build_language_model

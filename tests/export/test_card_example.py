@@ -12,8 +12,8 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, read_examples, text_of_sentences
-from hatchery.evaluation.filled_sentences.stage import fill_sentences
-from hatchery.export.stage import export_model
+from hatchery.evaluation.stages.fill_sentences import fill_sentences
+from hatchery.export.stages.export_model import export_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 

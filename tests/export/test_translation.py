@@ -10,9 +10,9 @@ import torch.nn.functional as F
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.filled_sentences.results import read_examples
-from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.export.stage import export_model
+from hatchery.evaluation.stages.fill_sentences import fill_sentences
+from hatchery.export.stages.export_model import export_model
 from hatchery.runner import run_stage
 from hatchery.translation.beam_search import beam_search
 from hatchery.translation.settings import SearchSettings

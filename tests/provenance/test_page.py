@@ -9,7 +9,7 @@ import pytest
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_text
 from hatchery.runner import run_stage
-from hatchery.views.provenance_page import write_provenance
+from hatchery.views.stages.write_provenance import write_provenance
 
 SETTINGS = {"stage": "write_provenance", "stage_version": 1, "experiment": "exp"}
 

@@ -11,9 +11,9 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.runner import run_stage
-from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
-from hatchery.tokenization.trainer import train_tokenizer
 
 SYLLABLES = ["ba", "ti", "ko", "run", "sel", "mar", "né", "über", "lan", "do", "ing", "er", "st", "qu"]
 EXTRAS = ["don't", "1984", "3.14", "(so)", "naïve", "“oh”", "中文", "x_y", "12:30", "😀", "[TAB]", "[UNK]"]

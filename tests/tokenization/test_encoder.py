@@ -20,8 +20,8 @@ from hatchery.runner import run_stage
 from hatchery.tokenization import encoder as encoder_module
 from hatchery.tokenization.counts import frequency_at_95_percent
 from hatchery.tokenization.documents import split_sentences
-from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 

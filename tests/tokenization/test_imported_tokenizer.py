@@ -11,12 +11,12 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, TokenizationError
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
-from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.imported_tokenizer import import_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture(scope="module")

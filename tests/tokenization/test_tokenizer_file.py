@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
-from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_PATTERN, SPECIAL_TOKENS, TEXT_MARKERS
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 

@@ -15,8 +15,8 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.runner import run_stage
-from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.word_starts import WordStarts

@@ -15,8 +15,8 @@ from hatchery.errors import ConfigError, CorpusError, TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import training_lines
 from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import train_tokenizer
 
 KINDS: dict[str, dict[str, object]] = {
     "byte_wordpiece": {},
@@ -51,7 +51,7 @@ TRAIN_EVERY_KIND = """
 import json, sys
 from pathlib import Path
 from hatchery.runner import run_stage
-from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 settings, kinds, corpus, folder = *map(json.loads, sys.argv[1:3]), sys.argv[3], Path(sys.argv[4])
 for name, changes in kinds.items():
     run_stage(train_tokenizer, {**settings, **changes}, folder / name / "manifest.json", corpus=[Path(corpus)])

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Backend
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 
 NAMES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 

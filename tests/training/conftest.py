@@ -19,12 +19,12 @@ from forked import Forked
 from demo.parallel import parallel_files
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
-from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
-from hatchery.tokenization.encoder import encode_corpus
-from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.training.processes import process_group
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from hatchery.workflow.cost_estimate import CostSettings, RunCost, cost_settings, estimate
+from hatchery.workflow.cost_estimate import RunCost, cost_settings, estimate
+from hatchery.workflow.stages.write_cost import CostSettings
 
 
 def plan(**changes: Any) -> dict[str, Any]:

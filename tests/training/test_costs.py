@@ -14,7 +14,6 @@ from cost_cases import cost_of, settings_of
 from hatchery.errors import ConfigError
 from hatchery.experiment.planned_device import LTG_BERT_RUN
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.run import build_model
 from hatchery.training.settings import pretrain_settings
@@ -25,6 +24,7 @@ from hatchery.workflow.cost_estimate import (
 )
 from hatchery.workflow.cost_table import cost_markdown
 from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.workflow.registry import stage_settings
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
 STUDY_STEPS, STUDY_BATCH = 35_475, 256

@@ -22,7 +22,6 @@ from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.training.batches import TrainingBatches
@@ -38,6 +37,7 @@ from hatchery.training.schedules import learning_rate
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build
+from hatchery.workflow.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 CPU = torch.device("cpu")

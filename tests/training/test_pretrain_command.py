@@ -22,10 +22,10 @@ from safetensors.torch import load_file
 
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.experiment.continuation import UNTRAINED
 from hatchery.modeling.store import load_language_model
 from hatchery.training.checkpoints import MODEL, checkpoint_folders, checkpoint_step
 from hatchery.training.data_order import global_batch
+from hatchery.training.stages.pretrain import UNTRAINED
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import pytest
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.raw.obtain import register_settings
-from hatchery.vocabulary.build import build_vocabulary
-from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings, VocabularySettings
+from hatchery.vocabulary.stages.build_vocabulary import build_vocabulary
+from hatchery.vocabulary.stages.select_text import select_text
 
 Files = dict[str, bytes | str]
 

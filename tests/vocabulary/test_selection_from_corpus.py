@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
-from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.typed import build as typed
 from hatchery.typed import plain
-from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings
+from hatchery.vocabulary.stages.select_text import select_text
 from hatchery.workflow.jobs import Jobs
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "mr", "is", "big"]

@@ -9,7 +9,7 @@ from projects import make_project, snakemake
 
 from hatchery.experiment.project import Project
 from hatchery.job_spec import read_call
-from hatchery.stages.figures import MOST_DRAWN
+from hatchery.views.stages.draw_figure import MOST_DRAWN
 from hatchery.workflow.jobs import Jobs
 
 MODELS = 120

@@ -29,7 +29,6 @@ from hatchery.errors import ConfigError, ManifestError
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
-from hatchery.runner import stage
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.objective import ObjectiveKeys
@@ -85,27 +84,8 @@ class UnigramLosses:
         return self._counts[key]
 
 
-@stage()
-def collect_measurements(
-    settings: CollectSettings,
-    pretraining: Mapping[str, Path],
-    minimal_pairs: Mapping[str, Path],
-    baseline: Mapping[str, Path],
-    finetuning: Mapping[str, Path],
-    perplexity: Mapping[str, Path],
-    translation: Mapping[str, Path],
-    tokens: Path | None,
-    output: Path,
-) -> None:
-    """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
-
-    The mappings are those of `Inputs`.
-
-    Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
-    its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
-    everything but the curves was read, nothing is written.
-    """
-    inputs = Inputs(pretraining, minimal_pairs, finetuning, perplexity, translation, baseline, tokens)
+def collect(settings: CollectSettings, inputs: Inputs, output: Path) -> None:
+    """Write the tidy tables of an experiment; see the stage `collect_measurements`."""
     baselines = baseline_runs(settings.baselines, settings.runs)
     named = runs_by_name((*settings.runs, *baselines))
     unigram = UnigramLosses(inputs.tokens)

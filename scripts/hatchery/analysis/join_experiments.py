@@ -5,30 +5,19 @@ may have a model of the same name; so everything that reads the tables of an exp
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hatchery.analysis.stages.join_experiments import JoinSettings
 from hatchery.analysis.tidy_tables import TABLES, TidyTable, growing, read_parts
 from hatchery.errors import ConfigError, ManifestError
-from hatchery.runner import stage
-from hatchery.settings.base import Settings
 
 NAMES, LABEL = ("model", "run"), "label"
 
 
-@dataclass(frozen=True)
-class JoinSettings(Settings):
-    """The study, and its experiments in their order."""
-
-    experiment: str
-    experiments: tuple[str, ...]
-
-
-@stage()
-def join_experiments(
+def join(
     settings: JoinSettings,
     measurements: Mapping[str, Path],
     runs: Mapping[str, Path],
@@ -36,11 +25,7 @@ def join_experiments(
     layers: Mapping[str, Path],
     output: Path,
 ) -> None:
-    """Write the tables of a study beside `output`; every argument is a table of its experiments, by their names.
-
-    In memory is one part of one table. Raises ConfigError when they are not those of the settings, ManifestError for
-    one that was altered or has rows of another experiment.
-    """
+    """Write the tables of a study; see the stage `join_experiments`."""
     for table, given in zip(TABLES, (measurements, runs, curves, layers), strict=True):
         if list(given) != list(settings.experiments):
             raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(settings.experiments)}")

@@ -14,6 +14,9 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings
 
+DRAWS = 1000
+"""Bootstrap draws of a test of almost stochastic order."""
+
 OTHER = "other"
 """Instead of an objective, of models that others pretrained: what they guess are tokens of tokenizers of their own."""
 

@@ -17,13 +17,13 @@ from typing import get_args
 
 import numpy as np
 
+from hatchery.analysis.settings import DRAWS
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.seeds import generator
 from hatchery.settings.base import ReadingName
 
 PURPOSE = "stochastic order"
 UNDECIDED = 0.5
-DRAWS = 1000
 
 
 @dataclass(frozen=True)

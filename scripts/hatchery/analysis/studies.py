@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.registry import analysis_called, kind_of
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
-from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.paper_tables import VALUES
-from hatchery.experiment.project import Project
 from hatchery.settings.problems import ALLOWED, Problems, nearest, offered
 from hatchery.settings.walk import references
 from hatchery.typed import validated
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
+    from hatchery.experiment.project import Project
 
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
@@ -23,7 +25,7 @@ PAIR_TESTS = "minimal_pair_tests"
 
 
 @lru_cache(maxsize=64)
-def analyses_of(project: Project, name: str) -> dict[str, Any]:
+def analyses_of(project: "Project", name: str) -> dict[str, Any]:
     """The settings of the analyses of a study by entry, or of those that an experiment has by itself.
 
     Raises ConfigError with a line for each problem.
@@ -40,7 +42,7 @@ def analyses_of(project: Project, name: str) -> dict[str, Any]:
     return made
 
 
-def analysis_entry(project: Project, name: str, analysis: str) -> Any:
+def analysis_entry(project: "Project", name: str, analysis: str) -> Any:
     """An entry of the analyses of a study or an experiment. Raises ConfigError with the nearest where there is none."""
     entries = analyses_of(project, name)
     if analysis not in entries:
@@ -48,7 +50,7 @@ def analysis_entry(project: Project, name: str, analysis: str) -> Any:
     return entries[analysis]
 
 
-def _own_analyses(experiment: Experiment) -> dict[str, Any]:
+def _own_analyses(experiment: "Experiment") -> dict[str, Any]:
     """The entries that an experiment has without a study: the test between models that judge the same minimal pairs."""
     models = [*experiment.runs, *experiment.baselines]
     if len(models) < 2 or not experiment.minimal_pairs:
@@ -56,7 +58,7 @@ def _own_analyses(experiment: Experiment) -> dict[str, Any]:
     return {PAIR_TESTS: analysis_called(PAIR_TESTS).settings(analysis=PAIR_TESTS)}
 
 
-def check_study(project: Project, name: str) -> None:
+def check_study(project: "Project", name: str) -> None:
     """Raise ConfigError for an analysis that does not fit the study, its experiments or the published tables."""
     study, where, problems = project.study(name), project.place("study", name), Problems()
     shown = Study(name, tuple(project.shown_runs(name)), project.sets_of(study.experiments))
@@ -91,7 +93,7 @@ def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
             raise ConfigError(f"{where}: there is no {folder / name}.csv with published numbers{nearest(name, known)}")
 
 
-def check_published(project: Project, experiment: str) -> None:
+def check_published(project: "Project", experiment: str) -> None:
     """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
     chosen, folder = project.experiment(experiment).published, project.folder / VALUES
     if chosen is None:

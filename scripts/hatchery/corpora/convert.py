@@ -19,26 +19,19 @@ from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
-from hatchery.runner import stage
 
 _REASONS_SHOWN = 3
 CUTTING = "options of the source: lines_per_document, or cut_files: always"
 
 
-@stage(sentence_model="sentence model")
-def convert_corpus(
+def convert(
     settings: ConvertSettings,
     source: Mapping[str, Path],
     run: StageRun,
     sentence_model: Path | None = None,
     workers: int = 1,
 ) -> None:
-    """Write the shards and tables of a corpus into `run.folder`.
-
-    `source` maps the name of each source to its source manifest, `sentence_model` is the source manifest of the
-    sentence splitter's parameters. Raises ConfigError for a source without one or with wrong options, SourceError for
-    damaged input, CorpusError for a source without documents.
-    """
+    """Convert the sources of a corpus; see the stage `convert_corpus`."""
     names = [each.name for each in settings.sources]
     if set(names) != set(source):
         raise ConfigError(f"--source: got {', '.join(sorted(source))}, the settings name {', '.join(sorted(names))}")

@@ -24,7 +24,6 @@ from hatchery.corpora.settings import SampleSettings
 from hatchery.corpora.splits import Splitter, draw, smallest, splitter_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
-from hatchery.runner import stage
 
 # Documents may be whole books.
 _ROWS_PER_BATCH = 100
@@ -88,13 +87,8 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
         raise ManifestError(f"{size_of.path}: not the manifest of a corpus: there is no measure {error}") from error
 
 
-@stage(size_of="size of")
-def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
-    """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
-
-    Raises ConfigError when the size is not given once, CorpusError when the corpus is too small, ManifestError for a
-    damaged shard.
-    """
+def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
+    """Draw a sample and write it; see the stage `sample_corpus`."""
     wanted = wanted_characters(settings, size_of)
     total = sum(int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS)
     drawing = Drawing()

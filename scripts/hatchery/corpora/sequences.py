@@ -27,7 +27,6 @@ from hatchery.corpora.grouping import Item, SequenceGroup, SequenceSettings, gro
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
-from hatchery.runner import stage
 from hatchery.settings.base import Natural
 
 _GROUPED = pa.schema([("selection", pa.string()), ("text", pa.string())])
@@ -41,16 +40,10 @@ _NOT_IN_QUOTA = "not drawn for the quota"
 _AFTER_MAXIMUM = "after the last sequence that was wanted"
 
 
-@stage(held_out="held out")
-def group_sequences(
+def group(
     settings: SequenceSettings, selection: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
 ) -> None:
-    """Write shards, tables and `selections.csv` of a corpus of sequences into `run.folder`.
-
-    `selection` are the manifests of the selections by name; `held_out` is the corpus whose development and test
-    sequences are taken over. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer
-    items than a quota or fewer sequences than are held out, ManifestError for damaged inputs.
-    """
+    """Group selections into sequences; see the stage `group_sequences`."""
     names = settings.selections
     if set(names) != set(selection):
         raise ConfigError(f"--selection: got {', '.join(sorted(selection))}, the settings name {', '.join(names)}")

@@ -17,7 +17,7 @@ from pathlib import Path
 from hatchery.artifacts.atomic import write_text
 from hatchery.environments.imports import third_party_imports
 from hatchery.errors import ConfigError
-from hatchery.stages.registry import code_by_environment
+from hatchery.workflow.registry import code_by_environment
 
 
 def conda_environments(repository: Path) -> dict[str, str]:
@@ -27,7 +27,7 @@ def conda_environments(repository: Path) -> dict[str, str]:
     """
     lock = read_locks(repository)
     texts = {}
-    for environment, files in code_by_environment(repository / "scripts").items():
+    for environment, files in code_by_environment().items():
         texts[environment] = format_environment(files, lock)
     return texts
 

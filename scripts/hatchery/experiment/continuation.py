@@ -9,23 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.training.continuation_settings import FREE_KEYS, InitialModelChoice
-from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.training.settings import PretrainingSettings
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
 
 KEY = "initialise_from"
-# Keys that leave the settings of a run as they were, for as long as nobody uses them.
-OPTIONAL = (KEY, "early_stopping", "keep_training_state", "milestones", "bias_drift")
-# All that says what a model without training is, and how text is given to it.
-UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", KEY)
 
 
 @dataclass(frozen=True)
@@ -40,23 +35,6 @@ class Origin:
     def name(self) -> str:
         """Its name in paths."""
         return SeededRun.of(self.run, self.seed).name
-
-
-def settings_of(pretraining: PretrainingSettings) -> dict[str, Any]:
-    """The settings of a run without what is off, and without the place of its initial model.
-
-    Which model that is, the digest of its manifest says, which is among the inputs: a renamed experiment or a moved
-    folder trains nothing anew. Nor does a run of 0 steps depend on how it would be trained.
-    """
-    kept = {key: value for key, value in keys_of(pretraining).items() if key not in OPTIONAL or value}
-    if not pretraining.steps:
-        kept = {key: value for key, value in kept.items() if key in UNTRAINED}
-    if pretraining.objective.task == DEFAULT_TASK:
-        kept["objective"] = keys_of(pretraining.objective, "task")
-    if pretraining.initialise_from is not None:
-        chosen = pretraining.initialise_from
-        kept[KEY] = {"take": chosen.take} | ({} if chosen.step is None else {"step": chosen.step})
-    return kept
 
 
 def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
@@ -96,7 +74,7 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
     return Origin(other, chosen.run, wanted)
 
 
-def check_continuation(name: str, experiment: Experiment, where: str, project: "Project") -> None:
+def check_continuation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
     """Every run of the experiment `name` can start from the model that it names. Raises ConfigError."""
     for run, entry in experiment.runs.items():
         pretraining = entry.pretraining

@@ -2,14 +2,17 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hatchery.experiment.experiment_file import Experiment
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
+
 
 LEAVE_OUT = "leave_out_baselines"
 """The key of the main configuration."""
 
 
-def without_baselines(experiment: Experiment, left_out: Collection[str]) -> Experiment:
+def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "Experiment":
     """The experiment without these baselines, and without the published rows that they repeat."""
     gone = [name for name in experiment.baselines if name in left_out]
     if not gone:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.records import read_rows
 from hatchery.errors import ConfigError
-from hatchery.experiment.experiment_file import Experiment
 from hatchery.settings.problems import offered
 
 if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
 
 LAYOUTS = "paper_tables"
@@ -23,7 +23,7 @@ VALUES = "published/values"
 STAR = "*"
 
 
-def with_rows_by_name(experiment: Experiment, where: str, folder: Path) -> Experiment:
+def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Experiment":
     """The experiment with the published rows of the runs that are called like such, if it asks for them with a star.
 
     `folder` is that of the configuration. Raises ConfigError for a pattern that fits no run.
@@ -45,7 +45,7 @@ def with_rows_by_name(experiment: Experiment, where: str, folder: Path) -> Exper
     return replace(experiment, published=replace(published, rows=found | named))
 
 
-def check_paper_tables(name: str, experiment: Experiment, where: str, project: "Project") -> None:
+def check_paper_tables(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
     """Raise ConfigError where `paper_tables` of the experiment `name` names no experiment with published rows."""
     chosen = experiment.paper_tables
     if chosen is None:
@@ -61,7 +61,7 @@ def check_paper_tables(name: str, experiment: Experiment, where: str, project: "
         )
 
 
-def check_published_rows(experiment: Experiment, where: str) -> None:
+def check_published_rows(experiment: "Experiment", where: str) -> None:
     """Raise ConfigError for a published row of something that is neither a run nor a baseline of the experiment."""
     known = [*experiment.runs, *experiment.baselines]
     kind = "run or baseline" if experiment.baselines else "run"

@@ -14,11 +14,12 @@ from hatchery.artifacts.links import expanded
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.experiment.checks import check_block
 from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
 from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile
-from hatchery.experiment.finetuning import resolve_protocol
+from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
 from hatchery.experiment.kinds import FILES
 from hatchery.experiment.left_out_baselines import without_baselines
 from hatchery.experiment.main_file import MainFile
@@ -193,6 +194,14 @@ class Project:
         """How an experiment fine-tunes on a task; see `resolve_protocol`."""
         where = self.place("experiment", experiment)
         return resolve_protocol(self.experiment(experiment).finetuning, task, self, where)
+
+    def head_of(self, experiment: str, task: str) -> HeadSettings:
+        """The head of a task, with the options that the experiment lays over it."""
+        return head_of_task(self.experiment(experiment).finetuning, self.task(task).settings(task).head)
+
+    def task_batch(self, experiment: str, batch: str) -> list[str]:
+        """The tasks of one job. Raises ConfigError for a name that no job of the experiment has."""
+        return task_batch(self, experiment, batch)
 
     @cached_property
     def _studies(self) -> frozenset[str]:

@@ -239,8 +239,3 @@ class TokenizerSweepFile(SweepKeys):
     """A raw input in config.yaml with a CSV list, columns word and morphemes (separated by blanks)."""
     published: str | None = None
     """Table of published values in config/published/ (without .csv); null shows none."""
-
-
-def source_of(block: Any) -> str:
-    """The name of the raw input that a block reads, one of config.yaml or a generated one."""
-    return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")

@@ -10,12 +10,11 @@ from hatchery.errors import ModelError
 from hatchery.evaluation.filled_sentences.results import read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.card import ModelFacts, licence_id, model_card
-from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings
+from hatchery.export.stages.list_exported_models import CARD
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model
-from hatchery.runner import stage
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
@@ -25,17 +24,10 @@ from hatchery.translation.translate import never_written
 MAIN_TASKS = ("development", "average", "phenomenon_average")
 
 
-@stage()
-def export_model(
+def write_export(
     settings: ExportSettings, pretraining: Manifest, summary: Path | None, filled: Path | None, run: StageRun
 ) -> None:
-    """Write the folder of one model.
-
-    `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model the
-    card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
-    writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
-    unusable inputs, EvaluationError for examples that are none.
-    """
+    """Write the folder of a model; see the stage `export_model`."""
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None

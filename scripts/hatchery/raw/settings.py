@@ -20,6 +20,9 @@ from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import NotEmpty, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
+# What is said about a raw input; no result depends on it.
+KEYS = ("obtain", "licence", "terms")
+
 
 @dataclass(frozen=True)
 class Hub(Settings):
@@ -39,6 +42,10 @@ class Hub(Settings):
     """How many documents to take from the beginning of each split; null for all."""
     columns: SomeNames = ("text",)
     """Columns to keep."""
+
+
+# What is said about a raw input; no result depends on it.
+KEYS = ("obtain", "licence", "terms")
 
 
 @dataclass(frozen=True)

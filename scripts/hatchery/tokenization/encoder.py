@@ -8,40 +8,25 @@ token. One token shard per document shard; the bytes depend neither on the numbe
 import time
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.errors import ConfigError, CorpusError
+from hatchery.errors import CorpusError
 from hatchery.progress import Progress
-from hatchery.runner import stage
-from hatchery.settings.base import Settings
 from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table
 from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.stages.encode_corpus import EncodingSettings
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
 from hatchery.tokenization.word_starts import WordStarts
 
 # A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
 SENTENCES_PER_CALL = 8192
-
-
-@dataclass(frozen=True)
-class EncodingSettings(Settings):
-    """Settings of the stage; the batch size changes memory and speed, never the result."""
-
-    documents_per_batch: int = 256
-    """Documents that are read and encoded together."""
-
-    def __post_init__(self) -> None:
-        """Raises ConfigError for a batch without documents."""
-        if self.documents_per_batch < 1:
-            raise ConfigError(f"documents_per_batch: expected at least 1, got {self.documents_per_batch}")
 
 
 class DocumentEncoder:
@@ -124,18 +109,10 @@ def _encode_shard(
     return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty
 
 
-@stage()
-def encode_corpus(
+def encode(
     settings: EncodingSettings, corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None
 ) -> None:
-    """Stage `encode_corpus`: documents of the manifest `corpus` to tokens of the tokenizer of the manifest `tokenizer`.
-
-    Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
-    `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
-    (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role),
-    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises ConfigError,
-    ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
-    """
+    """Encode a corpus and write its shards; see the stage `encode_corpus`."""
     use_threads(threads)
     loaded = load_tokenizer(tokenizer.file("tokenizer.json"), recognise=TEXT_MARKERS)
     encoder = DocumentEncoder(loaded)

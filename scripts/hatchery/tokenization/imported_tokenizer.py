@@ -20,7 +20,6 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import TokenizationError
-from hatchery.runner import stage
 from hatchery.settings.base import Settings
 from hatchery.tokenization.definitions import METASPACE, post_processor
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -39,7 +38,6 @@ class ImportedTokenizerSettings(Settings):
     imported: bool = True
 
 
-@stage()
 def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, run: StageRun) -> None:
     """Write what `train_tokenizer` writes into the folder of `run`, with `tokenizer_file` as its `tokenizer.json`.
 

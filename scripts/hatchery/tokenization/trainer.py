@@ -7,9 +7,7 @@ documents: by the library's trainers where they allow it (byte-level BPE and Wor
 `wordpiece_training.py` for a prefix), and by `unigram_training.py`.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from tokenizers import AddedToken, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
@@ -18,13 +16,11 @@ from hatchery.artifacts.atomic import atomic_path, write_json
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
-from hatchery.runner import Job, run_stage, stage
 from hatchery.tokenization import definitions
 from hatchery.tokenization.documents import LineStream, count_documents
-from hatchery.tokenization.imported_tokenizer import import_tokenizer
 from hatchery.tokenization.shards import shards_of
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config, use_threads
+from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.tokenization.unigram_training import train_unigram
 from hatchery.tokenization.wordpiece_training import Lines, train_wordpiece, wordpiece_model
@@ -119,17 +115,6 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
         )
 
 
-@stage()
-def train_tokenizer(job: Job, settings: Mapping[str, Any], corpus: Sequence[Path], threads: int | None = None) -> None:
-    """Stage `train_tokenizer`: `learn_tokenizer`, or `import_tokenizer` of the only file of `corpus`."""
-    use_threads(threads)
-    if settings.get("imported"):
-        run_stage(import_tokenizer, settings, job.output, tokenizer_file=corpus[0])
-    else:
-        run_stage(learn_tokenizer, settings, job.output, corpus=corpus)
-
-
-@stage()
 def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
     """Train on the documents of the corpus, or of several corpora.
 

@@ -31,14 +31,11 @@ from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import vouched
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.escaping import breakable, readable
-from hatchery.rendering.style import Style, model_styles
+from hatchery.rendering.style import model_styles
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
-from hatchery.runner import stage
-from hatchery.settings.base import Settings
 from hatchery.views.pages.corpora import corpora
 from hatchery.views.pages.examples import EXAMPLES, examples_section
 from hatchery.views.pages.figures import figure_of
@@ -47,6 +44,7 @@ from hatchery.views.pages.run_details import RunDetails, run_details
 from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.views.score_tables import COMPARED, MOST_MODELS, ScoreTables, compared_cells
+from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
@@ -66,30 +64,6 @@ SECTIONS = (
     "Pretraining runs",
     "Provenance and files",
 )
-
-
-@dataclass(frozen=True)
-class Part(Settings):
-    """What the page of a study says of one of its experiments."""
-
-    description: str
-    corpus: str
-
-
-@dataclass(frozen=True)
-class PageSettings(Settings):
-    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study.
-
-    `style` is that of the figures, in whose colours the page shows the models.
-    """
-
-    experiment: str
-    description: str
-    runs: tuple[SeededRun, ...] = ()
-    parts: dict[str, Part] = field(default_factory=dict)
-    # Of many models, the set of each that a grid made, as people read it.
-    sets: dict[str, str] = field(default_factory=dict)
-    style: Style = field(default_factory=Style)
 
 
 @dataclass(frozen=True)
@@ -119,49 +93,6 @@ class PageInputs:
     costs: Sequence[Path] = ()
     parts: Mapping[str, Path] = field(default_factory=dict)
     analyses: Mapping[str, Path] = field(default_factory=dict)
-
-
-@stage()
-def write_page(
-    settings: PageSettings,
-    output: Path,
-    summary: Path,
-    markdown: Path,
-    notes: Path,
-    provenance: Path,
-    figures: Sequence[Path],
-    card: Mapping[str, Path],
-    runs: Path | None,
-    curves: Path | None,
-    pretraining: Mapping[str, Path],
-    tables: Path | None,
-    filled: Mapping[str, Path],
-    cost: Sequence[Path],
-    part: Mapping[str, Path],
-    analysis: Mapping[str, Path],
-) -> None:
-    """Write the page of an experiment or a study to `output`; the other arguments are those of `PageInputs`.
-
-    Raises EvaluationError for a table, text or figure, and ManifestError for a manifest that
-    is missing or damaged, naming the file; then no page is written.
-    """
-    inputs = PageInputs(
-        summary=summary,
-        markdown=markdown,
-        notes=notes,
-        provenance=provenance,
-        figures=figures,
-        cards=card,
-        runs=runs,
-        curves=curves,
-        pretraining=pretraining,
-        tables=tables,
-        filled=filled,
-        costs=cost,
-        parts=part,
-        analyses=analysis,
-    )
-    compose_page(settings, inputs, output)
 
 
 def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:

@@ -5,47 +5,25 @@ changes from run to run (times, hosts, versions) stands in one section at the en
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, SummaryRow, read_summary
-from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import write_checksums
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, SummaryRow
 from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
 from hatchery.errors import ManifestError
-from hatchery.provenance.chain import Chain, Node, follow
-from hatchery.provenance.manifest_index import ManifestIndex
+from hatchery.provenance.chain import Chain, Node
 from hatchery.provenance.tree_text import source_facts
 from hatchery.provenance.verification import generated_problems
 from hatchery.rendering.escaping import breakable, html_text, readable
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Row, Table, table
 from hatchery.rendering.templates import render
-from hatchery.runner import Place, stage
 
 MOST_FILES = 5000
 MOST_STAGES = 1500
 _ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed", "mean_without_failed", "n_without_number")
 _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
-
-
-@stage()
-def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: Place = Path()) -> None:
-    """Write the page of provenance of the experiment whose summary.parquet is given.
-
-    `settings` hold `experiment`. Raises ManifestError when the summary is missing or is none. Manifests that are
-    missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
-    first rows are followed, and the page says so.
-    """
-    experiment = str(settings["experiment"])
-    rows = read_summary(summary)
-    digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
-    chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
-    write_text(output, page_text(experiment, rows, chain))
-    # The experiment's page reads which manifests have a place on this one.
-    write_checksums([output])
 
 
 def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:

@@ -16,7 +16,6 @@ from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.packed_files import matching_names
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource, open_source
-from hatchery.runner import stage
 from hatchery.settings.base import ReadingName
 from hatchery.vocabulary.settings import VocabularySettings
 from hatchery.vocabulary.transcripts import cleaned_words, rejection, utterances
@@ -40,14 +39,10 @@ class BuiltVocabulary:
     comparison: dict[str, int] | None = None
 
 
-@stage()
-def build_vocabulary(
+def build(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:
-    """Build the vocabulary from registered sources (paths of source manifests) into the folder of `run`.
-
-    Raises SourceError for damaged or missing input, ConfigError for a dictionary that a word list has no use for.
-    """
+    """Build the vocabulary and write it; see the stage `build_vocabulary`."""
     raw = open_source(source)
     listed = None if released is None else _released_list(open_source(released), settings)
     if settings.kind == "transcripts":

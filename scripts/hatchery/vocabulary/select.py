@@ -26,7 +26,6 @@ from hatchery.corpora.document_parts import GROUP_BYTES, opened
 from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.errors import ConfigError
 from hatchery.progress import Progress
-from hatchery.runner import stage
 from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
 from hatchery.vocabulary.selection_parts import DUPLICATE, Task, opened_texts, select_part, source_of
@@ -43,8 +42,7 @@ MEASURES = (
 """The rows of counts.csv for filters and for drawn windows; candidates are the accepted and the rejected together."""
 
 
-@stage(sentence_model="sentence model")
-def select_text(
+def select(
     settings: SelectionSettings,
     source: Path,
     vocabulary: Path,
@@ -52,12 +50,7 @@ def select_text(
     sentence_model: Path | None = None,
     workers: int = 1,
 ) -> None:
-    """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
-
-    `source` and `sentence_model` are source manifests, but without options `source` is the manifest of a corpus;
-    `vocabulary` is the manifest of a built vocabulary. Raises SourceError naming file and place of damaged input,
-    ManifestError for a damaged vocabulary or corpus, ConfigError for settings that do not fit.
-    """
+    """Select text and write it; see the stage `select_text`."""
     _check(settings, sentence_model)
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))

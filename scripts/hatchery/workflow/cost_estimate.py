@@ -12,53 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.experiment.planned_device import PlanSettings, precision_and_peak
+from hatchery.experiment.planned_device import precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
-from hatchery.settings.base import Settings
 from hatchery.training.data_order import Phase, phases_from, training_phases
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import build, stage_body
 from hatchery.workflow.evaluation_costs import (
     FlopsPerSequence,
-    SuiteSettings,
-    TaskSettings,
     finetuning_flops,
     minimal_pairs_flops,
 )
+from hatchery.workflow.stages.write_cost import CostSettings, PlannedRun
 
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
 """LAMB and AdamW both keep a mean and a mean square of every gradient, in fp32 like the parameters."""
-
-
-@dataclass(frozen=True)
-class PlannedRun(Settings):
-    """One pretraining: its name and the slice of its settings."""
-
-    name: str
-    pretraining: dict[str, Any]
-    # Steps that another run has done for it.
-    first_step: int = 0
-    # The set of the grid that the model belongs to, if there is one.
-    set: str = ""
-    # What people read instead of the name, where a sweep or a grid made the run.
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class CostSettings(Settings):
-    """What the cost of an experiment depends on."""
-
-    experiment: str
-    # Entries that the tokenizer is asked for; it may come out smaller where its settings allow that.
-    vocabulary_size: int
-    plan: PlanSettings
-    runs: list[PlannedRun]
-    suites: list[SuiteSettings]
-    tasks: list[TaskSettings]
 
 
 @dataclass(frozen=True)

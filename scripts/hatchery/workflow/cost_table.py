@@ -6,14 +6,10 @@ what every number rests on. All are functions of the estimate alone.
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
-from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.rendering.cards import Section, card_html
 from hatchery.rendering.table import Table, table
-from hatchery.runner import Place, stage
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
@@ -22,26 +18,12 @@ from hatchery.workflow.cost_estimate import (
     PlannedRun,
     RunCost,
     ShardsOnDisk,
-    estimate,
     training_bytes,
 )
 from hatchery.workflow.evaluation_costs import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 
 MOST_NAMES = 8
 """Models that a note names one by one."""
-
-
-@stage()
-def write_cost(settings: CostSettings, output: Path, markdown: Place, page: Place) -> None:
-    """Write an experiment's cost as a CSV table, as Markdown and as a page, with checksums of the first two.
-
-    Raises ConfigError, ModelError.
-    """
-    costs = estimate(settings)
-    write_text(output, cost_csv(settings, costs))
-    write_text(markdown, cost_markdown(settings, costs))
-    write_text(page, cost_html(settings, costs))
-    write_checksums([output, markdown, page])
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:

@@ -6,8 +6,7 @@ from typing import Any
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
-from hatchery.experiment.raw_inputs import about, readings
-from hatchery.experiment.text_files import source_of
+from hatchery.experiment.raw_inputs import about, readings, source_of
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import plain
 

@@ -26,9 +26,9 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.reserved import RESERVED
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
-from hatchery.stages.record import MODELS, arguments_for
-from hatchery.stages.registry import SHARED, stage_of
+from hatchery.stage import MODELS, arguments_for
 from hatchery.workflow.data_paths import DataPaths
+from hatchery.workflow.registry import SHARED, stage_of
 from hatchery.workflow.result_paths import ResultPaths
 
 IMPORTED = "imported-"

@@ -13,9 +13,9 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.text_limits import epochs_to_tell
-from hatchery.stages.registry import SHARED
 from hatchery.workflow.invocation import read_request
 from hatchery.workflow.plan_checks import collect_problems
+from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
 from hatchery.workflow.software import require_slurm
 from hatchery.workflow.summaries import show_summaries

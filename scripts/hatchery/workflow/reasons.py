@@ -15,10 +15,10 @@ from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.command import load_settings
 from hatchery.errors import ManifestError
 from hatchery.rendering.setting_texts import Difference, differences, shorten
-from hatchery.stages.registry import STAGES
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob
 from hatchery.workflow.raw_files import RawFiles
+from hatchery.workflow.registry import STAGES
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
 # Wildcards of the rules whose results are kept by what they are made from.

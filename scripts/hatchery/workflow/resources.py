@@ -17,10 +17,10 @@ from hatchery.artifacts.checksums import canonical_json
 from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
-from hatchery.stages.record import Stage, Threads, arguments_for
-from hatchery.stages.registry import stage_of
+from hatchery.stage import Stage, Threads, arguments_for
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.launch import is_slurm_job, launch_command
+from hatchery.workflow.registry import stage_of
 
 if TYPE_CHECKING:
     from hatchery.workflow.planned_work import PlannedWork

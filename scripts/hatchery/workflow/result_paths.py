@@ -24,10 +24,10 @@ from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
-from hatchery.experiment.text_files import source_of
+from hatchery.experiment.raw_inputs import source_of
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import ABSENT, NAME
-from hatchery.stages.figures import drawable
+from hatchery.views.figures.drawable import drawable
 from hatchery.views.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
 from hatchery.views.paper_tables.layout import TableLayout, TasksLayout, read_layout
 from hatchery.workflow.data_paths import (

@@ -15,10 +15,10 @@ from hatchery.errors import HatcheryError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call
 from hatchery.os_errors import refusal
-from hatchery.stages.record import Stage, arguments_for
-from hatchery.stages.registry import STAGES
+from hatchery.stage import Stage, arguments_for
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.raw_files import RawFiles
+from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import Resources
 
 Result = TypeVar("Result")
@@ -148,8 +148,6 @@ class Rules:
 
     def _params(self, record: Stage) -> dict[str, Callable[..., str]]:
         """Of these, Snakemake records settings and call. How a job computes it does not record."""
-        if not record.computes:
-            return {}
         params: dict[str, Callable[..., str]] = {}
 
         def call(wildcards: Any) -> Call:

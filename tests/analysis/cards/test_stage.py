@@ -18,7 +18,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
 from hatchery.runner import run_stage
 from hatchery.views.cards.measure_corpus import blocks, read_documents
-from hatchery.views.cards.stage import describe_corpus
+from hatchery.views.stages.describe_corpus import describe_corpus
 
 Settings = Callable[..., dict[str, Any]]
 Read = Callable[[Path], list[dict[str, str]]]

@@ -14,8 +14,9 @@ from hatchery.runner import run_stage, verify_inputs
 from hatchery.typed import build
 from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.views.paper_tables.stage import all_tables, write_tables
+from hatchery.views.paper_tables.stage import all_tables
 from hatchery.views.paper_tables.views import markdown_table
+from hatchery.views.stages.write_tables import write_tables
 
 STRICT = ("elc_bert", "strict")
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]

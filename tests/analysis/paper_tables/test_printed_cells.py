@@ -23,7 +23,7 @@ from hatchery.views.paper_tables.grid import PUBLISHED, PaperTable, Value
 from hatchery.views.paper_tables.scores import LEADERBOARD_FILES
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.stage import Inputs, all_tables
-from hatchery.views.write_summary import summarise
+from hatchery.views.stages.summarise import summarise
 
 PAIRS = ("blimp_filtered", "supplement_filtered")
 ROUNDED = "the cells are printed rounded; of the unrounded ones, the mean may be the printed one"

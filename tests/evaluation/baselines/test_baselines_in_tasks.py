@@ -10,10 +10,10 @@ from finetuning_cases import RUNTIME, changed, sentences
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning.batches import training_batches
-from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.probing.encoding import encode_spans
 from hatchery.evaluation.runtime import load_encoder
 from hatchery.evaluation.seeds import derived_seed
+from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.modeling.heads.registry import HeadContext, build_task_model
 from hatchery.modeling.heads.span_classifier import SpanClassifier

@@ -14,8 +14,8 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.own_text import OwnText
 from hatchery.evaluation.perplexity.held_out import held_out_examples
-from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.runtime import load_sentence_model
+from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.trained_objective import asked_of_others
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import UNLABELLED

@@ -9,8 +9,8 @@ from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, importe
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ManifestError, ModelError, SourceError
-from hatchery.evaluation.baselines.stage import import_model
 from hatchery.evaluation.runtime import load_sentence_model
+from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.registration import open_source, register_source
 from hatchery.runner import run_stage, verify_inputs
 

@@ -13,9 +13,9 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, SourceError, TokenizationError
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.trainer import train_tokenizer
-from hatchery.views.tokenizer_sweep.stage import select_tokenizer
+from hatchery.views.stages.select_tokenizer import select_tokenizer
 
 BPE = {"name": "bpe", "definition": {"kind": "byte_bpe", "min_frequency": 0}, "sizes": [300, 340, 400]}
 WORDPIECE = {"name": "wordpiece", "definition": {"kind": "wordpiece", "min_frequency": 0}, "sizes": [300, 400]}
@@ -121,13 +121,13 @@ def test_a_killed_sweep_keeps_its_tokenizers(
 ) -> None:
     from hatchery.tokenization.selection import candidates
     from hatchery.tokenization.selection import sweep as sweeping
-    from hatchery.views.tokenizer_sweep import stage
+    from hatchery.views.tokenizer_sweep import figure
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        place = (sweeping, "_measure") if killed_in == "measuring" else (stage, "draw_tokenizer_sweep")
+        place = (sweeping, "_measure") if killed_in == "measuring" else (figure, "draw_tokenizer_sweep")
         patched.setattr(*place, killed)
         with pytest.raises(KeyboardInterrupt):
             sweep(tmp_path, corpus)

@@ -11,11 +11,11 @@ from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FILES
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.table import read_published_selection
 from hatchery.typed import build, plain, stage_body, validated
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 CONFIG = Path(__file__).parents[3] / "config"
 SWEEPS = sorted(path.stem for path in (CONFIG / "tokenizer_sweeps").glob("*.yaml"))

@@ -22,12 +22,11 @@ from forked import WATCH, run
 from projects import CAUSAL, TINY, snakemake
 from tiny_experiment import PAGE as STUDY_PAGE
 
-from hatchery.stages.registry import computing_stages
+from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
 
 # Stages that the tiny experiment has no use for, and the test that damages what they read.
-VERSIONS = computing_stages()
 ELSEWHERE = {
     "import_model": (
         "tests/evaluation/baselines/test_import_model.py::test_a_file_that_changed_since_it_was_registered_is_refused"
@@ -153,13 +152,13 @@ def may_be_gone(path: Path, damage: str, outcome: Outcome) -> bool:
 def test_every_stage_is_in_the_matrix_or_has_a_test_of_its_own(
     commands: dict[str, list[Command]], repository: Path
 ) -> None:
-    assert set(commands) & set(VERSIONS) | set(ELSEWHERE) == set(VERSIONS)
+    assert set(commands) & set(STAGES) | set(ELSEWHERE) == set(STAGES)
     for place in ELSEWHERE.values():
         file, _, name = place.partition("::")
         assert f"def {name}(" in (repository / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("stage", sorted(set(VERSIONS) - set(ELSEWHERE)))
+@pytest.mark.parametrize("stage", sorted(set(STAGES) - set(ELSEWHERE)))
 def test_no_damage_to_what_a_stage_reads_is_used_silently(
     stage: str, finished_project: Path, tmp_path: Path, commands: dict[str, list[Command]]
 ) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.stages.record import Stage
-from hatchery.stages.registry import STAGES
+from hatchery.stage import Stage
+from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
 

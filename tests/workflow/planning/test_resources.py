@@ -10,9 +10,9 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import STAGES, stage_of
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import STAGES, stage_of
 from hatchery.workflow.resources import JobFacts, Resource, Resources
 from hatchery.workflow.resources import job_resources as resources_of
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hatchery.experiment.project import Project
-from hatchery.stages.registry import stage_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture

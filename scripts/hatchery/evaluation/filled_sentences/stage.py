@@ -23,20 +23,14 @@ from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.runner import stage
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 SENTENCES = 5
 GUESSES = 5
 
 
-@stage()
-def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write `sentences.json` into the folder of `run`: SENTENCES sentences of the corpus, GUESSES for each gap.
-
-    `pretraining` is the manifest of the model. Raises ManifestError, ModelError,
-    TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
-    """
+def fill(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
+    """Write what a model fills in; see the stage `fill_sentences`."""
     model, tokenizer = load_pretrained(pretraining, translates=True)
     model.eval()
     trained = read_manifest(pretraining)

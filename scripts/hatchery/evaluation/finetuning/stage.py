@@ -1,28 +1,20 @@
-"""The stages `finetune`, one pretrained model on one task over seeds and learning rates, and `finetune_tasks`.
+"""What the stage `finetune` does: one pretrained model on one task over seeds and learning rates.
 
-`finetune` writes results.csv (one row per scored set, run and metric, values as fractions), predictions.parquet,
+It writes results.csv (one row per scored set, run and metric, values as fractions), predictions.parquet,
 breakdown.csv where rows have facts, layer_weights.csv for probes, and the manifest. A run that collapsed is named in
 the column `failed`, never dropped.
-
-`finetune_tasks` takes several tasks in turn, in one process: starting one costs seconds, and with tiny models and few
-rows more than the work. Every task keeps its own folder and manifest, exactly as `finetune` writes them; one whose
-manifest already vouches for the same settings and inputs is left as it is, so nothing is computed twice when another
-task of the job changes or fails.
 """
 
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import MANIFEST, StageRun, input_digests, is_forced, is_made_from
-from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.artifacts.manifests import StageRun, input_digests, is_forced
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.run import train_run
 from hatchery.evaluation.finetuning.run_results import (
@@ -41,13 +33,12 @@ from hatchery.evaluation.runtime import load_encoder, prepare_device
 from hatchery.evaluation.tasks.task_rows import check_task
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.registry import ProbeOptions
-from hatchery.runner import Job, Place, inputs_of, run_stage, stage
+from hatchery.runner import Job, Place
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 
-@stage(keep=True, source="source {}")
-def finetune(
+def finetune_on_task(
     job: Job,
     settings: FinetuneSettings,
     runtime: FinetuneRuntime,
@@ -57,14 +48,7 @@ def finetune(
     checkpoints: Place,
     run: StageRun,
 ) -> None:
-    """Fine-tune the model of a pretraining manifest on the task of a source manifest.
-
-    `source` are the source manifests of the task and of the tasks it is transferred to, by their names; `vocabulary`
-    is the manifest of a built vocabulary, for tasks that keep only rows within one. Runs that are finished already, by
-    a killed attempt or for other seeds and rates beside theirs, are taken from `checkpoints`. Raises EvaluationError
-    for wrong data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source
-    loaders.
-    """
+    """Fine-tune a model on a task; see the stage `finetune`."""
     for task_settings in (settings.task, *settings.transfer):
         check_task(task_settings)
     store = RunStore(checkpoints, runs_identity(job.settings, input_digests(job.inputs)))
@@ -121,59 +105,3 @@ def with_frozen_layers(
 
     train = replace(task.train, data=wrapped(task.train.data))
     return replace(task, train=train, sets=tuple(replace(found, data=wrapped(found.data)) for found in task.sets))
-
-
-@stage(source="source {}", vocabulary="vocabulary {}")
-def finetune_tasks(
-    settings: Mapping[str, Any],
-    runtime: Mapping[str, Any],
-    model: Path,
-    source: Mapping[str, Path],
-    vocabulary: Mapping[str, Path],
-    checkpoints: Place,
-    results: Place,
-    folder: Mapping[str, Place],
-    run: StageRun,
-) -> None:
-    """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` below `results`.
-
-    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` are the source manifests of
-    all tasks and of those that models are transferred to; `vocabulary` are manifests by task. A task that fails does
-    not stop the others. Raises EvaluationError in the end with the first message and the names of all that failed, and
-    ConfigError for a task without a source.
-    """
-    tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
-    given = {name: _inputs_of(name, task, model, source, vocabulary) for name, task in tasks.items()}
-    errors: dict[str, HatcheryError] = {}
-    reused = 0
-    for name, task in tasks.items():
-        manifest = results / folder[name] / MANIFEST
-        if is_made_from(manifest, task, inputs_of(finetune, given[name])):
-            reused += 1
-            continue
-        try:
-            run_stage(finetune, task, manifest, runtime=runtime, checkpoints=checkpoints, **given[name])
-        except HatcheryError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            errors[name] = error
-    if errors:
-        failed, first = ", ".join(errors), next(iter(errors.values()))
-        raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
-    run.measures["tasks"] = {name: sha256_file(results / folder[name] / MANIFEST) for name in tasks}
-    run.volatile["tasks_reused"] = reused
-
-
-def _inputs_of(
-    name: str,
-    task: Mapping[str, Any],
-    model: Path,
-    sources: Mapping[str, Path],
-    vocabularies: Mapping[str, Path],
-) -> dict[str, Any]:
-    """What `finetune` is given for one of the tasks."""
-    names = [name, *(other["name"] for other in task["transfer"])]
-    missing = [other for other in names if other not in sources]
-    if missing:
-        raise ConfigError(f"the command line: --source {missing[0]}=PATH is missing, which the task {name!r} needs")
-    source = {other: sources[other] for other in names}
-    return {"model": model, "source": source, "vocabulary": vocabularies.get(name)}

@@ -39,7 +39,6 @@ from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSe
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
-from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
@@ -74,16 +73,8 @@ class PairScores:
     rows: int
 
 
-@stage(keep=True)
-def score_minimal_pairs(
-    settings: ScoringSettings, runtime: ScoringRuntime, model: Path, source: Path, run: StageRun
-) -> None:
-    """Score the suite of the source manifest with a model.
-
-    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
-    and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
-    loaders.
-    """
+def score_suite(settings: ScoringSettings, runtime: ScoringRuntime, model: Path, source: Path, run: StageRun) -> None:
+    """Score a suite and write the scores; see the stage `score_minimal_pairs`."""
     pairs = read_minimal_pairs(open_source(source), settings)
     if settings.expected is not None:
         check_size(pairs, settings.suite, settings.expected)

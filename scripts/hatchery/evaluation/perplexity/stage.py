@@ -48,15 +48,13 @@ from hatchery.evaluation.perplexity.settings import (
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model, prepare_device
 from hatchery.evaluation.trained_objective import asked_objective, asked_of_others
 from hatchery.progress import Progress
-from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.objective import Objective
 
 
-@stage(keep=True)
-def measure_perplexity(
+def measure(
     settings: PerplexitySettings,
     runtime: PerplexityRuntime,
     model: Path,
@@ -64,12 +62,7 @@ def measure_perplexity(
     corpus: Manifest | None,
     run: StageRun,
 ) -> None:
-    """Measure the model of a pretraining manifest on the token shards of another.
-
-    A model of others is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
-    EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the
-    errors of the model and token loaders.
-    """
+    """Measure a model and write its perplexities; see the stage `measure_perplexity`."""
     trained = read_manifest(model)
     device = prepare_device(runtime.device, runtime.threads)
     # All splits are opened before the first is scored: an absent one should not be found out in the end.

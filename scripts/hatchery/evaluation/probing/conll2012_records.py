@@ -9,20 +9,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hatchery.artifacts.atomic import atomic_path
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll, read_hub_rows
+from hatchery.evaluation.stages.convert_conll2012 import Conll2012Settings, TaskName
 from hatchery.raw.registration import RawSource, open_source
-from hatchery.runner import stage
-from hatchery.settings.base import Settings
 
-TaskName = Literal["pos", "ner", "srl", "coref"]
 Target = dict[str, Any]
 
 # The folders of Tenney et al.'s conversion; a split is one file in each.
@@ -31,22 +28,8 @@ PREDICATE = "V"
 SAME_CLUSTER, OTHER_CLUSTER = "1", "0"
 
 
-@dataclass(frozen=True)
-class Conll2012Settings(Settings):
-    """Which files make which split, and which tasks are written."""
-
-    # {"train": "train/*.gold_conll", …}: one pattern or several per split, for column files or Parquet.
-    splits: dict[str, str | tuple[str, ...]]
-    tasks: tuple[TaskName, ...] = ("pos", "ner", "srl", "coref")
-
-
-@stage()
-def convert_conll2012(settings: Conll2012Settings, source: Path, run: StageRun) -> None:
-    """Write `FOLDER/SPLIT.json` (JSON lines) beside the manifest of `run`, and count records and targets.
-
-    Raises ConfigError for no split or no task, EvaluationError naming the place for broken data and for a pattern that
-    matches no file.
-    """
+def convert(settings: Conll2012Settings, source: Path, run: StageRun) -> None:
+    """Write the records; see `convert_conll2012`."""
     if not settings.splits or not settings.tasks:
         raise ConfigError("splits, tasks: expected one or more of both")
     raw = open_source(source)

@@ -24,7 +24,6 @@ from hatchery.evaluation.translation.settings import (
 )
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.progress import Progress
-from hatchery.runner import stage
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
@@ -41,20 +40,14 @@ _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
 
 
-@stage(keep=True, corpus="corpus:{}")
-def translate_tests(
+def translate_all(
     settings: TranslationTests,
     runtime: TranslationRuntime,
     model: Path,
     corpus: Mapping[str, Path],
     run: StageRun,
 ) -> None:
-    """Translate the test sets of the settings with the model of a pretraining manifest.
-
-    `corpus` are the manifests of the test sets' corpora by the names of the test sets. Raises ConfigError for other
-    names than those of the settings, CorpusError for a split that is not there or holds no pairs, EvaluationError for a
-    model that does not translate, and the errors of the model's loader.
-    """
+    """Translate the test sets and score them; see the stage `translate_tests`."""
     if sorted(corpus) != sorted(settings.tests):
         raise ConfigError(f"--corpus: got {', '.join(corpus)}, expected one for each of {', '.join(settings.tests)}")
     trained = pretrain_settings(read_manifest(model).settings)

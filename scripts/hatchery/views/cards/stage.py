@@ -8,7 +8,6 @@ from hatchery.analysis.corpus_statistics import ALL, compare_sizes, selection_si
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.rendering.cards import card_html, card_markdown
-from hatchery.runner import stage
 from hatchery.views.cards import content, files, lengths, vocabulary
 from hatchery.views.cards.measure_corpus import SourceMeasurement, measure_corpus
 from hatchery.views.cards.settings import CardSettings
@@ -20,15 +19,10 @@ GROWTH_FIGURE = "vocabulary_growth.svg"
 LENGTH_FIGURE = "length_distribution.svg"
 
 
-@stage()
-def describe_corpus(
+def write_card(
     settings: CardSettings, corpus: Manifest, published: Path | None, tokens: Manifest | None, run: StageRun
 ) -> None:
-    """Write the card of a corpus.
-
-    `published` is a table of published sizes, `tokens` the manifest of the corpus's token shards. Raises ConfigError,
-    ManifestError, CorpusError or EvaluationError naming the input at fault; then no file is written.
-    """
+    """Write the card of a corpus; see the stage `describe_corpus`."""
     statistics = corpus_statistics.read_statistics(corpus)
     subwords = None if tokens is None else corpus_statistics.read_token_statistics(tokens, corpus)
     rejected, rejected_texts = (

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hatchery.analysis.published_values import PublishedNumber
-from hatchery.analysis.settings import PublishedChoice, baseline_runs, labels_of, models_in_order
-from hatchery.analysis.stochastic_order import DRAWS
+from hatchery.analysis.settings import DRAWS, PublishedChoice, baseline_runs, labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings

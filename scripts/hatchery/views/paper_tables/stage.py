@@ -16,7 +16,6 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.rendering.templates import render
-from hatchery.runner import stage
 from hatchery.views.paper_tables.grid import PaperTable
 from hatchery.views.paper_tables.layers_table import layers_table, read_shares
 from hatchery.views.paper_tables.layout import (
@@ -66,24 +65,8 @@ class Inputs:
     tasks: Mapping[str, Path] = field(default_factory=dict)
 
 
-@stage(card="card:{}", task="task:{}")
-def write_tables(
-    settings: PaperTablesSettings,
-    summary: Path,
-    published: Path,
-    layout: Path,
-    measurements: Path,
-    layers: Path,
-    sizes: Path,
-    card: Mapping[str, Path],
-    task: Mapping[str, Path],
-    run: StageRun,
-) -> None:
-    """Write the tables; those of an earlier run that are not written again are removed. The arguments are `Inputs`.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
-    """
-    inputs = Inputs(summary, published, layout, measurements, layers, sizes, card, task)
+def write_all(settings: PaperTablesSettings, inputs: Inputs, run: StageRun) -> None:
+    """Write the tables; those of an earlier run that are not written again are removed."""
     tables, without = all_tables(settings, inputs)
     labels = labels_of(settings.runs)
     texts = _index(settings, tables, without) | {"tables.tex": latex_document(tables)}

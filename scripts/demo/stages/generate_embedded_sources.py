@@ -1,0 +1,31 @@
+"""The stage `generate_embedded_sources`: all embedded sources in the formats of the real ones."""
+
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.raw.settings import EmbeddedSettings
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def embedded_settings(project: "Project") -> dict[str, object]:
+    """How large the generated inputs are, and their seed."""
+    return keys_of(project.config.embedded)
+
+
+@Stage(
+    version=4,
+    settings=embedded_settings,
+    environment="sources",
+    sort="cpu",
+    memory_mb=1000,
+    minutes=10,
+)
+def generate_embedded_sources(settings: EmbeddedSettings, run: StageRun) -> None:
+    """Write all sources under `run.folder`, replacing the source folders of an earlier run."""
+    from demo.generate import generate
+
+    generate(settings, run)

@@ -1,0 +1,102 @@
+"""The stage `analyse`: one analysis of a study, as numbers for programs and tables for its page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.analysis.settings import PublishedChoice
+from hatchery.analysis.shown_models import runs_of, under_names_of_study
+from hatchery.analysis.studies import analysis_entry
+from hatchery.artifacts.manifests import StageRun
+from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.settings.base import Settings
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Published
+    from hatchery.experiment.project import Project
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalyseSettings(Settings):
+    """One entry under the `analyses` of a study: `analysis` and `version` are those of the registry.
+
+    `settings` are the entry's own, `runs` and `published` those of all experiments of the study.
+    """
+
+    experiment: str
+    analysis: str
+    version: int
+    title: str
+    settings: dict[str, Any]
+    runs: tuple[SeededRun, ...]
+    sets: dict[str, str] = field(default_factory=dict)
+    published: tuple[PublishedChoice, ...] = field(default_factory=tuple)
+
+
+def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict[str, object]:
+    """One entry of the analyses of a study or an experiment. Raises ConfigError for one that it does not have."""
+    entry = analysis_entry(project, experiment, analysis)
+    declared = analysis_called(entry.analysis)
+    return {
+        "experiment": experiment,
+        "analysis": entry.analysis,
+        "version": declared.version,
+        "title": entry.title or declared.title,
+        "settings": entry,
+        "runs": runs_of(project, experiment),
+        # What an experiment has by itself asks for neither.
+        "sets": project.sets_of(project.parts(experiment)) if project.is_study(experiment) else {},
+        "published": _repeated(project, experiment) if project.is_study(experiment) else [],
+    }
+
+
+def _repeated(project: "Project", study: str) -> list["Published"]:
+    """The published rows that models repeat; those of a miniature stand in the place of its original's."""
+    chosen = {part: paper_tables(project, part) or {} for part in project.parts(study)}
+    return under_names_of_study({part: tables.get("published") for part, tables in chosen.items()})
+
+
+@Stage(
+    # What all analyses share; each has a version of its own, in its file.
+    version=3,
+    settings=analyse_settings,
+    inputs=lambda results, experiment, analysis: {
+        "tables": results.analysis_tables(experiment, analysis),
+        "files": results.analysis_files(experiment, analysis),
+    },
+    environment="analysis",
+    sort="local",
+    memory_mb=4000,
+    minutes=60,
+)
+def analyse(settings: AnalyseSettings, tables: Mapping[str, Path], files: Mapping[str, Path], run: StageRun) -> None:
+    """Run an analysis on the tables of a study and published `files`, and write what it finds.
+
+    Tables of an earlier run that are not written again are removed.
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault; then nothing is written.
+    """
+    from hatchery.analysis.analyses.analysis import Study
+    from hatchery.analysis.analyses.findings import (
+        FINDINGS_FILE,
+        NUMBERS_FILE,
+        findings_json,
+        numbers_csv,
+        tables_as_files,
+    )
+    from hatchery.analysis.analyses.registry import settings_of
+    from hatchery.artifacts.atomic import write_text
+
+    study = Study(settings.experiment, settings.runs, settings.sets, settings.published, tables, files)
+    found = analysis_called(settings.analysis).run(settings_of(settings.analysis, settings.settings), study)
+    texts = {NUMBERS_FILE: numbers_csv(found, settings.analysis), FINDINGS_FILE: findings_json(settings.title, found)}
+    texts |= tables_as_files(found, settings.title, run.folder.name, settings.experiment)
+    for old in sorted({*run.folder.glob("*.tex"), *run.folder.glob("*.md")}):
+        if old.name not in texts:
+            old.unlink()
+    for name, text in texts.items():
+        write_text(run.add_output(run.folder / name), text)

@@ -1,0 +1,57 @@
+"""The stage `convert_corpus`: raw sources to the documents of a corpus."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.corpora.settings import ConvertSettings
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
+    """How raw sources become the documents of a corpus."""
+    block = project.corpus(corpus)
+    # What languages there are decides only how text of one's own is cut, where no option says it.
+    own = [source.options for source in block.sources if source.reader == "plain_text"]
+    cut = any(options.sentences is None and not options.tagged for options in own)
+    languages = {"languages": block.languages} if cut else {}
+    sources = [keys_of(source, "data", "embedded") for source in block.sources]
+    return {**keys_of(block, "languages", of=ConvertSettings), "sources": sources, **languages}
+
+
+@Stage(
+    version=4,
+    settings=corpus_settings,
+    inputs=lambda data, corpus: {
+        "source": data.corpus_sources(corpus),
+        "sentence_model": data.sentence_model(corpus),
+    },
+    input_names={"sentence_model": "sentence model"},
+    environment="corpora",
+    sort="cpu",
+    threads="corpus",
+    memory_mb=2000,
+    memory_mb_per_thread=1000,
+    minutes=240,
+)
+def convert_corpus(
+    settings: ConvertSettings,
+    source: Mapping[str, Path],
+    run: StageRun,
+    sentence_model: Path | None = None,
+    workers: int = 1,
+) -> None:
+    """Write the shards and tables of a corpus into `run.folder`.
+
+    `source` maps the name of each source to its source manifest, `sentence_model` is the source manifest of the
+    sentence splitter's parameters. Raises ConfigError for a source without one or with wrong options, SourceError for
+    damaged input, CorpusError for a source without documents.
+    """
+    from hatchery.corpora.convert import convert
+
+    convert(settings, source, run, sentence_model, workers)

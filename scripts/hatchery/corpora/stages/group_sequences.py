@@ -1,0 +1,45 @@
+"""The stage `group_sequences`: selections of text to a corpus of sequences."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.corpora.grouping import SequenceKeys, SequenceSettings
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
+    """How selections are grouped into sequences."""
+    block = project.corpus(corpus)
+    return {**keys_of(block.sequences, of=SequenceKeys), "documents_per_shard": block.documents_per_shard}
+
+
+@Stage(
+    version=1,
+    settings=sequences_settings,
+    inputs=lambda data, corpus: {
+        "selection": data.grouped_selections(corpus),
+        "held_out": data.held_out(corpus),
+    },
+    input_names={"held_out": "held out"},
+    environment="corpora",
+    sort="cpu",
+    memory_mb=4000,
+    minutes=240,
+)
+def group_sequences(
+    settings: SequenceSettings, selection: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
+) -> None:
+    """Write shards, tables and `selections.csv` of a corpus of sequences into `run.folder`.
+
+    `selection` are the manifests of the selections by name; `held_out` is the corpus whose development and test
+    sequences are taken over. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer
+    items than a quota or fewer sequences than are held out, ManifestError for damaged inputs.
+    """
+    from hatchery.corpora.sequences import group
+
+    group(settings, selection, held_out, run)

@@ -1,0 +1,38 @@
+"""The stage `sample_corpus`: a corpus of a given size, drawn from another one."""
+
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.corpora.settings import SampleSettings
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
+    """How a sample is drawn."""
+    block = project.corpus(corpus)
+    return {**keys_of(block.sample, of=SampleSettings), "documents_per_shard": block.documents_per_shard}
+
+
+@Stage(
+    version=1,
+    settings=sample_settings,
+    inputs=lambda data, corpus: data.sampled_corpora(corpus),
+    input_names={"size_of": "size of"},
+    environment="corpora",
+    sort="cpu",
+    memory_mb=4000,
+    minutes=240,
+)
+def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
+    """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
+
+    Raises ConfigError when the size is not given once, CorpusError when the corpus is too small, ManifestError for a
+    damaged shard.
+    """
+    from hatchery.corpora.sampling import draw_sample
+
+    draw_sample(settings, corpus, size_of, run)

@@ -1,0 +1,36 @@
+"""The stage `fill_sentences`: what a pretrained model writes where a word of a sentence was left out."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def filled_sentences_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
+    """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
+    project.seeded_run(experiment, run)
+    return {}
+
+
+@Stage(
+    version=4,
+    settings=filled_sentences_settings,
+    environment="evaluation",
+    sort="local",
+    memory_mb=3000,
+    minutes=10,
+)
+def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
+    """Write `sentences.json` into the folder of `run`: SENTENCES sentences of the corpus, GUESSES for each gap.
+
+    `pretraining` is the manifest of the model. Raises ManifestError, ModelError,
+    TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
+    """
+    from hatchery.evaluation.filled_sentences.stage import fill
+
+    fill(settings, pretraining, corpus, run)

@@ -1,0 +1,65 @@
+"""The stage `finetune`: one pretrained model on one task, over seeds and learning rates."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
+from hatchery.runner import Job, Place
+from hatchery.stage import Shared, Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
+    """A task with its protocol, and the tasks that its models are also scored on."""
+    own, protocol = project.task(task).settings(task), project.protocol_of(experiment, task)
+    # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
+    metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
+    return {
+        "task": replace(own, head=project.head_of(experiment, task), metrics=tuple(metrics)),
+        "protocol": keys_of(protocol, of=ProtocolSettings),
+        "transfer": [project.task(name).settings(name) for name in project.task(task).transfer_tasks],
+    }
+
+
+@Stage(
+    version=3,
+    settings=finetuning_settings,
+    inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
+    input_names={"source": "source {}"},
+    shared=Shared("finetuning", ("task",)),
+    keep=True,
+    environment="evaluation",
+    sort="model",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=480,
+    expected_minutes=lambda work, run, task: work.finetuning_minutes(run, [task]),
+    runtime=("device", "frozen_layers_mib"),
+)
+def finetune(
+    job: Job,
+    settings: FinetuneSettings,
+    runtime: FinetuneRuntime,
+    model: Path,
+    source: Mapping[str, Path],
+    vocabulary: Path | None,
+    checkpoints: Place,
+    run: StageRun,
+) -> None:
+    """Fine-tune the model of a pretraining manifest on the task of a source manifest.
+
+    `source` are the source manifests of the task and of the tasks it is transferred to, by their names; `vocabulary`
+    is the manifest of a built vocabulary, for tasks that keep only rows within one. Runs that are finished already, by
+    a killed attempt or for other seeds and rates beside theirs, are taken from `checkpoints`. Raises EvaluationError
+    for wrong data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source
+    loaders.
+    """
+    from hatchery.evaluation.finetuning.stage import finetune_on_task
+
+    finetune_on_task(job, settings, runtime, model, source, vocabulary, checkpoints, run)

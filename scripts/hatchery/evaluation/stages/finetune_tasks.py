@@ -1,0 +1,116 @@
+"""The stage `finetune_tasks`: one pretrained model on several tasks in turn, in one process.
+
+Starting one costs seconds, and with tiny models and few rows more than the work. Every task keeps its own folder and
+manifest, exactly as `finetune` writes them; one whose manifest already vouches for the same settings and inputs is left
+as it is, so nothing is computed twice when another task of the job changes or fails.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.evaluation.stages.finetune import finetune
+from hatchery.job_spec import Argument
+from hatchery.runner import Place, inputs_of, run_stage
+from hatchery.stage import Shared, Stage, record_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.workflow.jobs import Jobs
+
+
+def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
+    """What a job of each task alone would be given, so that the results are the same."""
+    tasks = project.task_batch(experiment, batch)
+    return {
+        "tasks": {
+            task: json.loads(record_of(finetune).canonical_settings(project, experiment=experiment, task=task))
+            for task in tasks
+        }
+    }
+
+
+def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str, Argument]:
+    """The sources and vocabularies of all tasks of a job, and the addresses of their results, by task."""
+    tasks, results = jobs.project.task_batch(experiment, batch), jobs.results
+    return {
+        "source": {name: path for task in tasks for name, path in results.task_sources(task).items()},
+        "vocabulary": {task: path for task in tasks for path in results.task_vocabulary(task)},
+        "folder": {task: jobs.address(experiment, "finetuning", task=task) for task in tasks},
+    }
+
+
+@Stage(
+    version=2,
+    settings=several_tasks_settings,
+    inputs=several_tasks_inputs,
+    input_names={"source": "source {}", "vocabulary": "vocabulary {}"},
+    shared=Shared("finetuning_jobs", ("batch",)),
+    environment="evaluation",
+    sort="model",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=480,
+    expected_minutes=lambda work, project, experiment, run, batch: work.finetuning_minutes(
+        run, project.task_batch(experiment, batch)
+    ),
+    runtime=("device", "frozen_layers_mib"),
+)
+def finetune_tasks(
+    settings: Mapping[str, Any],
+    runtime: Mapping[str, Any],
+    model: Path,
+    source: Mapping[str, Path],
+    vocabulary: Mapping[str, Path],
+    checkpoints: Place,
+    results: Place,
+    folder: Mapping[str, Place],
+    run: StageRun,
+) -> None:
+    """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` below `results`.
+
+    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` are the source manifests of
+    all tasks and of those that models are transferred to; `vocabulary` are manifests by task. A task that fails does
+    not stop the others. Raises EvaluationError in the end with the first message and the names of all that failed, and
+    ConfigError for a task without a source.
+    """
+    tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
+    given = {name: _inputs_of(name, task, model, source, vocabulary) for name, task in tasks.items()}
+    errors: dict[str, HatcheryError] = {}
+    reused = 0
+    for name, task in tasks.items():
+        manifest = results / folder[name] / MANIFEST
+        if is_made_from(manifest, task, inputs_of(finetune, given[name])):
+            reused += 1
+            continue
+        try:
+            run_stage(finetune, task, manifest, runtime=runtime, checkpoints=checkpoints, **given[name])
+        except HatcheryError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            errors[name] = error
+    if errors:
+        failed, first = ", ".join(errors), next(iter(errors.values()))
+        raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
+    run.measures["tasks"] = {name: sha256_file(results / folder[name] / MANIFEST) for name in tasks}
+    run.volatile["tasks_reused"] = reused
+
+
+def _inputs_of(
+    name: str,
+    task: Mapping[str, Any],
+    model: Path,
+    sources: Mapping[str, Path],
+    vocabularies: Mapping[str, Path],
+) -> dict[str, Any]:
+    """What `finetune` is given for one of the tasks."""
+    names = [name, *(other["name"] for other in task["transfer"])]
+    missing = [other for other in names if other not in sources]
+    if missing:
+        raise ConfigError(f"the command line: --source {missing[0]}=PATH is missing, which the task {name!r} needs")
+    source = {other: sources[other] for other in names}
+    return {"model": model, "source": source, "vocabulary": vocabularies.get(name)}

@@ -1,0 +1,95 @@
+"""The stage `import_model`: a model that others pretrained, from its raw folder into the place of pretrained models.
+
+What lies there is the same for all of them: the whole language model in float32 as `model.safetensors`, `config.json`
+and the tokenizer's files. So every evaluation reads it as it reads a model of ours, and what is wrong with a folder is
+told here, before the first of them.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.errors import ModelError
+from hatchery.evaluation.baselines.settings import BaselineSettings
+from hatchery.raw.registration import open_source
+from hatchery.stage import Shared, Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+# What else the library writes and no evaluation asks for.
+UNUSED = ("generation_config.json", "chat_template.jinja")
+
+
+def import_settings(project: "Project", baseline: str) -> dict[str, object]:
+    """What is said about a model that others pretrained."""
+    return keys_of(project.baseline(baseline), of=BaselineSettings)
+
+
+@Stage(
+    version=1,
+    settings=import_settings,
+    inputs=lambda data, baseline: {"source": data.baseline_source(baseline)},
+    shared=Shared("baselines"),
+    keep=True,
+    environment="evaluation",
+    sort="cpu",
+    # A model may be large; it is held twice.
+    memory_mb=16000,
+    minutes=60,
+)
+def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> None:
+    """Import the registered folder of the source manifest into the folder of `run`.
+
+    Raises ModelError for a source that is no folder, for one that cannot be loaded or lacks weights (`load_folder`),
+    and for a tokenizer that cannot be used.
+    """
+    found = open_source(source)
+    where = str(found.root)
+    if found.kind == "file":
+        raise ModelError(f"{where}: a model must be registered as a folder, this source is a file")
+    # Imported here: seconds to load.
+    from hatchery.evaluation.baselines.encoder import start_of_decoder
+    from hatchery.evaluation.baselines.loading import load_folder
+
+    for stale in run.folder.iterdir():
+        if stale.is_file():
+            stale.unlink()
+    network, tokenizer = load_folder(where, settings.architecture)
+    run.measures |= _checked(network, tokenizer, settings, where)
+    if settings.architecture == "encoder_decoder":
+        # Some folders say it in generation_config.json alone.
+        network.config.decoder_start_token_id = start_of_decoder(network, where)
+    tokenizer.save_pretrained(run.folder)
+    network.save_pretrained(run.folder)
+    for name in UNUSED:
+        (run.folder / name).unlink(missing_ok=True)
+    for path in sorted(run.folder.iterdir()):
+        if path.is_file():
+            run.add_output(path)
+
+
+def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: str) -> dict[str, Any]:
+    """The sizes of the model, when everything that evaluations ask of it is there. Raises ModelError."""
+    import torch
+
+    from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
+    from hatchery.evaluation.baselines.loading import BaselineTokenizer
+
+    its = BaselineTokenizer(tokenizer, settings.architecture, where)
+    model = BaselineModel(network, its, settings, torch.device("cpu"))
+    encoder = BaselineEncoder(network, settings.architecture, its)
+    embedding = network.get_input_embeddings()
+    return {
+        "architecture": settings.architecture,
+        "class": type(network).__name__,
+        "model_type": network.config.model_type,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "layers": encoder.n_layers,
+        "embedding_size": int(embedding.embedding_dim),
+        "hidden_size": encoder.config.hidden_size,
+        "vocabulary_rows": model.vocabulary_size,
+        "tied": network.get_output_embeddings().weight is embedding.weight,
+        "longest_input": model.longest_input,
+    }

@@ -1,0 +1,51 @@
+"""The stage `measure_perplexity`: one pretrained model on the held-out splits of token shards."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.evaluation.perplexity.settings import OPTIONAL, PerplexityRuntime, PerplexitySettings
+from hatchery.stage import Shared, Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def perplexity_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """On which splits perplexity is measured, and with which masks."""
+    block = project.experiment(experiment)
+    chosen = {key: value for key, value in keys_of(block.perplexity).items() if value is not None or key != OPTIONAL}
+    return {**chosen, "sequence_length": block.perplexity.sequence_length or block.pretraining.sequence_length}
+
+
+@Stage(
+    version=1,
+    settings=perplexity_settings,
+    inputs=lambda results, experiment, run: results.held_out_text(experiment, run),
+    shared=Shared("perplexity"),
+    keep=True,
+    environment="evaluation",
+    sort="model",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=240,
+    runtime=("device", "tokens_per_batch"),
+)
+def measure_perplexity(
+    settings: PerplexitySettings,
+    runtime: PerplexityRuntime,
+    model: Path,
+    tokens: Path | None,
+    corpus: Manifest | None,
+    run: StageRun,
+) -> None:
+    """Measure the model of a pretraining manifest on the token shards of another.
+
+    A model of others is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
+    EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the
+    errors of the model and token loaders.
+    """
+    from hatchery.evaluation.perplexity.stage import measure
+
+    measure(settings, runtime, model, tokens, corpus, run)

@@ -1,0 +1,61 @@
+"""The stage `register_source`: names, sizes and checksums of the files of a raw input, fetched first if it is pinned.
+
+Then it is read as suites and tasks will read it, so that mistakes in it are known before the first training.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.errors import ConfigError
+from hatchery.raw.obtain import FETCHED
+from hatchery.raw.settings import KEYS
+from hatchery.runner import Place
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def source_settings(project: "Project", source: str) -> dict[str, object]:
+    """Where a raw input comes from, without what is only said about it. Raises ConfigError for an unknown one."""
+    if source.startswith("embedded_"):
+        return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
+    data = project.raw_input(source)
+    if data is None:
+        raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
+    # A key that most have not is named only where it is: what was registered before keeps its call.
+    absent = ("hub_model",) if data.hub_model is None else ()
+    return {"name": source, **keys_of(data, *KEYS, *absent)}
+
+
+@Stage(
+    version=2,
+    settings=source_settings,
+    environment="sources",
+    # It may download, and nodes of a cluster often lack the network.
+    sort="local",
+    memory_mb=1500,
+    minutes=1440,
+)
+def register_source(
+    settings: Mapping[str, Any],
+    output: Path,
+    about: Mapping[str, Any] | None = None,
+    readings: Mapping[str, Any] | None = None,
+    fetched: Place = FETCHED,
+) -> None:
+    """Register one source and look through what is evaluated of it.
+
+    `about` says how it is obtained, its licence and its terms, `readings` the settings of the suites and tasks that
+    read it; `fetched` is the folder for what is downloaded or unpacked.
+    """
+    from hatchery.evaluation.first_rows import check_registered
+    from hatchery.raw.obtain import register_settings
+
+    print(register_settings({**settings, **(about or {})}, output, fetched))
+    if readings:
+        from hatchery.evaluation.first_rows import check_registered
+
+        check_registered(output, readings)

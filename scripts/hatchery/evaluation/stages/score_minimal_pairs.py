@@ -1,0 +1,44 @@
+"""The stage `score_minimal_pairs`: one language model on one suite of minimal pairs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings
+from hatchery.stage import Shared, Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
+    """What is scored of a suite, and how."""
+    return project.suite(suite).scored(suite)
+
+
+@Stage(
+    version=4,
+    settings=minimal_pairs_settings,
+    inputs=lambda data, suite: {"source": data.suite_source(suite)},
+    shared=Shared("minimal_pairs", ("suite",)),
+    keep=True,
+    environment="evaluation",
+    sort="model",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=480,
+    expected_minutes=lambda work, run, suite: work.minimal_pairs_minutes(run, suite),
+    runtime=("device", "tokens_per_batch"),
+)
+def score_minimal_pairs(
+    settings: ScoringSettings, runtime: ScoringRuntime, model: Path, source: Path, run: StageRun
+) -> None:
+    """Score the suite of the source manifest with a model.
+
+    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
+    and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
+    loaders.
+    """
+    from hatchery.evaluation.minimal_pairs.stage import score_suite
+
+    score_suite(settings, runtime, model, source, run)

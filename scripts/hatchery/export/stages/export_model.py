@@ -1,0 +1,64 @@
+"""The stage `export_model`: a model as a folder for `transformers`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.analysis.shown_models import names_of
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.export.settings import ExportSettings
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def export_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
+    """A model as a folder for the `transformers` library."""
+    block = project.experiment(experiment)
+    chosen = project.seeded_run(experiment, run)
+    settings = block.runs[chosen.model]
+    corpus = project.corpus(block.corpus)
+    sources = {source["name"]: source for source in raw_inputs(project, block.corpus)}
+    return {
+        "experiment": experiment,
+        "description": block.description,
+        "run": names_of(chosen),
+        "seeds": settings.seeds,
+        "model": settings.model,
+        "model_description": keys_of(project.model(settings.model))["description"],
+        "corpus": block.corpus,
+        "corpus_description": corpus.description,
+        "languages": corpus.languages,
+        "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
+    }
+
+
+def _hub_dataset(project: "Project", source: str) -> str | None:
+    """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
+    data = project.raw_input(source)
+    return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
+
+
+@Stage(
+    version=5,
+    settings=export_settings,
+    environment="evaluation",
+    sort="local",
+    memory_mb=3000,
+    minutes=10,
+)
+def export_model(
+    settings: ExportSettings, pretraining: Manifest, summary: Path | None, filled: Path | None, run: StageRun
+) -> None:
+    """Write the folder of one model.
+
+    `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model the
+    card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
+    writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
+    unusable inputs, EvaluationError for examples that are none.
+    """
+    from hatchery.export.stage import write_export
+
+    write_export(settings, pretraining, summary, filled, run)

@@ -1,0 +1,65 @@
+"""The stage `list_exported_models`: a page that lists the models of an experiment; it reads manifests, and no model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.export.settings import ListingSettings
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+CARD = "README.md"
+
+
+def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """The list of exported models."""
+    names = [run.name for run in project.seeded_runs(experiment)]
+    return {"experiment": experiment, "description": project.experiment(experiment).description, "runs": names}
+
+
+@Stage(
+    version=1,
+    settings=exports_settings,
+    inputs=lambda results, experiment: {"model": results.exported(experiment)},
+    environment="evaluation",
+    sort="local",
+    memory_mb=500,
+    minutes=10,
+)
+def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], output: Path) -> None:
+    """Write the page that lists an experiment's exported models, given as manifests by run.
+
+    Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
+    """
+    from hatchery.rendering.table import Cell, table
+    from hatchery.rendering.templates import render
+
+    if sorted(model) != sorted(settings.runs):
+        raise ConfigError(
+            f"--model: got {', '.join(sorted(model))}, the settings list {', '.join(sorted(settings.runs))}"
+        )
+    manifests = {run: read_manifest(model[run]) for run in settings.runs}
+    names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
+    rows = []
+    for run, manifest in manifests.items():
+        size = manifest.listed(".safetensors")[0].bytes
+        scores = manifest.measures["scores"]
+        rows.append(
+            [
+                Cell(run, link=f"{run}/{CARD}"),
+                f"{manifest.measures['parameters']:,}",
+                f"{size / 1e6:.1f}",
+                manifest.measures["licence"],
+                *(f"{scores[name]:.2f}" if name in scores else "-" for name in names),
+            ]
+        )
+    shown = table(["model", "parameters", "weights (MB)", "licence", *names], rows, words=(0, 3))
+    text = render(
+        "exported_models.md.j2", experiment=settings.experiment, description=settings.description, table=shown
+    )
+    write_text(output, text)

@@ -1,0 +1,55 @@
+"""The stage `encode_corpus`: documents to token shards."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.errors import ConfigError
+from hatchery.settings.base import Settings
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+@dataclass(frozen=True)
+class EncodingSettings(Settings):
+    """Settings of the stage; the batch size changes memory and speed, never the result."""
+
+    documents_per_batch: int = 256
+    """Documents that are read and encoded together."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a batch without documents."""
+        if self.documents_per_batch < 1:
+            raise ConfigError(f"documents_per_batch: expected at least 1, got {self.documents_per_batch}")
+
+
+def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
+    """Nothing: token shards follow from their corpus and tokenizer."""
+    return {}
+
+
+@Stage(
+    version=2,
+    settings=tokens_settings,
+    environment="tokenization",
+    sort="cpu",
+    threads="tokenization",
+    memory_mb=8000,
+    minutes=120,
+)
+def encode_corpus(
+    settings: EncodingSettings, corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None
+) -> None:
+    """Stage `encode_corpus`: documents of the manifest `corpus` to tokens of the tokenizer of the manifest `tokenizer`.
+
+    Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
+    `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
+    (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role),
+    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises ConfigError,
+    ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
+    """
+    from hatchery.tokenization.encoder import encode
+
+    encode(settings, corpus, tokenizer, run, threads)

@@ -1,0 +1,38 @@
+"""The stage `train_tokenizer`: a tokenizer trained on corpora, or taken from a file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.runner import Job, run_stage
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
+    """How a tokenizer is trained, or that it is taken from a file."""
+    return project.tokenizer(tokenizer).training()
+
+
+@Stage(
+    version=2,
+    settings=tokenizer_settings,
+    environment="tokenization",
+    sort="cpu",
+    threads="tokenization",
+    memory_mb=8000,
+    minutes=120,
+)
+def train_tokenizer(job: Job, settings: Mapping[str, Any], corpus: Sequence[Path], threads: int | None = None) -> None:
+    """Stage `train_tokenizer`: `learn_tokenizer`, or `import_tokenizer` of the only file of `corpus`."""
+    from hatchery.tokenization.imported_tokenizer import import_tokenizer
+    from hatchery.tokenization.tokenizer_file import use_threads
+    from hatchery.tokenization.trainer import learn_tokenizer
+
+    use_threads(threads)
+    if settings.get("imported"):
+        run_stage(import_tokenizer, settings, job.output, tokenizer_file=corpus[0])
+    else:
+        run_stage(learn_tokenizer, settings, job.output, corpus=corpus)

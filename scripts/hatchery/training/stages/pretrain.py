@@ -1,0 +1,120 @@
+"""The stage `pretrain`: what comes before PyTorch is loaded, and after a run was stopped."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.job_spec import Argument
+from hatchery.runner import Job, Place
+from hatchery.stage import Shared, Stage
+from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
+from hatchery.training.objectives import DEFAULT_TASK
+from hatchery.training.settings import PretrainingSettings, PretrainSettings
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.workflow.jobs import Jobs
+
+
+# Keys that leave the settings of a run as they were, for as long as nobody uses them.
+OPTIONAL = ("initialise_from", "early_stopping", "keep_training_state", "milestones", "bias_drift")
+# All that says what a model without training is, and how text is given to it.
+UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
+
+
+def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
+    """The model, its objective and its training."""
+    chosen = project.seeded_run(experiment, run)
+    model = keys_of(project.model_of(experiment, chosen.model), "description")
+    pretraining = project.experiment(experiment).runs[chosen.model].pretraining
+    return {**training_settings(pretraining), "model": model, "seed": chosen.seed}
+
+
+def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
+    """The settings of a run without what is off, and without the place of its initial model.
+
+    Which model that is, the digest of its manifest says, which is among the inputs: a renamed experiment or a moved
+    folder trains nothing anew. Nor does a run of 0 steps depend on how it would be trained.
+    """
+    kept = {key: value for key, value in keys_of(pretraining).items() if key not in OPTIONAL or value}
+    if not pretraining.steps:
+        kept = {key: value for key, value in kept.items() if key in UNTRAINED}
+    if pretraining.objective.task == DEFAULT_TASK:
+        kept["objective"] = keys_of(pretraining.objective, "task")
+    if pretraining.initialise_from is not None:
+        chosen = pretraining.initialise_from
+        kept["initialise_from"] = {"take": chosen.take} | ({} if chosen.step is None else {"step": chosen.step})
+    return kept
+
+
+def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Argument]:
+    """Manifests of tokens and tokenizer and, where a run names such, of the initial model and of larger counts."""
+    found: dict[str, Argument] = {
+        "tokens": jobs.results.tokens(experiment),
+        "tokenizer": jobs.results.tokenizer(experiment),
+    }
+    for initial in jobs.results.initial_model(experiment, run):
+        found["initial_model"] = jobs.place(initial)
+    for larger in jobs.results.larger_tokens(experiment, run):
+        found["counts"] = larger
+    return found
+
+
+@Stage(
+    version=1,
+    settings=pretraining_settings,
+    inputs=pretraining_inputs,
+    shared=Shared("pretraining"),
+    environment="pretraining",
+    sort="pretraining",
+    threads="pretraining",
+    # Memory, and time where it is known beforehand, are in the `cluster` block.
+    memory_mb=0,
+    minutes=1440,
+    expected_minutes=lambda work, run: work.pretraining_minutes(run),
+    runtime=(
+        "device",
+        "micro_batch_size",
+        "checkpoint_interval_steps",
+        "keep_checkpoints",
+        "log_interval_steps",
+        "milestones",
+        "background_checkpoints",
+        "workers",
+        "compile",
+        "activation_checkpointing",
+        "zero_stage",
+        "time_limit_minutes",
+        "grace_seconds",
+        "sinks",
+    ),
+)
+def pretrain(
+    job: Job,
+    settings: PretrainSettings,
+    runtime: Mapping[str, Any],
+    tokens: Path,
+    tokenizer: Path,
+    checkpoints: Place,
+    initial_model: Path | None = None,
+    counts: Path | None = None,
+    name: str = "",
+) -> None:
+    """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to go on.
+
+    `initial_model` is the manifest of the model to start from instead of random weights, `counts` that of the token
+    shards in which the output bias is counted. Unfinished runs have their folders in `checkpoints`; progress and sinks
+    call the run `name`.
+    """
+    leave_on_signals()
+    from hatchery.training.run import Inputs
+    from hatchery.training.stage import train_and_export
+
+    try:
+        inputs = Inputs(tokens, tokenizer, initial_model, counts)
+        train_and_export(job, settings, runtime, inputs, checkpoints, name)
+    except TrainingInterrupted as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(EXIT_STATUS_INTERRUPTED)

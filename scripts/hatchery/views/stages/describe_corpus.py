@@ -1,0 +1,46 @@
+"""The stage `describe_corpus`: the card of a corpus, with the tables and figures that it shows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.stage import Stage
+from hatchery.views.cards.settings import CardSettings
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def card_settings(project: "Project", corpus: str) -> dict[str, object]:
+    """What a corpus's card says of where the corpus comes from."""
+    block = project.corpus(corpus)
+    sources = {source["name"]: source for source in raw_inputs(project, corpus)}
+    return {
+        "corpus": corpus,
+        "description": block.description,
+        "languages": block.languages,
+        "sources": [sources[name] for name in sorted(sources)],
+    }
+
+
+@Stage(
+    version=4,
+    settings=card_settings,
+    inputs=lambda data, corpus: {"tokens": data.card_tokens(corpus)},
+    environment="analysis",
+    sort="cpu",
+    memory_mb=4000,
+    minutes=120,
+)
+def describe_corpus(
+    settings: CardSettings, corpus: Manifest, published: Path | None, tokens: Manifest | None, run: StageRun
+) -> None:
+    """Write the card of a corpus.
+
+    `published` is a table of published sizes, `tokens` the manifest of the corpus's token shards. Raises ConfigError,
+    ManifestError, CorpusError or EvaluationError naming the input at fault; then no file is written.
+    """
+    from hatchery.views.cards.stage import write_card
+
+    write_card(settings, corpus, published, tokens, run)

@@ -1,0 +1,76 @@
+"""The stage `select_tokenizer`: a sweep of tokenizers, with a table and a figure of it for people."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.errors import ConfigError
+from hatchery.stage import Stage
+from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys, SweepSettings
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.typed import keys_of, validated
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
+    """The tokenizers that a sweep compares. Raises ConfigError for a key that the sweep itself says."""
+    block = project.tokenizer_sweep(sweep)
+    types = []
+    for name, entry in block.types.items():
+        where = f"{project.place('tokenizer_sweep', sweep)}: types.{name}.definition"
+        if "vocabulary_size" in entry.definition:
+            raise ConfigError(f"{where}: vocabulary_size: the sweep itself says it")
+        trained = validated(TokenizerSettings, {**entry.definition, "vocabulary_size": entry.sizes[0]}, where)
+        rest = keys_of(entry, of=CandidateKeys)
+        types.append({"name": name, "definition": keys_of(trained, "vocabulary_size"), **rest})
+    return {"name": sweep, **keys_of(block, of=SweepKeys), "types": types}
+
+
+@Stage(
+    version=1,
+    settings=sweep_settings,
+    inputs=lambda data, sweep: {
+        "morphemes": data.sweep_morphemes(sweep),
+        "reference": data.sweep_references(sweep),
+        "published": data.sweep_published(sweep),
+    },
+    input_names={"reference": "reference {}"},
+    environment="tokenization",
+    sort="cpu",
+    threads="corpus",
+    memory_mb=8000,
+    memory_mb_per_thread=2000,
+    minutes=1440,
+)
+def select_tokenizer(
+    settings: SweepSettings,
+    corpus: Manifest,
+    reference: Mapping[str, Path],
+    morphemes: Path | None,
+    run: StageRun,
+    published: Path | None = None,
+    threads: int = 1,
+) -> None:
+    """Sweep the tokenizers of `settings`, write what `sweep_tokenizers` says, and show it. Raises like that."""
+    from hatchery.artifacts.parallel_map import remove_parts
+    from hatchery.rendering.drawing import figure_style, save_svg
+    from hatchery.rendering.style import Style
+    from hatchery.tokenization.selection.sweep import sweep_tokenizers
+    from hatchery.views.tokenizer_sweep.figure import draw_tokenizer_sweep
+    from hatchery.views.tokenizer_sweep.markdown import selection_markdown
+
+    sweep = sweep_tokenizers(settings, corpus, reference, morphemes, run, published, threads)
+    table, figure = run.folder / "selection.md", run.folder / "tokenizer_sweep.svg"
+    write_text(table, selection_markdown(settings, sweep))
+    style = Style()
+    with figure_style(style):
+        save_svg(
+            draw_tokenizer_sweep(sweep.rows, settings.choose_by, style), figure, f"Tokenizer sweep {settings.name}"
+        )
+    run.add_output(table)
+    run.add_output(figure)
+    remove_parts(sweep.parts)

@@ -1,0 +1,93 @@
+"""The stage `summarise`: the tidy table of measurements as a summary, in up to four forms."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs
+from hatchery.analysis.shown_models import published_of, runs_of
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import write_checksums
+from hatchery.runner import Place
+from hatchery.stage import Stage
+from hatchery.training.objectives import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
+    from hatchery.experiment.project import Project
+
+
+def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """The table of an experiment or a study."""
+    blocks = [project.experiment(part) for part in project.parts(experiment)]
+    objectives = project.of_parts(experiment, lambda part: _other_objectives(project.experiment(part)))
+    return {
+        "experiment": experiment,
+        "runs": runs_of(project, experiment),
+        "suites": _each_once(block.minimal_pairs for block in blocks),
+        "tasks": _each_once(block.finetuning.tasks for block in blocks),
+        "baselines": list(project.of_parts(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))),
+        "published": published_of(project, experiment),
+        **({"objectives": objectives} if objectives else {}),
+    }
+
+
+def _other_objectives(experiment: "Experiment") -> dict[str, str]:
+    """The task of every model that was not trained on masked text; of models of others, that they are such."""
+    tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
+    others = {run: task for run, task in tasks.items() if task != DEFAULT_TASK}
+    return others | (dict.fromkeys(experiment.baselines, OTHER) if experiment.perplexity.splits else {})
+
+
+def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+@Stage(
+    version=5,
+    settings=summary_settings,
+    inputs=lambda results, experiment: {"published": results.published(experiment)},
+    environment="analysis",
+    sort="local",
+    memory_mb=2000,
+    minutes=10,
+)
+def summarise(
+    settings: SummarySettings,
+    measurements: Path,
+    published: Sequence[Path],
+    output: Path,
+    parquet: Place | None = None,
+    markdown: Place | None = None,
+    text: Place | None = None,
+    notes: Place | None = None,
+) -> None:
+    """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
+
+    Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`. Nothing is
+    written unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the
+    file at fault.
+    """
+    from hatchery.analysis.published_values import chosen_values
+    from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
+    from hatchery.analysis.summary_rows import write_csv, write_parquet
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+    from hatchery.views.summary_markdown import markdown_summary
+    from hatchery.views.summary_notes import notes_json, notes_of
+    from hatchery.views.summary_text import text_summary
+
+    values = chosen_values(settings.published, published, "--published")
+    runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
+    measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
+    summary = summarised(settings, measured, values)
+    if parquet is not None:
+        write_parquet(parquet, summary.rows)
+    if markdown is not None:
+        write_text(markdown, markdown_summary(summary))
+    if text is not None:
+        write_text(text, text_summary(summary))
+    if notes is not None:
+        write_text(notes, notes_json(notes_of(summary)))
+        write_checksums([notes])
+    write_csv(output, summary.rows)
+    write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])

@@ -1,0 +1,48 @@
+"""The stage `write_provenance`: every number of an experiment with links to what it was made from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.runner import Place
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def provenance_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
+    project.results_of(experiment)
+    return {"experiment": experiment}
+
+
+@Stage(
+    version=7,
+    settings=provenance_settings,
+    environment="analysis",
+    sort="local",
+    memory_mb=1000,
+    minutes=10,
+)
+def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: Place = Path()) -> None:
+    """Write the page of provenance of the experiment whose summary.parquet is given.
+
+    `settings` hold `experiment`. Raises ManifestError when the summary is missing or is none. Manifests that are
+    missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
+    first rows are followed, and the page says so.
+    """
+    from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
+    from hatchery.artifacts.atomic import write_text
+    from hatchery.artifacts.checksums import write_checksums
+    from hatchery.provenance.chain import follow
+    from hatchery.provenance.manifest_index import ManifestIndex
+    from hatchery.views.provenance_page import page_text
+
+    experiment = str(settings["experiment"])
+    rows = read_summary(summary)
+    digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
+    chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
+    write_text(output, page_text(experiment, rows, chain))
+    # The experiment's page reads which manifests have a place on this one.
+    write_checksums([output])

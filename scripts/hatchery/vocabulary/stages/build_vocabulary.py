@@ -1,0 +1,38 @@
+"""The stage `build_vocabulary`: from transcripts or a released list to the words that text is filtered by."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.stage import Stage
+from hatchery.typed import keys_of
+from hatchery.vocabulary.settings import VocabularySettings
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object]:
+    """How a vocabulary is read."""
+    return keys_of(project.vocabulary(vocabulary), of=VocabularySettings)
+
+
+@Stage(
+    version=1,
+    settings=vocabulary_settings,
+    inputs=lambda data, vocabulary: data.vocabulary_inputs(vocabulary),
+    environment="corpora",
+    sort="cpu",
+    memory_mb=2000,
+    minutes=60,
+)
+def build_vocabulary(
+    settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
+) -> None:
+    """Build the vocabulary from registered sources (paths of source manifests) into the folder of `run`.
+
+    Raises SourceError for damaged or missing input, ConfigError for a dictionary that a word list has no use for.
+    """
+    from hatchery.vocabulary.build import build
+
+    build(settings, source, dictionary, released, run)

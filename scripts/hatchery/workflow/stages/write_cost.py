@@ -1,0 +1,114 @@
+"""The stage `write_cost`: what an experiment will cost, estimated from its settings."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import write_checksums
+from hatchery.experiment import continuation
+from hatchery.experiment.cluster import planned_device
+from hatchery.experiment.planned_device import PlanSettings
+from hatchery.runner import Place
+from hatchery.settings.base import Settings
+from hatchery.settings.fields import ABSENT
+from hatchery.stage import Stage
+from hatchery.training.stages.pretrain import pretraining_settings
+from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+@dataclass(frozen=True)
+class PlannedRun(Settings):
+    """One pretraining: its name and the slice of its settings."""
+
+    name: str
+    pretraining: dict[str, Any]
+    # Steps that another run has done for it.
+    first_step: int = 0
+    # The set of the grid that the model belongs to, if there is one.
+    set: str = ""
+    # What people read instead of the name, where a sweep or a grid made the run.
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class CostSettings(Settings):
+    """What the cost of an experiment depends on."""
+
+    experiment: str
+    # Entries that the tokenizer is asked for; it may come out smaller where its settings allow that.
+    vocabulary_size: int
+    plan: PlanSettings
+    runs: list[PlannedRun]
+    suites: list[SuiteSettings]
+    tasks: list[TaskSettings]
+
+
+def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """All work of an experiment and the device that it is planned for."""
+    block, config = project.experiment(experiment), project.config
+    names = [run.name for run in project.seeded_runs(experiment)]
+    suites = []
+    for name in block.minimal_pairs:
+        suite = project.suite(name)
+        limit = None if suite.embedded is ABSENT else config.embedded.pairs_per_paradigm
+        suites.append({"name": name, "pairs_per_paradigm": suite.pairs_per_paradigm or limit})
+    tasks = []
+    for name in block.finetuning.tasks:
+        task, protocol = project.task(name), project.protocol_of(experiment, name)
+        limit = None if task.embedded is ABSENT else config.embedded.training_rows(str(task.files.get("train")))
+        runs = len(protocol.seeds) * len(protocol.learning_rates)
+        chosen = {key: getattr(protocol, key) for key in ("epochs", "max_length", "development_fraction")}
+        tasks.append({"name": name, "examples": task.train_limit or limit, "seeds": runs, **chosen})
+    return {
+        "experiment": experiment,
+        "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
+        "plan": {
+            "device": planned_device(config.cluster, config.compute.device),
+            # Without GPUs in the configuration the plan is for one device.
+            "devices": config.cluster.processes,
+            "threads": config.compute.pretraining_threads,
+            "mfu": config.cluster.planned_mfu,
+            "keep_checkpoints": config.compute.keep_checkpoints,
+            "milestones": config.compute.milestones,
+        },
+        "runs": [_cost_of_run(project, experiment, name) for name in names],
+        "suites": suites,
+        "tasks": tasks,
+    }
+
+
+def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, object]:
+    chosen = project.seeded_run(experiment, run)
+    done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
+    entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
+    # Only where there are such, so that other estimates stay as they are.
+    more = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
+    more["label"] = chosen.words if chosen.label else ""
+    return entry | {key: value for key, value in more.items() if value}
+
+
+@Stage(
+    version=5,
+    settings=cost_settings,
+    environment="pretraining",
+    sort="local",
+    memory_mb=2000,
+    minutes=10,
+)
+def write_cost(settings: CostSettings, output: Path, markdown: Place, page: Place) -> None:
+    """Write an experiment's cost as a CSV table, as Markdown and as a page, with checksums of the first two.
+
+    Raises ConfigError, ModelError.
+    """
+    from hatchery.workflow.cost_estimate import estimate
+    from hatchery.workflow.cost_table import cost_csv, cost_html, cost_markdown
+
+    costs = estimate(settings)
+    write_text(output, cost_csv(settings, costs))
+    write_text(markdown, cost_markdown(settings, costs))
+    write_text(page, cost_html(settings, costs))
+    write_checksums([output, markdown, page])
