@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hatchery.corpora.settings import SplitSettings
-from hatchery.corpora.splits import Splitter, draw, smallest
+from hatchery.corpora.splits import Splitter, point, smallest
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.typed import build
 
@@ -40,7 +40,7 @@ def test_impossible_fractions_are_refused(fractions: tuple[float, float]) -> Non
 def test_an_exact_number_of_development_documents_is_met_whatever_the_order_and_the_parts() -> None:
     settings = SplitSettings(seed=3, development_documents=35)
     names = [f"text-{index}" for index in range(4049)]
-    points = [draw(name, 3) for name in names]
+    points = [point(3, name) for name in names]
     parts = [smallest(points[start : start + 100], settings) for start in range(0, len(points), 100)]
     whole = Splitter(settings, points)
     divided = Splitter(settings, (point for part in reversed(parts) for point in part))
@@ -58,11 +58,11 @@ def test_a_fraction_above_zero_gives_the_document_with_the_smallest_draw_at_leas
     names = [f"text-{index}" for index in range(30)]
     for seed in range(20):
         settings = SplitSettings(development_fraction=0.01, seed=seed)
-        points = sorted(draw(name, seed) for name in names)
+        points = sorted(point(seed, name) for name in names)
         splitter = Splitter(settings, smallest(points, settings))
         held_out = [name for name in names if splitter(name) == "dev"]
         by_fraction = [name for name in names if Splitter(settings)(name) == "dev"]
-        assert held_out == (by_fraction or [min(names, key=lambda name: draw(name, seed))])
+        assert held_out == (by_fraction or [min(names, key=lambda name: point(seed, name))])
     none = SplitSettings(development_fraction=0.0)
     assert smallest([1, 2], none) == []
     assert all(Splitter(none)(name) == "train" for name in names)

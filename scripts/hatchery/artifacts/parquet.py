@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.artifacts.atomic import atomic_path
-from hatchery.errors import ManifestError
+from hatchery.errors import ManifestError, first_line
 
 ROW_GROUP_BYTES = 8 << 20
 
@@ -27,7 +27,7 @@ def read_table(path: str | Path, columns: list[str] | None = None) -> pa.Table:
     try:
         return pq.read_table(path, columns=columns, partitioning=None)
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
 
 
 def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -> pa.Table:
@@ -113,7 +113,16 @@ def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Itera
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, columns=columns)
     except (OSError, pa.ArrowException) as error:
-        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+
+
+def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Stream so many rows of a Parquet file at a time. Raises ManifestError when it is damaged."""
+    try:
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            yield from file.iter_batches(rows, columns=columns, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
 
 
 def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:

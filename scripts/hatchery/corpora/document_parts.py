@@ -23,7 +23,7 @@ from hatchery.corpora.reader import Reader
 from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.sentences import open_splitter
 from hatchery.corpora.settings import ENGLISH, ConvertSettings, SourceSettings
-from hatchery.corpora.splits import draw, smallest
+from hatchery.corpora.splits import point, smallest
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.raw.registration import RawSource, open_source
@@ -156,7 +156,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
                 table.write(document_row(document.doc_id, document.source, document.split, document.text))
                 development += document.split == "dev"
                 if document.split is None:
-                    points = smallest([*points, draw(document.doc_id, split.seed)], split)
+                    points = smallest([*points, point(split.seed, document.doc_id)], split)
         written = table.rows
     return {
         "documents": written,

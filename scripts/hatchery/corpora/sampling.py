@@ -6,7 +6,6 @@ depends on nothing else: not on shards, order, or neighbours. The document that 
 the sample has at least the wanted characters, and less than one document more.
 """
 
-import hashlib
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.artifacts.parquet import read_batches
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.documents import SPLITS
 from hatchery.corpora.settings import SampleSettings
-from hatchery.corpora.splits import Splitter, draw, smallest, splitter_of
+from hatchery.corpora.splits import Splitter, point, smallest, splitter_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 
@@ -97,7 +96,8 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
             # In code points, as everywhere: Arrow counts them faster than Python builds the texts.
             lengths = pc.utf8_length(batch.column("text")).to_pylist()
             for doc_id, source, length in zip(*_lists(batch, "doc_id", "source"), lengths, strict=True):
-                drawing.add(_point(doc_id, settings.seed), length, source)
+                # Not the draw of the splits: the documents that are drawn first would all be development documents.
+                drawing.add(point("sample", settings.seed, doc_id), length, source)
             progress.update(batch.num_rows)
     last = drawing.last_point(wanted)
     shown = drawing.shown(last)
@@ -124,11 +124,6 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     }
 
 
-def _point(doc_id: str, seed: int) -> int:
-    # Not the draw of the splits: with that, the documents that are drawn first would all be development documents.
-    return int.from_bytes(hashlib.sha256(f"sample\n{seed}\n{doc_id}".encode()).digest()[:8], "big")
-
-
 def _splitter(settings: SampleSettings, corpus: Manifest, drawing: Drawing, last: int) -> Splitter | None:
     if settings.split is None:
         return None
@@ -136,7 +131,7 @@ def _splitter(settings: SampleSettings, corpus: Manifest, drawing: Drawing, last
     documents = 0
     for index, doc_id in enumerate(doc_id for batch in _batches(corpus, ["doc_id"]) for doc_id in _lists(batch)[0]):
         if drawing.points[index] <= last:
-            points = smallest([*points, draw(doc_id, settings.split.seed)], settings.split)
+            points = smallest([*points, point(settings.split.seed, doc_id)], settings.split)
             documents += 1
     return splitter_of(settings.split, points, documents, "draw more characters")
 
@@ -149,8 +144,4 @@ def _batches(corpus: Manifest, columns: list[str] | None) -> Iterator[pa.RecordB
     """The documents of all splits in their order, a few hundred at a time."""
     for split in SPLITS:
         for path in corpus.files(".parquet", f"{split}-"):
-            try:
-                with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-                    yield from file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False)
-            except (OSError, pa.ArrowException) as error:
-                raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+            yield from read_batches(path, _ROWS_PER_BATCH, columns)

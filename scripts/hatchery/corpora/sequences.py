@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.artifacts.parquet import TableWriter, read_rows
+from hatchery.artifacts.parquet import TableWriter, read_batches, read_rows
 from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
 from hatchery.corpora.documents import SPLITS, Rejections
 from hatchery.corpora.grouping import Item, SequenceGroup, SequenceSettings, grouped, number_of
-from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
+from hatchery.corpora.sequences_order import drawn, point_of_the_last, shuffled_units
+from hatchery.corpora.splits import point
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 from hatchery.settings.base import Natural
@@ -218,31 +218,24 @@ def _held_out_sources(held_out: Manifest, selections: list[str]) -> list[str]:
 
 
 def _rows(manifest: Manifest) -> int:
-    return sum(_opened(path).metadata.num_rows for path in manifest.files(".parquet", "items-"))
+    return sum(batch.num_rows for path in _item_files(manifest) for batch in read_batches(path, 1 << 20, []))
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except (OSError, pa.ArrowException) as error:
-        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+def _item_files(manifest: Manifest) -> list[Path]:
+    paths = manifest.files(".parquet", "items-")
+    if not paths:
+        raise ManifestError(f"{manifest.path}: not the manifest of a selection: it names no items-*.parquet")
+    return paths
 
 
 def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The items of a selection in their order, in batches of the given columns."""
-    paths = manifest.files(".parquet", "items-")
-    if not paths:
-        raise ManifestError(f"{manifest.path}: not the manifest of a selection: it names no items-*.parquet")
-    for path in paths:
-        with _opened(path) as file:
-            missing = sorted(set(columns) - set(file.schema_arrow.names))
+    for path in _item_files(manifest):
+        for batch in read_batches(path, _ROWS_PER_BATCH, columns):
+            missing = sorted(set(columns) - set(batch.schema.names))
             if missing:
                 raise ManifestError(f"{path}: there is no column {missing[0]!r}: not the items of a selection")
-            try:
-                for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False):
-                    yield batch.select(columns)
-            except (OSError, pa.ArrowException) as error:
-                raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+            yield batch.select(columns)
 
 
 REASONS = ("hyperlink", "out_of_vocabulary", "too_short", "duplicate")

@@ -5,7 +5,6 @@ the texts of a save unit through a set, which leaves them in an order that no se
 permutation. Units of any size pass in flat memory: sorted runs on disk, merged.
 """
 
-import hashlib
 import heapq
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from hatchery.corpora.splits import point
+
 RUN_CHARACTERS = 32 << 20
 _POINTS_PER_BLOCK = 1 << 20
 _ROWS_PER_BATCH = 1000
@@ -24,11 +25,6 @@ _ROWS_PER_BATCH = 1000
 _OVERHEAD = 200
 _RUN_SCHEMA = pa.schema([("point", pa.uint64()), ("index", pa.int64()), ("text", pa.string())])
 Keyed = tuple[int, int, str]
-
-
-def point(*names: object) -> int:
-    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names."""
-    return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
 
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:

@@ -17,9 +17,9 @@ from hatchery.errors import CorpusError
 _POINTS = 2**64
 
 
-def draw(doc_id: str, seed: int) -> int:
-    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of seed and name."""
-    return int.from_bytes(hashlib.sha256(f"{seed}\n{doc_id}".encode()).digest()[:8], "big")
+def point(*names: object) -> int:
+    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names, such as a seed and a document."""
+    return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
 
 
 def smallest(points: Iterable[int], settings: SplitSettings) -> list[int]:
@@ -65,7 +65,7 @@ class Splitter:
 
     def __call__(self, doc_id: str) -> Split:
         """The split of the document called `doc_id`."""
-        point = draw(doc_id, self._seed)
-        if point < self._development:
+        place = point(self._seed, doc_id)
+        if place < self._development:
             return "dev"
-        return "test" if point < self._test else "train"
+        return "test" if place < self._test else "train"

@@ -44,14 +44,14 @@ def test_the_layout_of_documents_makes_no_words() -> None:
 def test_words_alone_have_no_leading_space_but_running_text_has(prefix_space: bool) -> None:
     definition = byte_level([("Ġ", "a"), ("Ġa", "b")], prefix_space)
     assert word_split_ratio(definition, count_words(["ab ab"]), "test") == 2.0
-    assert running_text(definition, ["ab ab"], "test").fertility == (1.0 if prefix_space else 1.5)
+    assert running_text(definition, ["ab ab"], "test")[0] == (1.0 if prefix_space else 1.5)
 
 
 def test_unknown_tokens_are_counted_in_running_text() -> None:
     backend = Backend(models.WordPiece({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     definition = read_definition(backend.to_str(), "test")
-    assert running_text(definition, ["a b\nxyz a"], "test").unknown_rate == 1 / 4
+    assert running_text(definition, ["a b\nxyz a"], "test")[1] == 1 / 4
 
 
 def test_a_sample_without_words_is_refused() -> None:
@@ -88,7 +88,7 @@ def test_a_lowercasing_normaliser_counts() -> None:
     backend = Backend(models.WordPiece({"[UNK]": 0, "ab": 1}, unk_token="[UNK]"))
     backend.normalizer = normalizers.Lowercase()
     definition = read_definition(backend.to_str(), "test")
-    assert running_text(definition, ["AB"], "test").unknown_rate == 0.0
+    assert running_text(definition, ["AB"], "test")[1] == 0.0
 
 
 @given(st.integers(0, 60), st.integers(1, 80), st.integers(0, 5))

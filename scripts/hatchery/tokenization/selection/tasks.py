@@ -98,7 +98,7 @@ def measure_part(task: MeasureTask, path: Path) -> Facts:
     definition = load_definition(task.tokenizer)
     sequences = json.loads(task.sample.read_text(encoding="utf-8"))
     scores = esms(definition, task.words, where)
-    text = running_text(definition, sequences, where)
+    fertility, unknown_rate = running_text(definition, sequences, where)
     frequency = None
     if task.pre_tokens is not None:
         frequency = frequency_of_rule(definition, read_pre_tokens([task.pre_tokens]), where)
@@ -109,8 +109,8 @@ def measure_part(task: MeasureTask, path: Path) -> Facts:
             esms_published_code=scores.published_code,
             esms_published_code_corrected=scores.published_code_corrected,
             frequency_at_95_percent=frequency,
-            fertility=text.fertility,
-            unknown_rate=text.unknown_rate,
+            fertility=fertility,
+            unknown_rate=unknown_rate,
         )
     )
     path.write_text(json.dumps(measures), encoding="utf-8")

@@ -15,7 +15,6 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -57,16 +56,6 @@ def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
     return [sequence for _, _, sequence in sorted(kept, key=lambda item: item[1])]
 
 
-@dataclass(frozen=True)
-class RunningText:
-    """What a tokenizer makes of running text."""
-
-    fertility: float
-    """Tokens per word between white space."""
-    unknown_rate: float
-    """Share of the tokens that are the unknown token."""
-
-
 def count_words(sequences: Iterable[str]) -> Counter[str]:
     """How often each space-separated word occurs; the empty string is a word where two spaces meet.
 
@@ -89,8 +78,11 @@ def word_split_ratio(definition: Definition, words: Counter[str], where: str) ->
     return tokens / total
 
 
-def running_text(definition: Definition, sequences: Sequence[str], where: str) -> RunningText:
-    """Fertility and unknown rate over the lines of the sequences. Raises CorpusError when there is no word."""
+def running_text(definition: Definition, sequences: Sequence[str], where: str) -> tuple[float, float]:
+    """Fertility (tokens per word between white space) and share of unknown tokens, over the lines of the sequences.
+
+    Raises CorpusError when there is no word.
+    """
     backend = open_backend(definition, where)
     unknown = unknown_token(definition)
     lines = [line.strip() for sequence in sequences for line in sequence.split("\n") if line.strip()]
@@ -101,4 +93,4 @@ def running_text(definition: Definition, sequences: Sequence[str], where: str) -
     for found in tokens_of(backend, lines):
         tokens += len(found)
         unknown_tokens += sum(token == unknown for token in found)
-    return RunningText(tokens / words, unknown_tokens / tokens if tokens else 0.0)
+    return tokens / words, unknown_tokens / tokens if tokens else 0.0
