@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.sentence_quality import BoundaryScores, boundary_scores, brown_paragraphs, conllu_paragraphs
 from hatchery.corpora.sentence_training import (
-    BoundaryScores,
     Recipe,
     TrainingText,
-    boundary_scores,
-    brown_paragraphs,
     brown_sentences,
-    conllu_paragraphs,
     read_recipe,
     selected_members,
     train_model,
@@ -50,12 +47,12 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
-def test_six_trainings_in_fresh_processes_give_one_digest(
+def test_trainings_under_different_hash_seeds_give_one_digest(
     repository: Path, tmp_path: Path, archive: Path, recipe: Path
 ) -> None:
     command = [sys.executable, str(repository / "scripts" / "train_sentence_splitter.py"), "--recipe", str(recipe)]
     digests = set()
-    for seed in ("0", "1", "7", "42", "1234", "random"):
+    for seed in ("0", "1", "random"):
         output = tmp_path / seed
         subprocess.run(
             [*command, "--source", f"text={archive}", "--output", str(output)],

@@ -12,7 +12,7 @@ from hatchery.environments.conda import CPU_LOCK, MAIN_LOCK
 
 STAMP = "made-from"
 
-pytestmark = pytest.mark.slow  # four real installations
+pytestmark = pytest.mark.slow  # real installations
 
 MakeCheckout = Callable[..., object]
 
@@ -46,18 +46,6 @@ def test_a_second_call_does_nothing_within_two_seconds(checkout) -> None:
     assert (checkout.environment / STAMP).stat().st_mtime_ns == before
 
 
-def test_other_content_of_a_lock_or_another_place_is_another_environment(make_checkout: MakeCheckout) -> None:
-    checkout = make_checkout(cpu_build=True)
-    assert checkout.make("env").returncode == 0
-    with (checkout.folder / CPU_LOCK).open("a") as lock:
-        lock.write("# another line\n")
-    assert "making .venv" in checkout.make("env").stdout
-    moved = replace(checkout, folder=checkout.folder.rename(checkout.folder.with_name("moved")))
-    assert "making .venv" in moved.make("env").stdout
-    assert moved.make("env").stdout == ""
-    assert moved.installed_version("torch") == "2.0+cpu"
-
-
 def test_a_killed_installation_is_made_again_even_by_its_own_python(checkout) -> None:
     (checkout.environment / STAMP).unlink()
     (checkout.environment / "lib/python3.11/site-packages/torch.py").unlink()
@@ -67,6 +55,17 @@ def test_a_killed_installation_is_made_again_even_by_its_own_python(checkout) ->
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert checkout.installed_version("torch") == "2.0+cpu"
     assert checkout.make("env").stdout == ""
+
+
+def test_other_content_of_a_lock_or_another_place_is_another_environment(checkout) -> None:
+    # The last test of this checkout, which moves.
+    with (checkout.folder / CPU_LOCK).open("a") as lock:
+        lock.write("# another line\n")
+    assert "making .venv" in checkout.make("env").stdout
+    moved = replace(checkout, folder=checkout.folder.rename(checkout.folder.with_name("moved")))
+    assert "making .venv" in moved.make("env").stdout
+    assert moved.make("env").stdout == ""
+    assert moved.installed_version("torch") == "2.0+cpu"
 
 
 def test_the_index_build_brings_what_it_needs_from_the_gpu_lock(make_checkout: MakeCheckout) -> None:

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
-from hatchery.tokenization.special_tokens import SPECIAL_PATTERN, SPECIAL_TOKENS, TEXT_MARKERS
+from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 # 24 characters have at most 96 bytes: WordPiece gives up on words of more than 100.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=24).filter(
-    lambda text: not SPECIAL_PATTERN.search(text)
+    lambda text: not ANY_SPECIAL_TOKEN.search(text)
 )
 
 
@@ -78,7 +79,7 @@ def test_a_pair_is_framed_by_cls_and_sep_in_transformers(tokenizer_manifests: di
 
 def test_special_tokens_that_are_not_recognised_stay_letters(tokenizer_manifests: dict[str, Path]) -> None:
     path = tokenizer_manifests["wordpiece"].parent / "tokenizer.json"
-    text = "a " + " ".join(SPECIAL_TOKENS)
+    text = "a " + " ".join(SPECIAL_SETS["babylm"].order)
     assert set(range(7)) <= set(load_tokenizer(path).encode_sentences([text])[0])
     careful = load_tokenizer(path, recognise=TEXT_MARKERS)
     (ids,) = careful.encode_sentences([text])

@@ -14,7 +14,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import training_lines
-from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
@@ -126,7 +126,7 @@ def test_all_parts_but_vocabulary_and_post_processor_equal_the_published_tokeniz
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
 def test_special_tokens_come_first_and_in_order(tokenizer_manifests: dict[str, Path], kind: str) -> None:
-    assert tuple(vocabulary(tokenizer_manifests[kind])[:7]) == SPECIAL_TOKENS
+    assert tuple(vocabulary(tokenizer_manifests[kind])[:7]) == SPECIAL_SETS["babylm"].order
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -165,14 +165,14 @@ def test_only_documents_of_the_named_sources_are_learned_from(small: SimpleNames
 
 
 def test_special_tokens_in_the_text_are_not_learned_as_words(small: SimpleNamespace, tmp_path: Path) -> None:
-    line = " ".join(f"word {token}" for token in SPECIAL_TOKENS)
+    line = " ".join(f"word {token}" for token in SPECIAL_SETS["babylm"].order)
     corpus = small.write_corpus(tmp_path / "corpus", {"train": [f"{line}\n[TAB] indented"] * 30})
     learned = vocabulary(
         train_changed(small, corpus, tmp_path / "t", vocabulary_size=2000, min_frequency=0, allow_smaller=True)
     )[7:]
     assert "Ġword" in learned
     assert "Ġindented" in learned
-    assert not [token for token in learned for special in SPECIAL_TOKENS if special[1:3] in token]
+    assert not [token for token in learned for special in SPECIAL_SETS["babylm"].order if special[1:3] in token]
 
 
 def test_training_lines_are_stripped_and_cut_at_special_tokens() -> None:

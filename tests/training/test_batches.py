@@ -16,7 +16,7 @@ import torch
 
 from hatchery.errors import TrainingError
 from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS, UNLABELLED
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import StepBatch, TrainingBatches, concatenate
 from hatchery.training.data_order import training_phases
@@ -27,7 +27,7 @@ from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 
 Factory = Callable[..., dict[str, Any]]
-PAD = SPECIAL_IDS["[PAD]"]
+PAD = SPECIAL_SETS["babylm"].ids["[PAD]"]
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "babylm": {},
     "whole words": {"objective__kind": "whole_word", "objective__segments": "bnc"},

@@ -5,7 +5,6 @@ BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"). A set is recognised b
 so that a saved tokenizer tells by itself which of its ids means what.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,11 +44,6 @@ class SpecialTokens:
         """
         names = {role: getattr(self, role) for role in ROLES}
         return {"order": list(self.order), **{role: self.ids.get(name) for role, name in names.items()}}
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """Matches any of the names, spelled out."""
-        return re.compile("|".join(re.escape(name) for name in self.order))
 
 
 ROLES = ("unknown", "cls", "sep", "pad", "mask", "paragraph", "tab")
@@ -98,8 +92,3 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
 # The others are structure. A page that explains BERT may contain the letters "[MASK]"; when documents are encoded
 # these stay letters, so that no text can forge a paragraph end, a padding or a mask. No converter writes `<unk>`.
 TEXT_MARKERS = (UNKNOWN, TAB)
-
-# Names of the "babylm" set.
-SPECIAL_TOKENS = SPECIAL_SETS["babylm"].order
-SPECIAL_IDS = SPECIAL_SETS["babylm"].ids
-SPECIAL_PATTERN = SPECIAL_SETS["babylm"].pattern
