@@ -1,10 +1,13 @@
 """Readable places are relative links; folders of results that lie in their way are never lost."""
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts.links import links_to, put_link
+from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, link_roots, links_to, put_link
 from hatchery.artifacts.manifests import stage_run, take_finished
 from hatchery.errors import ConfigError
 
@@ -49,3 +52,137 @@ def test_a_folder_in_the_way_of_another_result_is_left_alone_and_named() -> None
     with pytest.raises(ConfigError, match=f"{PLACE}: a folder is in the way of a link to {TARGET}"):
         put_link(PLACE, TARGET)
     assert (PLACE / "file").read_text() == "mine"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A project folder."""
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here"
+
+
+def test_links_are_made_once(here: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "scratch"
+    assert link_roots(storage, here) == []
+    assert link_roots(storage, here) == []
+    (here / "results/a.txt").write_text("x", encoding="utf-8")
+    assert (storage / "results/a.txt").is_file()
+
+
+def test_an_existing_folder_is_never_replaced(here: Path, tmp_path: Path) -> None:
+    (here / "results").mkdir()
+    with pytest.raises(ConfigError, match="move its content there first"):
+        link_roots(tmp_path / "scratch", here)
+    assert not (here / "resources").is_symlink()
+
+
+def test_looking_makes_nothing(here: Path, tmp_path: Path) -> None:
+    (tmp_path / "old/results").mkdir(parents=True)
+    (tmp_path / "old/results/a.txt").touch()
+    assert check_roots(tmp_path / "new", here) == []
+    told = check_roots(tmp_path / "old", here)
+    assert [line.split(": ")[1].split(" holds")[0] for line in told] == [str(tmp_path / "old/results")]
+    assert list(here.iterdir()) == [] and not (tmp_path / "new").exists()
+    with pytest.raises(ConfigError, match="does not exist"):
+        check_roots(tmp_path / "srcatch/hatchery", here)
+
+
+@pytest.mark.parametrize("root", ["no/such/folder", "a_file", "a_file/below", "here", "here/results", "here/results/x"])
+def test_a_place_that_cannot_be_one_is_refused(here: Path, tmp_path: Path, root: str) -> None:
+    (tmp_path / "a_file").touch()
+    (here / "results").mkdir()
+    with pytest.raises(ConfigError, match=r"^storage_root: got "):
+        link_roots(tmp_path / root, here)
+    assert not any((here / name).is_symlink() for name in ROOTS)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_folder_that_may_not_be_written_is_refused(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "locked").mkdir()
+    # Permissions do not bind root, which tests may be.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "locked")
+    with pytest.raises(ConfigError, match="may not write"):
+        link_roots(tmp_path / "locked", here)
+
+
+def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link_roots(tmp_path / "disk/hatchery", here)
+    shutil.rmtree(tmp_path / "disk/hatchery")
+    for look in (check_roots, link_roots):
+        with pytest.raises(ConfigError, match=r"resources leads to .*/hatchery/resources, where no folder is; mount"):
+            look(tmp_path / "disk/hatchery", here)
+    # Nor where somebody made the link by hand.
+    (here / RECORD).unlink()
+    with pytest.raises(ConfigError, match="where no folder is; mount that disk"):
+        link_roots(None, here)
+    for name in ROOTS:
+        (here / name).unlink()
+    (here / "results").touch()
+    with pytest.raises(ConfigError, match="results: is a file, expected a folder"):
+        link_roots(None, here)
+
+
+def test_results_that_cannot_be_written_end_a_run_in_one_line_and_can_be_looked_at(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "results").mkdir()
+    # A mount for reading binds root, too; its permissions do not.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != here / "results")
+    assert check_roots(None, here) == []
+    with pytest.raises(ConfigError, match=r"results: nothing can be written in this folder; the results need a place"):
+        link_roots(None, here)
+
+
+def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Path) -> None:
+    link_roots(tmp_path / "scratch", here)
+    (here / "results/a.txt").touch()
+    assert len(check_roots(None, here)) == 3
+    told = link_roots(None, here)
+    assert not any((here / name).is_symlink() for name in ROOTS)
+    assert (tmp_path / "scratch/results/a.txt").is_file()
+    former = tmp_path / "scratch/results"
+    assert told == [
+        f"storage_root: results leads to {former} no longer; its files are still there: move them to go on with them"
+    ]
+    assert link_roots(None, here) == check_roots(None, here) == []
+
+
+def test_another_root_takes_over(here: Path, tmp_path: Path) -> None:
+    link_roots(tmp_path / "one", here)
+    link_roots(tmp_path / "two", here)
+    assert {(here / name).readlink() for name in ROOTS} == {tmp_path / "two" / name for name in ROOTS}
+    assert (tmp_path / "one/results").is_dir()
+
+
+def test_links_by_hand_are_not_touched(here: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (here / "results").symlink_to(tmp_path / "mine")
+    assert link_roots(None, here) == []
+    assert (here / "results").readlink() == tmp_path / "mine"
+    with pytest.raises(ConfigError, match="not made here"):
+        link_roots(tmp_path / "scratch", here)
+
+
+def test_a_tilde_is_the_home_folder_and_an_unknown_user_a_name(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    link_roots("~/scratch", here)
+    assert (here / "results").readlink() == tmp_path / "scratch/results"
+    assert expanded("~nobody_of_this_name/x") == "~nobody_of_this_name/x"
+    assert expanded("data/a~b/") == "data/a~b/"
+    assert expanded(None) is None
+
+
+def test_git_ignores_the_links_too(here: Path, tmp_path: Path, repository: Path) -> None:
+    (here / ".gitignore").write_bytes((repository / ".gitignore").read_bytes())
+    link_roots(tmp_path / "scratch", here)
+    (here / "tests/results").mkdir(parents=True)
+    (here / "tests/results/kept.txt").touch()
+    subprocess.run(["git", "init", "--quiet"], cwd=here, check=True)
+    status = ["git", "status", "--porcelain", "--untracked-files=all"]
+    shown = subprocess.run(status, cwd=here, check=True, capture_output=True, text=True)
+    assert shown.stdout.split() == ["??", ".gitignore", "??", "tests/results/kept.txt"]

@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.artifacts import checksums
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.checksums import checksums_of, sha256_file, vouched, write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ManifestError, MisplacedError
 
@@ -138,3 +138,16 @@ def test_a_missing_input_is_named(tmp_path: Path) -> None:
         stage_run(tmp_path / "m.json", {}, missing),
     ):
         pass
+
+
+def test_a_view_without_a_line_of_its_own_is_refused(tmp_path: Path) -> None:
+    views = [tmp_path / f"summary.{suffix}" for suffix in ("csv", "md")]
+    for view in views:
+        view.write_text("as it was made", encoding="utf-8")
+    write_checksums(views)
+    assert [vouched(view) for view in views] == views
+    listing = checksums_of(views[0])
+    listing.write_text(listing.read_text("ascii").splitlines(keepends=True)[1], encoding="ascii")
+    assert vouched(views[1]) == views[1]
+    with pytest.raises(ManifestError, match=r"summary\.sha256: has no line for summary\.csv; remove .*csv to"):
+        vouched(views[0])

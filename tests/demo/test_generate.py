@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +172,11 @@ def test_no_word_of_the_hypothesis_tells_the_label(tmp_path: Path) -> None:
             number = labels.total()
             # Five standard deviations of a fair coin.
             assert abs(labels[1] - number / 2) <= 2.5 * math.sqrt(number) + 1, (field, word, labels)
+
+
+@pytest.mark.parametrize("task", ["glue/acceptability", "glue/entailment", "superglue/wic"])
+def test_the_length_of_a_training_file_is_known_without_it(task: str, generated: Path) -> None:
+    told = read_manifest(generated / "manifest.json").settings
+    settings = EmbeddedSettings(**{field.name: told[field.name] for field in fields(EmbeddedSettings)})
+    file = f"{task}.train.jsonl"
+    assert (generated / file).read_text(encoding="utf-8").count("\n") == settings.training_rows(file)
