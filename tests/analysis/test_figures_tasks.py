@@ -12,12 +12,14 @@ from matplotlib.axes import Axes
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
+from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
 from hatchery.typed import build, stage_body
 from hatchery.views.figures.phenomena import draw_phenomena, suite_bars
 from hatchery.views.figures.published_marks import comparable_values
 from hatchery.views.figures.task_scores import draw_task_scores, suite_scores
+from hatchery.views.stages.draw_figure import figure_settings
 
 ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
 SEEDS = (12, 13, 14)
@@ -62,6 +64,32 @@ def means(axes: Axes, marker: str) -> dict[str, float]:
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = [line for line in axes.lines if line.get_marker() == marker and line.get_markersize() > 4]
     return {names[round(float(line.get_ydata()[0]))]: float(line.get_xdata()[0]) for line in marks}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "figures"),
+    [("strict", ("task_scores", "phenomena", "feature_dots", "bias_violins")), ("bnc", ("layer_contributions",))],
+)
+def test_figures_of_what_models_are_evaluated_on_have_models_of_others_last(
+    experiment: str, figures: tuple[str, ...], repository: Path
+) -> None:
+    project = Project(repository / "config")
+    ours, others = project.seeded_runs(experiment), project.experiment(experiment).baselines
+    for name, drawn in (*((figure, others) for figure in figures), ("learning_curves", ())):
+        settings = build(FigureSettings, figure_settings(project, experiment, name))
+        assert [run.model for run in settings.runs] == [*(run.model for run in ours), *drawn], name
+        assert [run.model for run in settings.runs if run.is_baseline] == list(drawn)
+
+
+def test_a_model_of_others_is_drawn_like_ours_under_its_name_alone(glue: Any) -> None:
+    glue.add_baseline("gpt")
+    told = glue.figure_settings()
+    told["runs"] = [*told["runs"], {"name": "gpt", "model": "gpt", "seed": 0, "is_baseline": True}]
+    settings = build(FigureSettings, stage_body(told | {"published": None}))
+    figure = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {}))
+    # It is as good as the first of ours.
+    assert means(figure.axes[0], MARKERS[2]) == means(figure.axes[0], MARKERS[0])
+    assert {"gpt", "ltg (1 seed)"} <= set(legend(figure))
 
 
 def test_every_task_has_its_mean_its_deviation_and_its_runs(glue: Any) -> None:

@@ -138,10 +138,13 @@ def labels_of(runs: Iterable[SeededRun]) -> dict[str, str]:
 
 
 def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
-    """Legend entries: every model with the number of pretraining seeds behind it."""
+    """Legend entries: every model with the number of pretraining seeds behind it, unless others pretrained it."""
+    labels, others = labels_of(runs), {run.model for run in runs if run.is_baseline}
     counts = Counter(run.model for run in runs)
-    labels = labels_of(runs)
-    return {model: f"{labels[model]} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
+    return {
+        model: labels[model] + ("" if model in others else f" ({count} seed{'s' if count > 1 else ''})")
+        for model, count in counts.items()
+    }
 
 
 def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:

@@ -21,8 +21,10 @@ def runs_of(project: "Project", experiment: str) -> list[dict[str, object]]:
 
 def names_of(run: SeededRun) -> dict[str, object]:
     """A pretrained model: model, seed, and what tables call it."""
-    # A label only where there is one, so that the tables of experiments without sweeps stay as they are.
-    return {"name": run.name, "model": run.model, "seed": run.seed, **({"label": run.label} if run.label else {})}
+    # What is not there is not said, so that the tables of experiments without sweeps stay as they are.
+    told = {"label": run.label, "is_baseline": run.is_baseline}
+    named = {"name": run.name, "model": run.model, "seed": run.seed}
+    return named | {key: value for key, value in told.items() if value}
 
 
 def published_of(project: "Project", experiment: str) -> "Published | list[Published] | None":

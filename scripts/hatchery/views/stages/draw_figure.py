@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import FigureSettings, RegularisedStart, models_in_order
+from hatchery.analysis.settings import FigureSettings, RegularisedStart, baseline_runs, models_in_order
 from hatchery.analysis.shown_models import names_of, published_of, sets_of_many
 from hatchery.stage import Stage
 from hatchery.views.figures.drawable import drawable, regularised_starts
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
 
+EVALUATIONS = {"minimal_pairs", "tasks", "ambiguous_tasks", "probes"}
+"""What models of others have to draw as ours have it; of their training nothing is known."""
+
 
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
     """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers.
 
+    Models of others come last, in figures of what they are evaluated on in an experiment.
     The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
     """
     block, declared, runs = project.results_of(experiment), declared_figures()[figure], project.shown_runs(experiment)
@@ -41,6 +45,9 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
             # Lines are called after their experiments as models are.
             swept[model] = {**told, "line": f"{model.removesuffix(model.rpartition('/')[2])}{told['line']}"}
         models = [model for model in models if model in swept]
+    if needs and needs <= EVALUATIONS and not project.is_study(experiment):
+        runs = [*runs, *baseline_runs(project.experiment(experiment).baselines, runs)]
+        models = models_in_order(runs)
     most = len(models) if declared.all_models or sets else MOST_DRAWN
     left_out = len(models[most:])
     return {
