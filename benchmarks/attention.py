@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from hatchery.modeling.attention_core import attend_fused, attend_written_out
+from hatchery.modeling.attention import attend_fused, attend_written_out
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 
-from hatchery.modeling.attention_core import join_heads, split_heads
-from hatchery.modeling.attention_inputs import AttentionInputs
+from hatchery.modeling.attention import AttentionInputs, join_heads, split_heads
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.norm_and_dropout import full_precision
 

@@ -19,7 +19,7 @@ from benchmarks import training_step
 from benchmarks.flex_attention import FlexSelfAttention
 from benchmarks.gpu_bench import Bench, LeftOutError, Row, Rows, attempted, median_seconds
 from benchmarks.training_step import Setting
-from hatchery.modeling import attention_core
+from hatchery.modeling import attention
 from hatchery.modeling.families import training_flops
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.language_model import UNLABELLED
@@ -35,7 +35,7 @@ def _written_out(bench: Bench, setting: Setting) -> Step:
     step = training_step.make_step("ours", setting)
 
     def written_out() -> None:
-        with patch.object(attention_core, "_fused_is_faster", return_value=False):
+        with patch.object(attention, "_fused_is_faster", return_value=False):
             step()
 
     return written_out

@@ -26,7 +26,7 @@ from hatchery.training.loop import accumulate_gradients
 from hatchery.training.measures import StepMeasures
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import Precision
 from hatchery.training.processes import prepare_device, process_group, select_device
 from hatchery.training.settings import OptimizerSettings

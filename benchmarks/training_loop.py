@@ -39,7 +39,7 @@ from hatchery.training.loader import BatchLoader
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import resolve_precision
 from hatchery.training.processes import prepare_device, process_group, select_device
 from hatchery.training.record import RunRecord

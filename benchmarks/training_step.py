@@ -34,7 +34,7 @@ from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel, labelled_positions
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.training.kept_memory import keep_freed_memory
+from hatchery.training.speed import keep_freed_memory
 
 LIMITS = {128: 1.5, 512: 12.0}
 """Least speed-up over the plain definition, by sequence length."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.flops_counts import COUNT_NAMES, flops_per_sequence, training_flops
-from hatchery.modeling.paper_flops import STUDY_SEQUENCES, StudyFormula, reduced_vocabulary_flops
+from hatchery.modeling.flops import STUDY_SEQUENCES, StudyFormula, reduced_vocabulary_flops
 
 ANCHOR: dict[str, Any] = {
     **{"embedding_size": 256, "hidden_size": 256, "intermediate_size": 1024, "layers": 8, "attention_heads": 8},

@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
-from hatchery.export.root_module import modelling_file
+from hatchery.export.model_folder import modelling_file
 from hatchery.modeling.families import FAMILIES
 
 
@@ -93,7 +93,7 @@ def test_families_do_not_carry_each_other() -> None:
 def test_the_same_sources_give_the_same_text(family: str) -> None:
     assert modelling_file(FAMILIES[family]) == modelling_file(FAMILIES[family])
     code = (
-        "from hatchery.export.root_module import modelling_file; from hatchery.modeling.families import FAMILIES; "
+        "from hatchery.export.model_folder import modelling_file; from hatchery.modeling.families import FAMILIES; "
         f"print(modelling_file(FAMILIES[{family!r}]), end='')"
     )
     scripts = Path(bundle.__code__.co_filename).parents[2]

@@ -15,8 +15,7 @@ from safetensors.torch import save_file
 
 from hatchery.errors import HatcheryError, ModelError
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.export.published_checkpoint import checkpoint_config, import_checkpoint, load_published
-from hatchery.export.weight_files import read_weights
+from hatchery.export.published_checkpoint import checkpoint_config, import_checkpoint, load_published, read_weights
 from hatchery.modeling.ltg.published_names import to_published
 from hatchery.modeling.store import load_language_model
 

@@ -14,9 +14,8 @@ from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.stages.fill_sentences import fill_sentences
 from hatchery.export.stages.export_model import export_model
 from hatchery.runner import run_stage
-from hatchery.translation.beam_search import beam_search
 from hatchery.translation.settings import SearchSettings
-from hatchery.translation.translate import never_written
+from hatchery.translation.translate import beam_search, never_written
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
 SOURCES = ["The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses"]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.attention_inputs import AttentionInputs
+from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 
 

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.attention_inputs import AttentionInputs
+from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.training.parameter_groups import is_decayed
+from hatchery.training.optimizers import is_decayed
 from hatchery.typed import keys_of
 
 BASE = {"vocab_size": 16384, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}

@@ -8,8 +8,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hatchery.modeling.attention_core import attend
-from hatchery.modeling.attention_inputs import AttentionInputs, Packing, none_if_all_tokens
+from hatchery.modeling.attention import AttentionInputs, Packing, attend, none_if_all_tokens
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions

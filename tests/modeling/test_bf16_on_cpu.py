@@ -6,8 +6,7 @@ from plain_attention import PlainFeedForward
 from test_attention import ABLATIONS, MASKS, Case
 from torch import Tensor, nn
 
-from hatchery.modeling.bf16_on_cpu.gate import gelu_and_slope
-from hatchery.modeling.bf16_on_cpu.loss import cross_entropy_in_blocks
+from hatchery.modeling.bf16_on_cpu import cross_entropy_in_blocks, gelu_and_slope
 from hatchery.modeling.feed_forward import ltg_feed_forward
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout
@@ -32,7 +31,7 @@ def errors(results: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str,
 @pytest.mark.parametrize("block", [1, 2 * 3 * 63**2, 2**18])
 def test_outputs_and_gradients_of_attention_are_those_of_full_precision(monkeypatch, block, choices, mask) -> None:
     """In blocks of one sequence, of two and a rest, and of all; with dropout, the same probabilities are dropped."""
-    monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.blocks.BLOCK", block)
+    monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.BLOCK", block)
     case = Case(63, mask, **choices)
     torch.manual_seed(1)
     expected = case.results(case.fast)
@@ -59,7 +58,7 @@ def test_a_sequence_without_tokens_stays_finite_and_leaves_no_gradient_in_its_ke
 
 @pytest.mark.parametrize("block", [1, 7 * 40, 2**18])
 def test_outputs_and_gradients_of_the_feed_forward_block_are_those_of_the_plain_definition(monkeypatch, block) -> None:
-    monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.blocks.BLOCK", block)
+    monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.BLOCK", block)
     torch.manual_seed(2)
     sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num_attention_heads": 3}
     config = LtgBertConfig(vocab_size=9, hidden_dropout_prob=0.0, **sizes)
@@ -100,7 +99,7 @@ def test_gelu_and_its_slope_are_the_tanh_approximation_at_every_number_of_bf16()
 @pytest.mark.parametrize("block", [1, 3 * 50, 2**19])
 def test_losses_and_gradients_are_those_of_the_same_logits_in_full_precision(monkeypatch, block) -> None:
     """Also where a target is improbable beyond what fp32 holds, and where two logits are the greatest."""
-    monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.blocks.BLOCK", block)
+    monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.BLOCK", block)
     torch.manual_seed(2)
     logits, targets = torch.randn(20, 50).bfloat16(), torch.randint(50, (20,))
     logits[0, 7], targets[0] = 300, 8

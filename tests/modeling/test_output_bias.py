@@ -16,15 +16,16 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
     check_output_bias,
+    log_prior,
+    marginal_bias,
     output_bias,
     output_weight,
     scale_output_weight_,
     set_output_bias_,
     vocabulary_head,
 )
-from hatchery.modeling.output_prior import log_prior, marginal_bias
 from hatchery.modeling.output_report import language_model_measures, output_measures
-from hatchery.training.parameter_groups import parameter_groups
+from hatchery.training.optimizers import parameter_groups
 
 VOCAB_SIZE = 2000
 

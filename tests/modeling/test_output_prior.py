@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import entropy, label_smoothed_distribution, smoothed_distribution
-from hatchery.modeling.output_prior import (
+from hatchery.modeling.output_bias import (
     SPARE_ROW_BIAS,
     log_prior,
     marginal_bias,

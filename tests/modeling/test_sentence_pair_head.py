@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.training.parameter_groups import is_decayed, parameter_groups
+from hatchery.training.optimizers import is_decayed, parameter_groups
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import torch
 
+from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
-from hatchery.modeling.token_cache import TokenCache
 
 SIZES: dict[str, Any] = {
     "vocab_size": 30,

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.packed_sequences import PackedSequences
-from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
+from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments, PackedSequences
 from hatchery.objectives.segments import Segment, index_of
 
 WAYS = [BabylmSegments, BncSegments, DocumentSegments, PackedSequences]

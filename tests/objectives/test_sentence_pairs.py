@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.sentence_pairs import N_REDRAWS
+from hatchery.objectives.sequences import N_REDRAWS
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hatchery.objectives.single_segments import single_target
+from hatchery.objectives.sequences import single_target
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.objectives.two_kinds import TwoKinds
+from hatchery.objectives.next_tokens import TwoKinds
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.measures import loss_of
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings

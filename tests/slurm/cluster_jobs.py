@@ -19,7 +19,7 @@ from pathlib import Path
 
 from projects import configure, make_project
 
-from hatchery.training.lease import Owner, read_sign
+from hatchery.training.run_folder import Owner, read_sign
 
 # Looks after a second instead of the profile's twenty, since these jobs are short, and the interpreter of the tests
 # instead of conda.

@@ -10,7 +10,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.engine import Engine, Update
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.settings import OptimizerSettings
 from hatchery.training.topology import SINGLE_PROCESS

@@ -10,7 +10,7 @@ import torch
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.training.bias_drift import DRIFT, BiasDrift
+from hatchery.training.output_probes import DRIFT, BiasDrift
 from hatchery.training.settings import pretrain_settings
 
 

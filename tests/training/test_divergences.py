@@ -18,14 +18,14 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training import divergences as module
+from hatchery.training import output_probes as module
 from hatchery.training.development import DevelopmentSet
-from hatchery.training.divergences import MEASURES, DivergenceProbe, divergences, is_logged, unigram_of_run
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.output_bias import prepare_output_
-from hatchery.training.output_bias_settings import OutputBiasSettings
+from hatchery.training.output_probes import MEASURES, DivergenceProbe, divergences, is_logged, unigram_of_run
 from hatchery.training.precision import resolve_precision
+from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 pytestmark = pytest.mark.usefixtures("single_process")

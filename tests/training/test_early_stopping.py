@@ -13,8 +13,8 @@ from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
-from hatchery.training.continuation_settings import EarlyStoppingSettings
 from hatchery.training.early_stopping import BestWeights, EarlyStopping
+from hatchery.training.start_settings import EarlyStoppingSettings
 from hatchery.typed import build
 
 Make = Callable[..., Any]

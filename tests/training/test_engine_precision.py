@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.engine import Engine
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import LossScaler, Precision, resolve_precision
 from hatchery.training.topology import SINGLE_PROCESS
 

@@ -23,7 +23,7 @@ from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
 from hatchery.training.data_order import training_phases
 from hatchery.training.objectives import objective_of
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.run import build_model
 from hatchery.training.schedules import learning_rate
 from hatchery.training.settings import PretrainSettings, pretrain_settings

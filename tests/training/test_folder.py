@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import CheckpointError
-from hatchery.training.folder import locked_run_folder, remove_run_folder
+from hatchery.training.run_folder import locked_run_folder, remove_run_folder
 
 HOLDER = """
 import sys, time
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from hatchery.training.folder import locked_run_folder
+from hatchery.training.run_folder import locked_run_folder
 with locked_run_folder(Path(sys.argv[1])):
     print("locked", flush=True)
     time.sleep(60)

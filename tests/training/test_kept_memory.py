@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.training.kept_memory import GROWTH
+from hatchery.training.speed import GROWTH
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
 KEEPS = """
@@ -37,7 +37,7 @@ GROWS = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import torch
-from hatchery.training.kept_memory import INTERVAL_STEPS, KeptMemory, keep_freed_memory
+from hatchery.training.speed import INTERVAL_STEPS, KeptMemory, keep_freed_memory
 from hatchery.training.speed import memory_mib
 
 def resident():

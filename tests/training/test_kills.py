@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from hatchery.training.checkpoints import MODEL, OPTIMIZER, checkpoint_folders, checkpoint_step
-from hatchery.training.folder import locked_run_folder, remove_run_folder
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
+from hatchery.training.run_folder import locked_run_folder, remove_run_folder
 
 # One kill in every five steps; the last steps are left for the end of the run.
 STEPS, KILLS, STEPS_PER_KILL = 120, 20, 5

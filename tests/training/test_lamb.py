@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.training.lamb import Lamb
+from hatchery.training.optimizers import Lamb
 
 
 def test_lamb_follows_the_measured_trajectory(golden_directory: Path) -> None:

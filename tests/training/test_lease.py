@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import CheckpointError
-from hatchery.training import folder as run_folder
-from hatchery.training import lease as run_lease
-from hatchery.training.folder import locked_run_folder
-from hatchery.training.lease import WANTED, Owner, RunLease, Sign, read_sign, write_sign
+from hatchery.training import run_folder
+from hatchery.training.run_folder import WANTED, Owner, RunLease, Sign, locked_run_folder, read_sign, write_sign
 
 HERE = Owner.here(Path("out/manifest.json"), {"SLURM_JOB_ID": "102", "SLURMD_NODENAME": "n1"})
 ELSEWHERE = replace(HERE, token="other", host="n2", machine="another start of another machine", job="101", pid=5)
@@ -20,8 +18,8 @@ ELSEWHERE = replace(HERE, token="other", host="n2", machine="another start of an
 
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_lease, "BEAT_SECONDS", 0.02)
-    monkeypatch.setattr(run_lease, "STALE_SECONDS", 0.5)
+    monkeypatch.setattr(run_folder, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(run_folder, "STALE_SECONDS", 0.5)
     monkeypatch.setattr(run_folder, "POLL_SECONDS", 0.02)
 
 
@@ -119,7 +117,7 @@ def test_only_another_attempt_of_the_same_job_asks_the_owner_to_stop(lock: Path,
 def test_the_owner_hears_that_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with locked_run_folder(tmp_path / "run", HERE) as lease:
         assert not lease.is_wanted
-        run_lease.ask_for(lease.lock.parent, ELSEWHERE)
+        run_folder.ask_for(lease.lock.parent, ELSEWHERE)
         deadline = time.monotonic() + 30
         while not lease.is_wanted:
             assert time.monotonic() < deadline

@@ -15,14 +15,14 @@ from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.output_prior import SPARE_ROW_BIAS
+from hatchery.modeling.output_bias import SPARE_ROW_BIAS
 from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.output_bias import larger_corpus_counts, prepare_output_
-from hatchery.training.output_bias_settings import OutputBiasSettings
+from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.typed import build
 
 SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}

@@ -9,9 +9,8 @@ from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.output_bias import output_bias, set_output_bias_, vocabulary_head
-from hatchery.modeling.output_prior import log_prior
-from hatchery.training.parameter_groups import build_optimizer, parameter_groups
+from hatchery.modeling.output_bias import log_prior, output_bias, set_output_bias_, vocabulary_head
+from hatchery.training.optimizers import build_optimizer, parameter_groups
 from hatchery.training.settings import OptimizerSettings
 
 RATE = 0.01

@@ -10,8 +10,7 @@ from torch import nn
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.training.lamb import Lamb
-from hatchery.training.parameter_groups import build_optimizer, is_decayed, parameter_groups
+from hatchery.training.optimizers import Lamb, build_optimizer, is_decayed, parameter_groups
 from hatchery.training.settings import OptimizerSettings
 
 SETTINGS = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)

@@ -11,7 +11,6 @@ from hatchery.settings.base import RefusedError
 from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.objectives.translation import TranslationSettings
-from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.training.settings import (
     LongSequenceSettings,
     OptimizerSettings,
@@ -19,6 +18,7 @@ from hatchery.training.settings import (
     pretrain_settings,
     runtime_settings,
 )
+from hatchery.training.start_settings import OutputBiasSettings
 
 Factory = Callable[..., dict[str, Any]]
 LAMB = TrainingSettings(steps=4, batch_size=8)

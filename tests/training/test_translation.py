@@ -30,10 +30,10 @@ from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.training.development import TranslatedSet
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS
-from hatchery.training.translated_development import TranslatedSet
 
 STEPS = 24
 MODEL = {

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from hatchery.training.folder import locked_run_folder
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
-from hatchery.training.lease import Owner
+from hatchery.training.run_folder import Owner, locked_run_folder
 from hatchery.training.topology import FIRST_PORT
 
 pytestmark = pytest.mark.slow

@@ -26,7 +26,7 @@ from hatchery.training.loop import accumulate_gradients
 from hatchery.training.measures import LossAverage, StepMeasures
 from hatchery.training.objectives import OBJECTIVES, objective_of
 from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import LossScaler, Precision
 from hatchery.training.settings import OptimizerSettings
 from hatchery.training.topology import SINGLE_PROCESS

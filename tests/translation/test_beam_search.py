@@ -9,8 +9,8 @@ from torch import Tensor
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.initialisation import initialise_
-from hatchery.translation.beam_search import Hypothesis, beam_search
 from hatchery.translation.settings import SearchSettings
+from hatchery.translation.translate import Hypothesis, beam_search
 
 START, PAD, END = 0, 1, 2
 

@@ -10,9 +10,8 @@ from torch import Tensor
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
-from hatchery.translation.beam_search import Hypothesis
 from hatchery.translation.settings import SearchSettings
-from hatchery.translation.translate import translate
+from hatchery.translation.translate import Hypothesis, translate
 
 SENTENCES = ["the old dogs near the house sleep", "a cat", "she likes old houses"]
 

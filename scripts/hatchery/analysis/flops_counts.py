@@ -1,13 +1,13 @@
 """FLOPs of a training by the counts that a study may choose from, each with its name.
 
-The formulas stand in `modeling.paper_flops`, the appendix is that of the reduced-vocabulary paper; here they meet the
+The formulas stand in `modeling.flops`, the appendix is that of the reduced-vocabulary paper; here they meet the
 sizes and the sequences of a run in `runs.parquet`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from hatchery.modeling.paper_flops import StudyFormula, kaplan_flops, reduced_vocabulary_flops
+from hatchery.modeling.flops import StudyFormula, kaplan_flops, reduced_vocabulary_flops
 
 FlopsCount = Literal["products", "code", "code_without_projection", "printed", "complete", "six_n_d"]
 

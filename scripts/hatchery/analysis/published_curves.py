@@ -14,7 +14,7 @@ from typing import Literal
 
 from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
-from hatchery.modeling.paper_flops import (
+from hatchery.modeling.flops import (
     STUDY_BATCH_SIZE,
     STUDY_SEQUENCE_LENGTH,
     STUDY_VOCABULARY_ROWS,

@@ -13,7 +13,7 @@ from pathlib import Path
 from hatchery.analysis.flops_counts import FlopsCount, training_flops
 from hatchery.analysis.published_curves import PublishedRun
 from hatchery.analysis.tidy_tables import CURVES, RUNS, Row, read_frame
-from hatchery.modeling.paper_flops import STUDY_BATCH_SIZE
+from hatchery.modeling.flops import STUDY_BATCH_SIZE
 
 
 @dataclass(frozen=True)

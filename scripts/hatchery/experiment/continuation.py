@@ -12,8 +12,8 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
-from hatchery.training.continuation_settings import FREE_KEYS, InitialModelChoice
 from hatchery.training.settings import PretrainingSettings
+from hatchery.training.start_settings import FREE_KEYS, InitialModelChoice
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:

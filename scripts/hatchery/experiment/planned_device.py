@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.paper_flops import kaplan_flops
+from hatchery.modeling.flops import kaplan_flops
 from hatchery.settings.base import Count, Settings, ShareAboveZero
 from hatchery.training.peaks import mfu, peak_flops
 

@@ -1,7 +1,9 @@
 """A folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
 
 The weights are those of pretraining, bit for bit, under the names of the classes in the modelling file; the tokenizer
-is that of pretraining, frames its inputs itself and has a mask that fits into a text.
+is that of pretraining, frames its inputs itself and has a mask that fits into a text. The modelling file is made from a
+root module: names of classes, over what all families share. A family that is an encoder with a head needs no such
+module of its own: it is written here, from the family's record. Others have one in this folder.
 """
 
 import json
@@ -14,16 +16,97 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.atomic import atomic_path, write_json, write_text
 from hatchery.errors import ModelError
+from hatchery.export.bundle import SOURCES, bundle
 from hatchery.export.mask_token import with_mask_in_text
-from hatchery.export.root_module import modelling_file
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
+from hatchery.modeling.family import Family
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.tokenization.definitions import post_processor
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import TOKENIZER_CLASS, load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.training.objective import ModelKind
+
+ROOT = '''"""{title} for `transformers`.
+
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal ones AutoModelForCausalLM) or
+AutoModelForSequenceClassification.
+"""
+
+from typing import Any, ClassVar
+
+from hatchery.export.transformers_heads import HatcheryForCausalLM
+from hatchery.export.transformers_classes import HatcheryConfig, HatcheryForMaskedLM, HatcheryModel
+from hatchery.export.transformers_heads import HatcheryForSequenceClassification
+{imports}
+
+
+class {classes}Config(HatcheryConfig):
+    """Configuration; the defaults are those of {base_size}."""
+
+    model_type = "{model_type}"
+    architecture_class = {configuration}
+
+    def __init__(self, **values: Any) -> None:
+        sizes = {{
+{sizes}
+        }}
+        super().__init__(**{{**sizes, **values}})
+
+
+class {classes}Model(HatcheryModel):
+    """The encoder: `last_hidden_state` and `hidden_states`."""
+
+    config_class = {classes}Config
+    encoder_class: ClassVar[Any] = {encoder}
+
+
+class {classes}ForMaskedLM(HatcheryForMaskedLM):
+    """The masked language model."""
+
+    config_class = {classes}Config
+    base_class: ClassVar[Any] = {classes}Model
+    head_class: ClassVar[Any] = {head}
+
+
+class {classes}ForCausalLM(HatcheryForCausalLM):
+    """The causal language model."""
+
+    config_class = {classes}Config
+    base_class: ClassVar[Any] = {classes}Model
+    head_class: ClassVar[Any] = {head}
+
+
+class {classes}ForSequenceClassification(HatcheryForSequenceClassification):
+    """The encoder with a classification head."""
+
+    config_class = {classes}Config
+    base_class: ClassVar[Any] = {classes}Model
+'''
+
+
+def modelling_file(family: Family) -> str:
+    """The text of the family's modelling file, with all code that it needs. Raises ModelError as `bundle` does."""
+    exported, modules = family.exported, family.modules()
+    root = f"hatchery.export.{exported.module}"
+    if SOURCES.joinpath(*root.split(".")).with_suffix(".py").is_file():
+        return bundle(root)
+    named: dict[str, Any] = {"configuration": family.configuration, "encoder": modules.encoder, "head": modules.head}
+    names = {role: part.__name__ for role, part in named.items()}
+    imports = sorted(f"from {part.__module__} import {part.__name__}" for part in named.values())
+    sizes = "\n".join(f'            "{key}": {size},' for key, size in exported.sizes.items())
+    text = ROOT.format(
+        title=exported.title,
+        base_size=exported.base_size,
+        classes=exported.classes,
+        model_type=exported.model_type,
+        imports="\n".join(imports),
+        sizes=sizes,
+        **names,
+    )
+    return bundle(root, text=text)
+
 
 GENERATION_FILE = "generation_config.json"
 GENERATION_IDS = ("bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id")

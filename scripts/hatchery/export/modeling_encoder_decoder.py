@@ -20,7 +20,7 @@ from hatchery.export.transformers_classes import (
     norm_names,
     working_precision,
 )
-from hatchery.modeling.attention_inputs import none_if_all_tokens
+from hatchery.modeling.attention import none_if_all_tokens
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.decoding import DecoderState, Decoding, OutputLayer, SourceEncoder
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache, norm

@@ -1,23 +1,28 @@
 """A checkpoint of the published LTG-BERT or ELC-BERT code as a folder that evaluation reads like a pretraining result.
 
-What the file can tell is detected and checked: the family (from the layer weights), the sentence-pair head, the
-position tables and the output matrix, which repeats the word embedding. What it cannot tell has to be said: LTG-BERT's
-BNC and BabyLM code have the same tensors and give other results (docs/papers/ltg-bert.md, "Attention"), and so have
-three variants of ELC-BERT.
+Files of others are read without running anything they hold. What they can tell is detected and checked: the family
+(from the layer weights), the sentence-pair head, the position tables and the output matrix, which repeats the word
+embedding. What they cannot tell has to be said: LTG-BERT's BNC and BabyLM code have the same tensors and give other
+results (docs/papers/ltg-bert.md, "Attention"), and so have three variants of ELC-BERT.
 """
 
+import argparse
+import pickle
+import zipfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from hatchery.artifacts.atomic import json_value, write_bytes
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, ModelError
-from hatchery.export.weight_files import read_weights
 from hatchery.modeling.configuration import LayerWeightingName
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.ltg.configuration import LtgBertConfig, PositionHeadLayout
@@ -34,6 +39,84 @@ from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build
+
+STATE_PREFIX = "state."
+"""Before every parameter in our golden npz files, which hold inputs and outputs besides."""
+PARALLEL_PREFIX = "module."
+"""Before every parameter where the weights were saved from inside DistributedDataParallel."""
+TORCH_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The state dict in `path`, told by its ending: .bin, .pt, .pth or .ckpt (torch), .safetensors, .npz.
+
+    A torch file may hold it under the key "model", as the authors' checkpoints do. Raises ModelError naming the file
+    when it is missing, damaged, holds code, or holds no state dict.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: the file with the weights is missing")
+    if path.suffix in TORCH_ENDINGS:
+        state = _from_torch(path)
+    elif path.suffix == ".safetensors":
+        state = _from_safetensors(path)
+    elif path.suffix == ".npz":
+        state = _from_npz(path)
+    else:
+        expected = ", ".join((*TORCH_ENDINGS, ".safetensors", ".npz"))
+        raise ModelError(f"{path}: got a file that ends in {path.suffix!r}, expected one of {expected}")
+    if state and all(name.startswith(PARALLEL_PREFIX) for name in state):
+        state = {name.removeprefix(PARALLEL_PREFIX): tensor for name, tensor in state.items()}
+    if not state:
+        raise ModelError(f"{path}: holds no tensors")
+    return state
+
+
+def _from_torch(path: Path) -> dict[str, Tensor]:
+    try:
+        # The authors' checkpoints hold their command line, which is data, too.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        reason = " ".join(str(error).split())
+        if "weights only" in reason.lower() or "GLOBAL" in reason:
+            raise ModelError(f"{path}: holds more than tensors, and nothing else is loaded from it") from error
+        raise ModelError(f"{path}: not a readable torch file: {reason[:200]}") from error
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(f"{path}: not a readable torch file: {reason}") from error
+    if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):
+        content = content["model"]
+    return _checked(content, path)
+
+
+def _from_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise ModelError(f"{path}: not a readable safetensors file: {error}") from error
+
+
+def _from_npz(path: Path) -> dict[str, Tensor]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            marked = [name for name in archive.files if name.startswith(STATE_PREFIX)]
+            arrays = {name.removeprefix(STATE_PREFIX): archive[name] for name in marked or archive.files}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ModelError(f"{path}: not a readable npz file of numbers: {reason}") from error
+
+
+def _checked(content: Any, path: Path) -> dict[str, Tensor]:
+    if not isinstance(content, Mapping):
+        raise ModelError(
+            f"{path}: holds a {type(content).__name__}, expected a state dict or one under the key 'model'"
+        )
+    for name, tensor in content.items():
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise ModelError(f"{path}: {name!r} is a {type(tensor).__name__}, expected a state dict of tensors")
+    return dict(content)
+
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 OPTIONAL = (

@@ -3,7 +3,7 @@
 Weights, arithmetic and names below `model.encoder`, `head` and `pair_head` are those of the training code. Attention
 masks follow the convention of `transformers`: 1 at tokens, 0 at padding, none where all are tokens. The class of a
 language model says whether a token sees what follows it; an encoder alone and a classifier read as the weights were
-trained (`is_decoder`). A family's file names its classes and is then complete (`root_module`).
+trained (`is_decoder`). A family's file names its classes and is then complete (`model_folder`).
 """
 
 import contextlib
@@ -19,11 +19,11 @@ from transformers.cache_utils import Cache
 from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput
 
 from hatchery.errors import ModelError
+from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 from hatchery.modeling.sentence_pair_head import SentencePairHead
-from hatchery.modeling.token_cache import TokenCache
 
 
 class HatcheryConfig(PretrainedConfig):

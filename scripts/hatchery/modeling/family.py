@@ -37,7 +37,7 @@ class Exported:
 
     module: str
     """The modelling file, without its ending, and the module of `hatchery.export` that it is made from. There is none
-    for an encoder with a head: `export/root_module.py` writes it."""
+    for an encoder with a head: `export/model_folder.py` writes it."""
     classes: str
     """What the names of its classes begin with."""
     title: str = ""

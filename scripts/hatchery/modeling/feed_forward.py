@@ -7,8 +7,7 @@ RoBERTa-like models use the plain form with biases. No form has a residual insid
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.bf16_on_cpu.blocks import in_bf16_on_cpu, norm_for_product
-from hatchery.modeling.bf16_on_cpu.gate import gated_norm
+from hatchery.modeling.bf16_on_cpu import gated_norm, in_bf16_on_cpu, norm_for_product
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 

@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hatchery.modeling.bf16_on_cpu.blocks import in_bf16_on_cpu
-from hatchery.modeling.bf16_on_cpu.loss import cross_entropy_in_blocks
+from hatchery.modeling.bf16_on_cpu import cross_entropy_in_blocks, in_bf16_on_cpu
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.layer_weighting import LayerWeighting

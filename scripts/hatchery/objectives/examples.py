@@ -9,15 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from hatchery.objectives.framing import FramedPacks, Framer, Sequences
 from hatchery.objectives.masking import MaskingRule
-from hatchery.objectives.packed_sequences import PackedSequences
 from hatchery.objectives.padding import LabelledExample, PaddedExamples, Padding
-from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
+from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments, PackedSequences
 from hatchery.objectives.segments import DocumentCollection, Segments
-from hatchery.objectives.sentence_pairs import PairKind, SentencePairs
+from hatchery.objectives.sequences import (
+    FramedPacks,
+    Framer,
+    PairKind,
+    SentencePairs,
+    Sequences,
+    SingleSegments,
+    single_target,
+)
 from hatchery.objectives.settings import SegmentsName
-from hatchery.objectives.single_segments import SingleSegments, single_target
 
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
     "babylm": BabylmSegments,

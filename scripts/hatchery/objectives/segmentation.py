@@ -1,9 +1,11 @@
-"""How documents are cut into segments: as the BabyLM models, the BNC models and the reduced-vocabulary study do it.
+"""How documents are cut into segments: as the BabyLM and BNC models and the reduced-vocabulary study do it, or packed.
 
 Sources: the caching script of the BabyLM models (docs/papers/elc-bert.md, "Segments"); the data set of LTG-BERT's code
 (docs/papers/ltg-bert.md, "Segments") for the overlapping windows of the BNC models; the reduced-vocabulary study
-(docs/papers/reduced-vocabulary.md, "Grouping"), whose corpora are grouped into documents of about one sequence. Indexes
-are small: three int32 numbers per segment, or one number per document, and nothing per sentence.
+(docs/papers/reduced-vocabulary.md, "Grouping"), whose corpora are grouped into documents of about one sequence. Packed
+sequences are our own alternative to pipelines that leave out tokens (BabyLM) or show them many times (BNC): every token
+of the split is in exactly one of them. Indexes are small: three int32 numbers per segment, or one number per document,
+and nothing per sentence.
 """
 
 from array import array
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hatchery.objectives.segments import DocumentCollection, Segment, index_of, room_for_tokens
+from hatchery.objectives.segments import N_ADDED_TOKENS, DocumentCollection, Segment, index_of, room_for_tokens
 
 # Documents are worked on in groups of about so many sentences, which bounds the memory of the build.
 _SENTENCES_PER_GROUP = 500_000
@@ -136,3 +138,63 @@ class DocumentSegments:
         number = self._numbers.item(index)
         document = self._documents.document(number)
         return Segment(number, document, 0, min(len(document.ids), self._limit))
+
+
+class PackedSequences:
+    """The pieces of documents that share a sequence, by sequence.
+
+    A document goes on in the next sequence where one is full, and the next document begins where the last one ended. A
+    room of one or two positions cannot hold a framed token: it is left free (whoever frames the pieces fills it), so
+    that every sequence but the very last one has at most two free positions. Raises TrainingError when
+    `sequence_length` is below 4.
+    """
+
+    def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
+        limit = room_for_tokens(sequence_length)
+        self._documents = documents
+        lengths = documents.document_lengths()
+        with_tokens = np.flatnonzero(lengths)
+        lengths = lengths[with_tokens]
+        rooms = np.fromiter(_rooms(lengths, sequence_length), dtype=np.int32, count=len(lengths))
+        firsts = np.minimum(lengths, rooms - N_ADDED_TOKENS)
+        counts = 1 - (firsts - lengths) // limit
+        document = np.repeat(np.arange(len(lengths), dtype=np.int32), counts)
+        # The number of each piece within its document.
+        first_pieces = np.cumsum(counts) - counts
+        rank = np.arange(len(document)) - first_pieces[document]
+        self._numbers = with_tokens.astype(np.int32)[document]
+        self._starts = np.where(rank == 0, 0, firsts[document] + (rank - 1) * limit).astype(np.int32)
+        joins = (rank == 0) & (rooms[document] < sequence_length)
+        self._first_pieces = np.flatnonzero(~joins).astype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self._first_pieces)
+
+    def __getitem__(self, index: int) -> list[Segment]:
+        """The pieces of sequence `index`, in order; with [CLS] and [SEP] around each they fill it."""
+        following = index + 1
+        end = self._first_pieces.item(following) if following < len(self) else len(self._numbers)
+        return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
+
+    def _piece(self, piece: int) -> Segment:
+        number, start = self._numbers.item(piece), self._starts.item(piece)
+        document = self._documents.document(number)
+        goes_on = piece + 1 < len(self._numbers) and self._numbers.item(piece + 1) == number
+        return Segment(number, document, start, self._starts.item(piece + 1) if goes_on else len(document.ids))
+
+
+def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
+    """How many positions are left in the sequence in which each document begins; `lengths` int64 are above 0."""
+    limit = sequence_length - N_ADDED_TOKENS
+    room = sequence_length
+    # The memoryview makes one Python integer at a time.
+    for length in np.ascontiguousarray(lengths).data:
+        yield room
+        rest = length + N_ADDED_TOKENS - room
+        if rest <= 0:
+            room = -rest
+        else:
+            tail = rest % limit
+            room = limit - tail if tail else 0
+        if room <= N_ADDED_TOKENS:
+            room = sequence_length

@@ -1,6 +1,6 @@
 """What a segment is: a run of tokens within one document, read from the shards when it is asked for.
 
-The ways of cutting documents (`segmentation`, `packed_sequences`) all give `Segment`; what becomes of them is decided
+The ways of cutting documents (`segmentation`) all give `Segment`; what becomes of them is decided
 elsewhere. A segment never crosses from one document to the next, and nothing is copied until its tokens are framed.
 """
 

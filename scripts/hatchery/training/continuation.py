@@ -22,8 +22,8 @@ from hatchery.training.checkpoints import (
     read_position,
     verify_checkpoint,
 )
-from hatchery.training.continuation_settings import FREE_KEYS
 from hatchery.training.settings import PretrainSettings
+from hatchery.training.start_settings import FREE_KEYS
 
 TOKENIZER_FILE = "tokenizer.json"
 # Beside the exported model, where `keep_training_state` asks for it.

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hatchery.training.continuation_settings import EarlyStoppingSettings
 from hatchery.training.objective import LOWEST_LOSS, Criterion
+from hatchery.training.start_settings import EarlyStoppingSettings
 
 # Stands before the names of the best weights among the other tensors of a checkpoint.
 BEST = "best_weights::"

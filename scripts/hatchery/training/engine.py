@@ -20,8 +20,8 @@ from torch.utils.checkpoint import checkpoint
 
 from hatchery.modeling.device_transfer import moved
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache
-from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
+from hatchery.modeling.layered_encoder import EncoderLayer
 from hatchery.training.checkpoints import HoldsState
 from hatchery.training.precision import InPrecision, Precision
 from hatchery.training.processes import import_deepspeed

@@ -19,17 +19,17 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
     check_output_bias,
     check_weight_scale,
+    log_prior,
     scale_output_weight_,
     set_output_bias_,
     vocabulary_head,
 )
-from hatchery.modeling.output_prior import log_prior
 from hatchery.modeling.output_report import language_model_measures, output_matrix
 from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts, maskable_tokens
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training.output_bias_settings import OutputBiasSettings
+from hatchery.training.start_settings import OutputBiasSettings
 
 # Enough positions for two digits of the divergence, few enough for a large vocabulary in memory.
 _REPORTED_EXAMPLES = 32

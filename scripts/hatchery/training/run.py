@@ -26,7 +26,6 @@ from hatchery.tokenization.shards import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.bias_drift import BiasDrift
 from hatchery.training.continuation import (
     TOKENIZER_FILE,
     initial_checkpoint,
@@ -34,17 +33,16 @@ from hatchery.training.continuation import (
 )
 from hatchery.training.data_order import training_phases
 from hatchery.training.development import development_examples
-from hatchery.training.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.interruption import Deadline
-from hatchery.training.lease import RunLease
 from hatchery.training.loader import BatchLoader
 from hatchery.training.loop import Probe, train
 from hatchery.training.objective import Development, Objective
 from hatchery.training.objectives import objective_of
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_bias import larger_corpus_counts, prepare_output_
-from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.output_probes import PROBED_SEQUENCES, BiasDrift, DivergenceProbe, unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.processes import (
     prepare_device,
@@ -52,6 +50,7 @@ from hatchery.training.processes import (
     select_device,
 )
 from hatchery.training.record import RunRecord
+from hatchery.training.run_folder import RunLease
 from hatchery.training.settings import PretrainSettings, RuntimeSettings
 from hatchery.training.topology import Topology
 

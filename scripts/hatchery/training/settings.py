@@ -24,14 +24,14 @@ from hatchery.settings.base import (
     require,
 )
 from hatchery.settings.fields import ABSENT, Unique
-from hatchery.training.continuation_settings import (
+from hatchery.training.objectives import ObjectiveSettings
+from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.start_settings import (
     EarlyStoppingSettings,
     InitialModelChoice,
     InitialModelSettings,
+    OutputBiasSettings,
 )
-from hatchery.training.objectives import ObjectiveSettings
-from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.typed import build, stage_body
 
 

@@ -31,8 +31,6 @@ from hatchery.training.continuation import (
     keep_training_state,
     milestone_folder,
 )
-from hatchery.training.folder import locked_run_folder, remove_run_folder
-from hatchery.training.lease import Owner
 from hatchery.training.objectives import objective_of
 from hatchery.training.processes import (
     COLLECTIVE_TIMEOUT,
@@ -42,6 +40,7 @@ from hatchery.training.processes import (
     rendezvous,
 )
 from hatchery.training.run import Inputs, Trained, run_config, train_run
+from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder
 from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
 from hatchery.training.topology import Topology, read_topology
 

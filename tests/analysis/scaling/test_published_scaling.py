@@ -14,7 +14,7 @@ from hatchery.analysis.scaling.frontier import frontier, january_edges, quantile
 from hatchery.analysis.scaling.laws import Resampling, bootstrap_interval
 from hatchery.analysis.scaling.power_law import DECISIVE, PowerLaw, find_break, fit_logarithms, fit_power_law
 from hatchery.errors import EvaluationError
-from hatchery.modeling.paper_flops import STUDY_BATCH_SIZE, StudyFormula
+from hatchery.modeling.flops import STUDY_BATCH_SIZE, StudyFormula
 
 BELOW, ABOVE = 2.2e15, 2.65e15
 Point = tuple[float, float, int, int, str]

@@ -12,8 +12,7 @@ from hatchery.modeling.heads.registry import HEADS, HeadContext, SequenceOptions
 from hatchery.modeling.heads.score_head import TRANSFORMS
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.norm_and_dropout import Dropout
-from hatchery.modeling.output_bias import set_output_bias_
-from hatchery.modeling.output_prior import marginal_bias
+from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 
 ALL_ENCODERS = ("ltg", "elc", "roberta")
 

@@ -123,7 +123,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
     """The models of Table 3 with both averages; sizes and FLOPs as they are counted, not as they are printed."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
-    from hatchery.modeling.paper_flops import STUDY_SEQUENCES, reduced_vocabulary_flops
+    from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == "3"]
     perplexities = {n.row: n.value for n in numbers if n.metric == "perplexity"}

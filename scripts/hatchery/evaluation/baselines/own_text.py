@@ -12,10 +12,10 @@ import numpy as np
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.objectives.framing import Framer
 from hatchery.objectives.next_tokens import NextTokenExamples
 from hatchery.objectives.padding import Padding
 from hatchery.objectives.segments import Segment, room_for_tokens
+from hatchery.objectives.sequences import Framer
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents, read_batches, split_sentences

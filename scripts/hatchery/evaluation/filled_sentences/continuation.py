@@ -14,9 +14,9 @@ from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.filled_sentences.choice import candidates, is_readable
 from hatchery.evaluation.filled_sentences.results import Answer, Example
+from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.token_cache import TokenCache
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings

@@ -24,8 +24,7 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
 from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import TaskModel
-from hatchery.modeling.output_bias import set_output_bias_
-from hatchery.modeling.output_prior import marginal_bias
+from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 from hatchery.progress import Progress
 from hatchery.typed import build
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.attention_inputs import AttentionInputs, none_if_all_tokens
+from hatchery.modeling.attention import AttentionInputs, none_if_all_tokens
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.layers import (
     Attention,
@@ -24,9 +24,8 @@ from hatchery.modeling.encoder_decoder.layers import (
     norm_behind,
     positions,
 )
-from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig, EncoderDecoderSizes
 from hatchery.modeling.family import Exported, Family, Modules
-from hatchery.modeling.flops import PassShape, decoder_flops, encoder_flops
-from hatchery.modeling.paper_flops import kaplan_flops
+from hatchery.modeling.flops import PassShape, decoder_flops, encoder_flops, kaplan_flops
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +18,7 @@ class EncoderDecoderFile(EncoderDecoderSizes):
 
 def _modules() -> Modules:
     from hatchery.modeling.encoder_decoder.decoding import OutputLayer, SourceEncoder
-    from hatchery.modeling.encoder_decoder.initialisation import initialise_encoder_decoder_
-    from hatchery.modeling.encoder_decoder.model import TranslationModel
+    from hatchery.modeling.encoder_decoder.model import TranslationModel, initialise_encoder_decoder_
 
     return Modules(TranslationModel, SourceEncoder, OutputLayer, initialise_encoder_decoder_)
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.attention_core import attend, join_heads, split_heads
-from hatchery.modeling.attention_inputs import AttentionInputs, Packing
+from hatchery.modeling.attention import AttentionInputs, Packing, TokenCache, attend, join_heads, split_heads
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.feed_forward import FeedForward
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
-from hatchery.modeling.token_cache import TokenCache
 
 LONGEST_WAVE = 10_000
 

@@ -1,8 +1,12 @@
 """The model that translates: it gives every next token of the target a probability, from the source and those before.
 
-Losses are sums, as in `language_model`.
+Losses are sums, as in `language_model`. Weights before training are Xavier's normal for matrices and N(0, 1/D) for
+embedding and output. Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output matrix); the
+embedding, which is scaled by sqrt(D) when it is read, as is usual with it. A tied matrix is the embedding. Biases start
+at 0, norms at 1 and 0.
 """
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -11,9 +15,10 @@ from torch import Tensor, nn
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.decoding import Decoding, OutputLayer, SourceEncoder
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, norm
+from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
 from hatchery.modeling.layer_weighting import LayerWeighting
-from hatchery.modeling.norm_and_dropout import full_precision
+from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 
 
 class TranslationModel(Decoding, LanguageModel):
@@ -62,3 +67,23 @@ class TranslationModel(Decoding, LanguageModel):
         hidden = self.decode(there["target_ids"], self.begin(there["input_ids"], there.get("attention_mask")))
         labelled = rows.to(device)
         return hidden.flatten(0, 1).index_select(0, labelled), there["labels"].flatten()[labelled]
+
+
+@torch.no_grad()
+def initialise_encoder_decoder_(model: nn.Module, seed: int) -> None:
+    """Set every parameter of `model`, whose `config` is an EncoderDecoderConfig, in place."""
+    config = model.config
+    assert isinstance(config, EncoderDecoderConfig)
+    for module_name, module in model.named_modules():
+        for name, parameter in module.named_parameters(prefix=module_name, recurse=False):
+            if isinstance(module, LayerNorm):
+                parameter.fill_(1.0 if name.endswith("weight") else 0.0)
+            elif parameter.dim() < 2:
+                parameter.zero_()
+            elif name == "head.vocabulary_weight":
+                # The stream that scaled variants are drawn from, so that all have the same matrix but for its scale.
+                normal_(parameter, 1 / math.sqrt(config.hidden_size), seed, "output_weight")
+            elif isinstance(module, nn.Linear):
+                normal_(parameter, xavier_deviation(parameter), seed, name)
+            else:
+                normal_(parameter, 1 / math.sqrt(config.hidden_size), seed, name)

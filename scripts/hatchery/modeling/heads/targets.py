@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import EvaluationError, ModelError
-from hatchery.modeling.output_prior import Link
+from hatchery.modeling.output_bias import Link
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
@@ -39,7 +39,7 @@ class Target(Protocol):
     """Turns the scores of a head into a loss for given labels, and into predictions of the labels' own form."""
 
     link: ClassVar[Link | None]
-    """How a prior over the labels becomes an output bias (`output_prior.marginal_bias`); None: there is none."""
+    """How a prior over the labels becomes an output bias (`output_bias.marginal_bias`); None: there is none."""
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
         """Raises EvaluationError for labels that do not fit the scores (values: where looking is free)."""

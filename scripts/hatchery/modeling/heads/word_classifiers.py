@@ -30,7 +30,7 @@ from hatchery.modeling.heads.targets import (
     token_mask,
 )
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
-from hatchery.modeling.output_prior import Link
+from hatchery.modeling.output_bias import Link
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 

@@ -11,10 +11,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.attention_core import attend, join_heads, split_heads
-from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.bf16_on_cpu.attention import attend_in_blocks
-from hatchery.modeling.bf16_on_cpu.blocks import in_bf16_on_cpu, norm_for_product
+from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
+from hatchery.modeling.bf16_on_cpu import attend_in_blocks, in_bf16_on_cpu, norm_for_product
 from hatchery.modeling.ltg.attention_at_one import PositionVectors, context_at_one
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import PositionIndices

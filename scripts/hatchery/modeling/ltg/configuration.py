@@ -2,14 +2,31 @@
 
 Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both. The
 defaults are the final model; every ablation of LTG-BERT's Table 2 that concerns the architecture is a value of one
-field. Two models with equal configurations have the same parameters under the same names.
+field. Two models with equal configurations have the same parameters under the same names. Nothing here needs torch, so
+that planning can count a model's operations without loading it.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.settings.base import Positive, Range, require, unsaid
+
+
+def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
+    """The bucket (0 to bucket_size - 1) of two tokens `distance` >= 0 apart.
+
+    Distances of `max_positions` and more fall into the bucket of `max_positions - 1`. The result is clamped, because
+    the logarithm can round the largest distance up into a bucket that does not exist.
+    """
+    middle = bucket_size // 2
+    distance = min(distance, max_positions - 1)
+    if distance <= middle:
+        return distance
+    share = math.log(distance / middle) / math.log((max_positions - 1) / middle)
+    return min(middle + math.ceil(share * (middle - 1)), bucket_size - 1)
+
 
 PositionHeadLayout = Literal["bnc", "babylm"]
 Normalisation = Literal["normformer", "pre_norm", "post_norm"]

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.encoder_layer import EncoderLayer
+from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.feed_forward import ltg_feed_forward
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions

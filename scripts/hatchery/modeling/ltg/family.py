@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hatchery.modeling.family import Exported, Family, Modules
-from hatchery.modeling.flops import PassShape, encoder_flops
-from hatchery.modeling.ltg.configuration import LtgBertConfig, LtgBertSizes
-from hatchery.modeling.ltg.distance_buckets import bucket_of_distance
-from hatchery.modeling.paper_flops import kaplan_flops
+from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
+from hatchery.modeling.ltg.configuration import LtgBertConfig, LtgBertSizes, bucket_of_distance
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.ltg.distance_buckets import bucket_of_distance
+from hatchery.modeling.ltg.configuration import bucket_of_distance
 
 
 class PositionIndices(NamedTuple):

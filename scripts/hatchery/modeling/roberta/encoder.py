@@ -1,20 +1,85 @@
-"""The encoder of the RoBERTa-like family: summed embeddings, an optional projection, and post-norm layers.
+"""The modules of the RoBERTa-like family: summed embeddings, an optional projection, post-norm layers, and the head.
 
 Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The mask is
 obeyed as it is given: that the study let its models attend to padding is a setting of the objective, not of the model.
+The output matrix is the word embedding in the tied models and a parameter of the head in the others; it covers the
+spare rows of the vocabulary, too.
 """
 
+import math
+
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.encoder_layer import EncoderLayer
+from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
 from hatchery.modeling.feed_forward import FeedForward
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
-from hatchery.modeling.roberta.attention import RobertaSelfAttention
 from hatchery.modeling.roberta.configuration import PADDING_POSITION, RobertaConfig
+
+
+class RobertaSelfAttention(nn.Module):
+    """The attention block: attention, output projection, dropout. Neither norm nor residual inside."""
+
+    def __init__(self, config: RobertaConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.n_heads = config.num_attention_heads
+        self.scale = 1 / math.sqrt(config.head_size)
+        self.query_projection = nn.Linear(size, size)
+        self.key_projection = nn.Linear(size, size)
+        self.value_projection = nn.Linear(size, size)
+        self.output_projection = nn.Linear(size, size)
+        self.probability_dropout = Dropout(config.attention_probs_dropout_prob)
+        self.output_dropout = Dropout(config.hidden_dropout_prob)
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
+
+        With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
+        """
+        projections, mask = (self.query_projection, self.key_projection, self.value_projection), inputs.mask
+        if inputs.query_rows is None:
+            asking = hidden
+        else:
+            asking = hidden.flatten(0, 1).index_select(0, inputs.query_rows)[:, None]
+            if mask is not None and mask.dim() == 3:
+                mask = mask.flatten(0, 1).index_select(0, inputs.query_rows)[:, None]
+        states = (asking, hidden, hidden)
+        query, key, value = (
+            split_heads(project(state), self.n_heads, inputs.packing)
+            for project, state in zip(projections, states, strict=True)
+        )
+        if inputs.cache is not None:
+            key, value = inputs.cache.extended(key, value)
+        context = attend(query, key, value, self.scale, mask, self.probability_dropout)
+        output = self.output_dropout(self.output_projection(join_heads(context, inputs.packing)))
+        return output if inputs.query_rows is None else output.squeeze(1)
+
+
+class RobertaHead(nn.Module):
+    """Linear layer, exact GELU, norm, and the product with the output matrix. No dropout."""
+
+    def __init__(self, config: RobertaConfig) -> None:
+        super().__init__()
+        size, rows = config.hidden_size, config.vocabulary_rows
+        self.linear = nn.Linear(size, size)
+        self.layer_norm = LayerNorm(size, config.layer_norm_eps, affine=True)
+        self.vocabulary_bias = nn.Parameter(torch.zeros(rows)) if config.vocabulary_bias else None
+        self.vocabulary_weight = None if config.tie_word_embeddings else nn.Parameter(torch.zeros(rows, size))
+
+    def features(self, hidden: Tensor) -> Tensor:
+        """What the output matrix is multiplied with, [..., D] from `hidden` [..., D]."""
+        normalised: Tensor = self.layer_norm(F.gelu(self.linear(hidden)))
+        return normalised
+
+    def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
+        """Logits [..., V] of `hidden` [..., D]; `word_embedding` [V, D] is the output matrix where they are tied."""
+        weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
+        return F.linear(self.features(hidden), weight, self.vocabulary_bias)
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hatchery.modeling.family import Exported, Family, Modules
-from hatchery.modeling.flops import PassShape, encoder_flops
-from hatchery.modeling.paper_flops import reduced_vocabulary_flops
+from hatchery.modeling.flops import PassShape, encoder_flops, reduced_vocabulary_flops
 from hatchery.modeling.roberta.configuration import RobertaConfig, RobertaSizes
 
 
@@ -19,8 +18,7 @@ class RobertaFile(RobertaSizes):
 
 def _modules() -> Modules:
     from hatchery.modeling.language_model import LanguageModel
-    from hatchery.modeling.roberta.encoder import RobertaEncoder
-    from hatchery.modeling.roberta.head import RobertaHead
+    from hatchery.modeling.roberta.encoder import RobertaEncoder, RobertaHead
     from hatchery.modeling.roberta.initialisation import initialise_roberta_
 
     return Modules(LanguageModel, RobertaEncoder, RobertaHead, initialise_roberta_)

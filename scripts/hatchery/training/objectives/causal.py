@@ -50,9 +50,9 @@ class CausalObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "NextTokenExamples":
         """Every token of a split once; nothing is random."""
         from hatchery.objectives.examples import pieces_of
-        from hatchery.objectives.framing import Framer
         from hatchery.objectives.next_tokens import NextTokenExamples
         from hatchery.objectives.padding import Padding
+        from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 
         settings, special = self.settings, SpecialIds.of(shards.special)

@@ -74,9 +74,9 @@ class MaskedObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
         """Framed segments, pairs or packs of them, masked anew in every epoch."""
         from hatchery.objectives.examples import MaskedExamples, sequences_of
-        from hatchery.objectives.framing import Framer
         from hatchery.objectives.masking import masking_rule
         from hatchery.objectives.padding import Padding
+        from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 
         settings, special = self.settings, SpecialIds.of(shards.special)

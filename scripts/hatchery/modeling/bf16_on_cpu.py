@@ -1,14 +1,47 @@
-"""The attention of LTG-BERT's family, one block of sequences at a time."""
+"""What a training step in bf16 does on the processor beside the matrix products, in fewer passes over memory.
 
+There the products run several times as fast as in fp32, so what stands between them decides. The functions here do for
+one block of rows or sequences, while it lies in the cache, all that would otherwise be passes over whole tensors; what
+they keep for the backward pass is bf16. The numbers are those of the modules under autocast but for roundings to bf16:
+norms, softmax and losses compute in fp32. benchmarks/training_step.py measures it.
+"""
+
+import functools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from hatchery.modeling.bf16_on_cpu.blocks import BF16, blocks
 from hatchery.modeling.ltg.relative_positions import PositionIndices
-from hatchery.modeling.norm_and_dropout import Dropout, kept_by_dropout, rounded_probability
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, kept_by_dropout, rounded_probability
+
+BF16 = torch.bfloat16
+BLOCK = 2**19
+"""Elements of a block: a few tensors of it, in fp32, lie in the caches of a core."""
+
+
+def in_bf16_on_cpu(tensor: Tensor) -> bool:
+    """Whether products of `tensor` are in bf16 by autocast, on the processor, and not only traced for a compiler."""
+    return (
+        tensor.device.type == "cpu"
+        and torch.is_autocast_enabled("cpu")
+        and torch.get_autocast_dtype("cpu") == BF16
+        and not torch.compiler.is_compiling()
+    )
+
+
+def blocks(rows: int, row_size: int) -> Iterator[slice]:
+    """Slices of `rows` rows of `row_size` elements, a block each; at least one row."""
+    step = max(1, BLOCK // row_size)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def norm_for_product(norm: LayerNorm, values: Tensor) -> Tensor:
+    """`norm` of `values` [..., D], to be read by products alone: cast once for all of them."""
+    normalised = norm(values)
+    return normalised.to(BF16) if in_bf16_on_cpu(normalised) else normalised
 
 
 def attend_in_blocks(
@@ -182,3 +215,99 @@ def _by_bucket(scores: Tensor, where: Tensor, n_rows: int, n_heads: int) -> Tens
     """`scores` fp32 [H * c, T * T] summed by bucket: bf16 [H, c * T, rows]."""
     sums = torch.zeros((len(scores), n_rows * math.isqrt(scores.shape[1])))
     return sums.index_add_(1, where, scores).to(BF16).view(n_heads, -1, n_rows)
+
+
+NORM_INPUT = [True, False, False]
+LINEAR, CUBIC = math.sqrt(8 / math.pi), 0.044715 * math.sqrt(8 / math.pi)
+
+
+def gated_norm(projected: Tensor, eps: float) -> Tensor:
+    """norm(value * gelu(gate)) [..., I] of `projected` [..., 2 I], value and gate side by side; all in bf16."""
+    normalised: Tensor = _GatedNorm.apply(projected, eps)
+    return normalised
+
+
+@functools.cache
+def gelu_and_slope() -> tuple[Tensor, Tensor]:
+    """GELU, in its tanh approximation x * sigmoid(x (a + b x^2)), and its derivative at every number of bf16.
+
+    Both bf16 [65536], by the bits of the number.
+    """
+    numbers = torch.arange(2**16, dtype=torch.int32).to(torch.uint16).view(BF16).double()
+    # Farther out the sigmoid is 0 or 1 and its slope 0, while the square would overflow.
+    near = numbers.clamp(-100, 100)
+    opened = (near * (LINEAR + CUBIC * near**2)).sigmoid()
+    slope = opened + near * (LINEAR + 3 * CUBIC * near**2) * opened * (1 - opened)
+    return (numbers * opened).to(BF16), slope.to(BF16)
+
+
+class _GatedNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, eps: float) -> Tensor:
+        size = projected.shape[-1] // 2
+        rows = projected.reshape(-1, 2 * size)
+        normalised, gated, slope = torch.empty((3, len(rows), size), dtype=BF16).unbind(0)
+        mean, deviation = torch.empty((2, len(rows), 1)).unbind(0)
+        # A weight in fp32 makes torch compute mean and deviation in fp32.
+        ones = torch.ones(size)
+        for block in blocks(len(rows), size):
+            value, gate = rows[block].chunk(2, dim=-1)
+            bits = gate.view(torch.uint16).long().flatten()
+            for table, found in zip(gelu_and_slope(), (gated, slope), strict=True):
+                torch.index_select(table, 0, bits, out=found[block].view(-1))
+            inner = gated[block] * value
+            normalised[block], mean[block], deviation[block] = torch.native_layer_norm(inner, (size,), ones, None, eps)
+        ctx.save_for_backward(projected, gated, slope, mean, deviation)
+        return normalised.view(*projected.shape[:-1], size)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        projected, gated, slope, mean, deviation = ctx.saved_tensors
+        size = gradient.shape[-1]
+        rows, gradient = projected.reshape(-1, 2 * size), gradient.reshape(-1, size)
+        result, ones = torch.empty_like(rows), torch.ones(size)
+        for block in blocks(len(rows), size):
+            value = rows[block, :size]
+            inner = torch.ops.aten.native_layer_norm_backward(
+                gradient[block], gated[block] * value, (size,), mean[block], deviation[block], ones, None, NORM_INPUT
+            )[0]
+            torch.mul(inner, gated[block], out=result[block, :size])
+            torch.mul(inner.mul_(value), slope[block], out=result[block, size:])
+        return result.view(projected.shape), None
+
+
+def cross_entropy_in_blocks(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum of the cross-entropies (nats, fp32) of `logits` bf16 [N, V], and how many are greatest at `targets` [N]."""
+    loss_sum, n_correct = _CrossEntropy.apply(logits, targets)
+    return loss_sum, n_correct
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """The gradient but for its factor is found on the way, while the probabilities are at hand."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        losses = torch.empty((len(logits), 1))
+        reached = torch.empty((len(logits), 1), dtype=torch.bool)
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        for block in blocks(*logits.shape):
+            found, wanted = logits[block].float(), targets[block, None]
+            highest, right = found.amax(dim=1, keepdim=True), found.gather(1, wanted)
+            probabilities = torch.softmax(found, dim=1)
+            # The sum of exp(x - highest) is 1 / the highest probability, which cannot underflow.
+            losses[block] = highest - probabilities.amax(dim=1, keepdim=True).log() - right
+            reached[block] = right == highest
+            if gradient is not None:
+                gradient[block] = probabilities.scatter_add_(1, wanted, torch.full(wanted.shape, -1.0))
+        # Where several are greatest, the first of them is what the model predicts.
+        candidates = reached.flatten().nonzero().flatten()
+        n_correct = (logits[candidates].argmax(dim=1) == targets[candidates]).sum()
+        ctx.save_for_backward(gradient)
+        ctx.mark_non_differentiable(n_correct)
+        return losses.sum(), n_correct
+
+    @staticmethod
+    def backward(ctx: Any, loss_gradient: Tensor, _: None) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        # As a number: a tensor without dimensions would be rounded to bf16 first.
+        return gradient.mul_(loss_gradient.item()), None

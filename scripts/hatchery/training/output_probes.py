@@ -1,13 +1,15 @@
-"""How far a model's predictions are from the unigram, the uniform and the empirical distribution while it learns.
+"""What the output layer says while a model learns: how far predictions and bias are from the unigram distribution.
 
-Source: "A Natural Bias for Language Generation Models", Figure 1; docs/papers/natural-bias.md, "Divergences" and
-"Differences": reference first, KL(omega || p), and the reverse beside it; natural logarithm; every labelled position
-weighs the same; a fixed held-out set. Sums are taken in double precision without a copy of the logits in it.
+Source: "A Natural Bias for Language Generation Models", Figures 1, 11 and 12; docs/papers/natural-bias.md,
+"Divergences", "Differences" and "Drift of the bias": reference first, KL(omega || p), and the reverse beside it;
+natural logarithm; every labelled position weighs the same; a fixed held-out set. Sums are taken in double precision
+without a copy of the logits in it. Of the bias both directions, and beside the norm, which an arbitrary constant
+decides, what is left of it without that constant; spare rows of the vocabulary are left out.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,10 +20,10 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, maskable_tokens
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training.collectives import sum_over_processes
 from hatchery.training.output_bias import prior_distribution, target_counts
-from hatchery.training.output_bias_settings import OutputBiasSettings
 from hatchery.training.precision import Precision
+from hatchery.training.processes import sum_over_processes
+from hatchery.training.start_settings import OutputBiasSettings
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
 """KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.
@@ -158,3 +160,46 @@ def unigram_of_run(
     """
     counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
     return prior_distribution(counts, settings)
+
+
+DRIFT = (
+    "bias_kl_unigram",
+    "reverse_bias_kl_unigram",
+    "bias_norm",
+    "centred_bias_norm",
+    "bias_change",
+    "largest_bias_change",
+)
+"""KL(omega || softmax b), KL(softmax b || omega), |b|, |b - mean b|, |b - b_0| (L2) and the largest of |b - b_0|.
+
+b_0 is the bias that the run started from."""
+
+
+class BiasDrift:
+    """Compares the bias of a model again and again with where it started and with a distribution."""
+
+    def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
+        """`model` is on the CPU, with the bias that its run starts from; `unigram` is fp64 [V], above 0."""
+        self._unigram = torch.from_numpy(unigram).double()
+        self._start = self._bias(model)
+
+    @torch.no_grad()
+    def score(self, engine: Any) -> dict[str, float]:
+        """The measures of DRIFT; `engine.model` is the model. The same in every process."""
+        bias, log_unigram = self._bias(engine.model), self._unigram.log()
+        log_bias = torch.log_softmax(bias, dim=0)
+        change = bias - self._start
+        values = (
+            self._unigram @ (log_unigram - log_bias),
+            log_bias.exp() @ (log_bias - log_unigram),
+            bias.norm(),
+            (bias - bias.mean()).norm(),
+            change.norm(),
+            change.abs().max(),
+        )
+        return {name: float(value) for name, value in zip(DRIFT, values, strict=True)}
+
+    def _bias(self, model: LanguageModel) -> Tensor:
+        bias = model.output_layer[1]
+        assert bias is not None, "the settings refuse a drift without a bias"
+        return bias.detach()[: len(self._unigram)].cpu().double()
