@@ -31,8 +31,8 @@ from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.heads.pooling import FirstToken
-from hatchery.modeling.heads.registry import HeadContext, build_task_model
-from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig

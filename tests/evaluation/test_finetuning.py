@@ -10,7 +10,8 @@ from hatchery.evaluation.finetuning import loop
 from hatchery.evaluation.finetuning.batches import Batch, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, build_optimizer, set_rates, train_model
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
-from hatchery.modeling.heads.registry import HeadContext, build_task_model
+from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.training.optimizers import AdamW
 
 CPU = torch.device("cpu")

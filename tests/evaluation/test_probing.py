@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.probing.formats import majority_baseline
-from hatchery.modeling.heads.span_classifier import SpanHead
+from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanHead
 from hatchery.modeling.heads.targets import IndependentLabels
 
 N_LABELS, WIDTH, LAYERS = 4, 16, 3
@@ -17,7 +17,7 @@ N_LABELS, WIDTH, LAYERS = 4, 16, 3
 def trained_predictions(features: Tensor, labels: Tensor, n_train: int, steps: int) -> np.ndarray:
     """Predictions for the rows behind `n_train` of a probe on `features` [L, n, D], one token per span."""
     torch.manual_seed(3)
-    head = SpanHead(WIDTH, LAYERS, N_LABELS, 1, 32, 4)
+    head = SpanHead(WIDTH, LAYERS, N_LABELS, ProbeOptions(probe_size=32))
     optimizer = torch.optim.AdamW(head.parameters(), lr=6e-3, weight_decay=0.01)
     target, hot = IndependentLabels(), torch.nn.functional.one_hot(labels, N_LABELS)
 

@@ -14,7 +14,8 @@ from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.modeling.heads.pooling import layer_vectors
-from hatchery.modeling.heads.span_classifier import SpanClassifier
+from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
+from hatchery.modeling.heads.task_model import HeadContext
 
 CPU = torch.device("cpu")
 TEXTS = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She sleeps .", "A cat chases the dogs ."]
@@ -31,7 +32,7 @@ def probe(model_manifest: Path):
         targets = [SpanTarget(((0, 1), (last, last + 1)), (0,)), SpanTarget(((last - 1, last + 1), (0, 1)), (1,))]
         examples.append(SpanExample(words, tuple(targets[: 1 + number % 2])))
     data = encode_spans(examples, tokenizer, 64, 2, True)
-    model = SpanClassifier(network.encoder, 2, 0.0, 1, n_spans=2, probe_size=16)
+    model = SpanClassifier(network.encoder, HeadContext(2, 0.0, 1, 3), ProbeOptions(n_spans=2, probe_size=16))
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in model.fresh_parameters():
@@ -132,7 +133,9 @@ def test_layers_that_change_cannot_be_kept(probe, mode: str) -> None:
     assert can_be_kept(HeadSettings("span_classification", {"n_spans": 2}))
     assert not can_be_kept(HeadSettings("sequence_classification"))
     batch = FrozenLayers(model.encoder, "differences", 1, CPU).wrap(data).batch(np.array([0]))
-    changing = SpanClassifier(model.encoder, 2, 0.0, 1, n_spans=2, probe_size=16, encoder_mode=mode)
+    changing = SpanClassifier(
+        model.encoder, HeadContext(2, 0.0, 1, 3), ProbeOptions(n_spans=2, probe_size=16, encoder_mode=mode)
+    )
     with pytest.raises(ModelError, match="no states to be known"):
         changing.train()(**batch.inputs)
 

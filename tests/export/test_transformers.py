@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.store import load_language_model
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
@@ -63,7 +64,7 @@ def test_the_classifier_gives_our_logits_with_the_same_head(load, ours, padded_b
     model, report = load("AutoModelForSequenceClassification", num_labels=3, output_loading_info=True)
     names = {"classifier.linear.weight", "classifier.linear.bias", "classifier.output.weight", "classifier.output.bias"}
     assert set(report["missing_keys"]) == names, "only the head is fresh"
-    classifier = SequenceClassifier(ours.encoder, 3, dropout=0.0, seed=1)
+    classifier = SequenceClassifier(ours.encoder, HeadContext(3, 0.0, 1, 3), SequenceOptions())
     classifier.head.load_state_dict(model.classifier.state_dict())
     classifier.eval()
     output = model(ids, attention_mask=mask.long())

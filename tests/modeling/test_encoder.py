@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.ltg.relative_positions import RelativePositions, bucket_of_distance
 from hatchery.modeling.norm_and_dropout import Dropout
 
@@ -174,7 +175,10 @@ def test_set_dropout_reaches_every_dropout(make_model, batch):
 
 def test_classifier_reads_the_first_token_and_depends_on_its_seed_alone(make_model, batch):
     ids, mask, _ = batch
-    first, again, other = (SequenceClassifier(make_model().encoder, 3, 0.1, seed).eval() for seed in (5, 5, 6))
+    first, again, other = (
+        SequenceClassifier(make_model().encoder, HeadContext(3, 0.1, seed, 3), SequenceOptions()).eval()
+        for seed in (5, 5, 6)
+    )
     logits = first(ids, mask)
     assert logits.shape == (3, 3)
     assert torch.equal(logits, again(ids, mask)) and not torch.equal(logits, other(ids, mask))

@@ -11,7 +11,8 @@ from torch import nn
 
 from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import entropy, smoothed_distribution
-from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
@@ -258,7 +259,7 @@ def test_a_classifier_starts_at_the_shares_of_its_classes(make_model, masked) ->
     """With what its fresh matrix adds: logits of 0.56 around the prior."""
     labels = np.repeat([0, 1, 2], [700, 250, 50])
     encoder = make_model(vocab_size=VOCAB_SIZE).encoder
-    model = SequenceClassifier(encoder, 3, dropout=0.1, seed=1).eval()
+    model = SequenceClassifier(encoder, HeadContext(3, 0.1, 1, 3), SequenceOptions()).eval()
     set_output_bias_(model.output_layer, marginal_bias("softmax", labels, 3))
     with torch.no_grad():
         probabilities = model(masked["input_ids"], masked["attention_mask"]).softmax(dim=-1).mean(dim=0)

@@ -20,7 +20,8 @@ from torch import nn
 from hatchery.evaluation.finetuning.loop import build_optimizer as build_finetuning_optimizer
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.experiment.project import Project
-from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
+from hatchery.modeling.heads.registry import HEADS, build_task_model
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens

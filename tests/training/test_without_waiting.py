@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.evaluation.finetuning.loop import FiniteWatch
-from hatchery.modeling.heads.registry import HeadContext, build_task_model
+from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig

@@ -15,8 +15,9 @@ from hatchery.evaluation.runtime import load_encoder
 from hatchery.evaluation.seeds import derived_seed
 from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
-from hatchery.modeling.heads.registry import HeadContext, build_task_model
-from hatchery.modeling.heads.span_classifier import SpanClassifier
+from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.runner import run_stage
 
 SEED, RATE, EPOCHS, BATCH, DECAY = 12, 3e-3, 2, 8, 0.1
@@ -150,7 +151,7 @@ def test_a_probe_reads_the_layers_of_the_library_at_the_tokens_of_words(stored, 
     encoder, tokenizer = load_encoder(manifest_of(name))
     examples = [SpanExample(words, (SpanTarget(SPANS[row], (0,)),)) for row, words in enumerate(WORDS)]
     data = encode_spans(examples, tokenizer, 64, 2, True)
-    probe = SpanClassifier(encoder, 2, 0.0, 1, n_spans=2, probe_size=16).eval()
+    probe = SpanClassifier(encoder, HeadContext(2, 0.0, 1, 3), ProbeOptions(n_spans=2, probe_size=16)).eval()
     batch = data.batch(np.arange(3))
     library = transformers.AutoTokenizer.from_pretrained(stored(name))
     network = transformers.AutoModel.from_pretrained(stored(name)).eval()

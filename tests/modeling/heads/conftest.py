@@ -8,8 +8,8 @@ from head_cases import PAD, Case, head_cases
 from torch import Tensor
 
 from hatchery.modeling.families import model_config
-from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
-from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.heads.registry import HEADS, build_task_model
+from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layered_encoder import LayeredEncoder

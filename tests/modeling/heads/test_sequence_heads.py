@@ -7,14 +7,22 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from head_cases import PAD
 
 from hatchery.errors import ConfigError, EvaluationError, ModelError
 from hatchery.modeling.heads.pooling import FirstToken, LastToken, MeanOverTokens, PositionLinear
-from hatchery.modeling.heads.registry import HeadContext, build_task_model
+from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.score_head import TRANSFORMS, ScoreHead
-from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
+from hatchery.modeling.heads.sequence_classifier import (
+    ChoiceOptions,
+    MultipleChoice,
+    RegressionOptions,
+    SequenceClassifier,
+    SequenceOptions,
+    SequenceRegressor,
+)
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE, Number
-from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.layered_encoder import LayeredEncoder
 
 # Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
@@ -28,7 +36,7 @@ PINNED_LOGITS = [
 
 
 def test_names_initial_weights_and_logits_of_the_default_head_have_not_changed(make_model, batch):
-    model = SequenceClassifier(make_model().encoder, 3, 0.1, 5).eval()
+    model = SequenceClassifier(make_model().encoder, HeadContext(3, 0.1, 5, PAD), SequenceOptions()).eval()
     digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         digest.update(name.encode())
@@ -124,7 +132,7 @@ def test_inputs_that_a_pooling_cannot_read_are_refused(make_encoder, tokens):
 
 
 def test_a_regressor_starts_at_the_given_value(make_encoder, tokens):
-    model = SequenceRegressor(make_encoder(), 0.0, 1, initial_value=2.5)
+    model = SequenceRegressor(make_encoder(), HeadContext(None, 0.0, 1, PAD), RegressionOptions(initial_value=2.5))
     assert float(model.output_layer.bias.detach()) == 2.5
     predictions = model.predictions(model(*tokens))
     assert predictions.shape == (3,) and (predictions - 2.5).abs().max() < 2.5
@@ -135,9 +143,9 @@ def test_a_regressor_starts_at_the_given_value(make_encoder, tokens):
 
 def test_choices_are_scored_one_by_one(make_encoder, cases):
     case = cases["multiple_choice"]
-    model = MultipleChoice(make_encoder(), 0.0, 1).eval()
+    model = MultipleChoice(make_encoder(), HeadContext(None, 0.0, 1, PAD), ChoiceOptions()).eval()
     scores = model(**case.inputs)
-    alone = SequenceClassifier(make_encoder(), 1, 0.0, 1).eval()
+    alone = SequenceClassifier(make_encoder(), HeadContext(1, 0.0, 1, PAD), SequenceOptions()).eval()
     for i in range(2):
         expected = alone(case.inputs["input_ids"][:, i], case.inputs["attention_mask"][:, i])
         torch.testing.assert_close(scores[:, i : i + 1], expected, atol=1e-6, rtol=0)
@@ -147,7 +155,8 @@ def test_a_missing_choice_is_never_chosen_and_costs_nothing(make_encoder, cases)
     case = cases["multiple_choice"]
     ids, mask = (F.pad(tensor, (0, 0, 0, 1)) for tensor in case.inputs.values())
     for independent in (False, True):
-        model = MultipleChoice(make_encoder(), 0.0, 1, independent_choices=independent).eval()
+        options = ChoiceOptions(independent_choices=independent)
+        model = MultipleChoice(make_encoder(), HeadContext(None, 0.0, 1, PAD), options).eval()
         two, three = model(**case.inputs), model(ids, mask)
         torch.testing.assert_close(three[:, :2], two, atol=1e-6, rtol=0)
         assert (three[:, 2] == IMPOSSIBLE_SCORE).all()

@@ -5,14 +5,20 @@ from itertools import pairwise
 import pytest
 import torch
 import torch.nn.functional as F
+from head_cases import PAD
 
 from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.heads.pooling import layer_vectors
-from hatchery.modeling.heads.span_classifier import SpanClassifier
-from hatchery.modeling.heads.word_classifiers import ExtractiveSpan
+from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
+from hatchery.modeling.heads.task_model import HeadContext
+from hatchery.modeling.heads.word_classifiers import ExtractiveOptions, ExtractiveSpan
 
 SPANS = torch.tensor([[[1, 4], [7, 8]], [[8, 11], [0, 12]], [[0, 2], [0, 2]], [[2, 5], [1, 2]]])
 SENTENCES = torch.tensor([0, 0, 1, 2])
+
+
+def probe(encoder, n_labels, dropout=0.0, **options):
+    return SpanClassifier(encoder, HeadContext(n_labels, dropout, 1, PAD), ProbeOptions(**options))
 
 
 def disturbed(model):
@@ -54,7 +60,7 @@ def plain_scores(model, encoder, ids, mask, differences):
 )
 def test_the_probe_is_the_published_sequence_of_steps(make_encoder, tokens, kind, reading, n_spans):
     encoder = make_encoder(kind)
-    model = disturbed(SpanClassifier(encoder, 5, 0.25, 1, n_spans=n_spans, layer_reading=reading, probe_size=32))
+    model = disturbed(probe(encoder, 5, dropout=0.25, n_spans=n_spans, layer_reading=reading, probe_size=32))
     scores = model(*tokens, spans=SPANS[:, :n_spans], sentences=SENTENCES)
     expected = plain_scores(model, encoder, *tokens, reading == "differences")
     torch.testing.assert_close(scores, expected, atol=2e-5, rtol=1e-5)
@@ -63,7 +69,7 @@ def test_the_probe_is_the_published_sequence_of_steps(make_encoder, tokens, kind
 @pytest.mark.parametrize("n_spans", [1, 2])
 def test_layers_that_are_known_stand_in_for_the_ids(make_encoder, tokens, n_spans):
     encoder = make_encoder()
-    model = disturbed(SpanClassifier(encoder, 5, 0.0, 1, n_spans=n_spans, probe_size=32))
+    model = disturbed(probe(encoder, 5, n_spans=n_spans, probe_size=32))
     spans = {"spans": SPANS[:, :n_spans], "sentences": SENTENCES}
     layers = layer_vectors(encoder, encoder(*tokens), "differences")
     assert model(layers=layers, attention_mask=tokens[1], **spans).equal(model(*tokens, **spans))
@@ -75,13 +81,13 @@ def test_layers_that_are_known_stand_in_for_the_ids(make_encoder, tokens, n_span
 
 
 def test_the_widest_span_may_be_told_without_changing_scores(make_encoder, tokens):
-    model = disturbed(SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2))
+    model = disturbed(probe(make_encoder(), 5, n_spans=2))
     scores = model(*tokens, spans=SPANS, sentences=SENTENCES)
     torch.testing.assert_close(model(*tokens, spans=SPANS, sentences=SENTENCES, widest=12), scores)
 
 
 def test_known_layers_must_be_those_of_the_encoder(make_encoder, tokens):
-    model = SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2)
+    model = probe(make_encoder(), 5, n_spans=2)
     with pytest.raises(ModelError, match=r"layers: got shape \(2, 3, 12, 24\), expected \[3, B, T, 24\]"):
         model(layers=torch.zeros(2, 3, 12, 24), spans=SPANS, sentences=SENTENCES)
     with pytest.raises(ModelError, match="input_ids or layers"):
@@ -91,9 +97,9 @@ def test_known_layers_must_be_those_of_the_encoder(make_encoder, tokens):
 
 
 def test_the_original_probe_projects_each_span_by_itself_and_scales_its_mix(make_encoder, tokens):
-    model = disturbed(SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2, separate_projections=True, scaled_mix=True))
+    model = disturbed(probe(make_encoder(), 5, n_spans=2, separate_projections=True, scaled_mix=True))
     head, spans = model.head, {"spans": SPANS, "sentences": SENTENCES}
-    shared = SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2)
+    shared = probe(make_encoder(), 5, n_spans=2)
     extra = {name for name, _ in head.named_parameters()} - {name for name, _ in shared.head.named_parameters()}
     assert extra == {
         "other_projections.0.weight",
@@ -111,7 +117,7 @@ def test_the_original_probe_projects_each_span_by_itself_and_scales_its_mix(make
 
 
 def test_sizes_are_the_published_ones(make_encoder):
-    model = SpanClassifier(make_encoder(), 7, 0.25, 1, n_spans=2)
+    model = probe(make_encoder(), 7, dropout=0.25, n_spans=2)
     shapes = {name: tuple(p.shape) for name, p in model.head.named_parameters()}
     assert shapes["down_projection.weight"] == (256, 24)
     assert shapes["poolings.1.token_scores.weight"] == (4, 256)
@@ -120,7 +126,7 @@ def test_sizes_are_the_published_ones(make_encoder):
 
 
 def test_layer_weights_are_exposed_and_their_mean_is_the_contribution(make_encoder):
-    model = SpanClassifier(make_encoder(), 2, 0.25, 1, n_spans=2)
+    model = probe(make_encoder(), 2, dropout=0.25, n_spans=2)
     assert torch.equal(model.layer_weights(), torch.full((2, 3), 1 / 3))
     with torch.no_grad():
         model.head.mixes[1].layer_weights.copy_(torch.tensor([0.0, 0.0, 100.0]))
@@ -130,7 +136,7 @@ def test_layer_weights_are_exposed_and_their_mean_is_the_contribution(make_encod
 
 
 def test_one_label_per_span_is_a_softmax(make_encoder, tokens):
-    model = SpanClassifier(make_encoder(), 5, 0.0, 1, multi_label=False)
+    model = probe(make_encoder(), 5, multi_label=False)
     scores = model(*tokens, spans=SPANS[:, :1], sentences=SENTENCES)
     labels = torch.tensor([4, 0, -100, 2])
     torch.testing.assert_close(model.loss(scores, labels).mean, F.cross_entropy(scores, labels))
@@ -138,7 +144,7 @@ def test_one_label_per_span_is_a_softmax(make_encoder, tokens):
 
 
 def test_a_span_is_scored_the_same_in_any_company(make_encoder, tokens):
-    model = disturbed(SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2))
+    model = disturbed(probe(make_encoder(), 5, n_spans=2))
     together = model(*tokens, spans=SPANS, sentences=SENTENCES)
     for i in range(4):
         alone = model(*tokens, spans=SPANS[i : i + 1], sentences=SENTENCES[i : i + 1])
@@ -149,7 +155,7 @@ def test_tokens_outside_of_the_span_do_not_enter_the_pooling(make_encoder, token
     """With states that are independent of context, only the span's own tokens can change its score."""
     ids, mask = tokens
     encoder = make_encoder()
-    model = disturbed(SpanClassifier(encoder, 5, 0.0, 1, layer_reading="outputs"))
+    model = disturbed(probe(encoder, 5, layer_reading="outputs"))
     monkeypatch.setattr(encoder, "forward", lambda ids, mask: [encoder.word_embedding(ids)] * 4)
     span = {"spans": torch.tensor([[[3, 6]]]), "sentences": torch.tensor([0])}
     scores = model(ids, mask, **span)
@@ -160,7 +166,7 @@ def test_tokens_outside_of_the_span_do_not_enter_the_pooling(make_encoder, token
 
 
 def test_a_batch_without_targets_gives_no_scores(make_encoder, tokens):
-    model = SpanClassifier(make_encoder(), 5, 0.0, 1)
+    model = probe(make_encoder(), 5)
     scores = model(*tokens, spans=torch.zeros(0, 1, 2, dtype=torch.int64), sentences=torch.zeros(0, dtype=torch.int64))
     assert scores.shape == (0, 5) and not model.loss(scores, torch.zeros(0, 5)).mean.detach()
 
@@ -179,20 +185,20 @@ def test_a_batch_without_targets_gives_no_scores(make_encoder, tokens):
     ],
 )
 def test_spans_without_tokens_are_refused(make_encoder, tokens, span, sentence, message):
-    model = SpanClassifier(make_encoder(), 5, 0.0, 1)
+    model = probe(make_encoder(), 5)
     with pytest.raises(EvaluationError, match=message):
         model(*tokens, spans=torch.tensor([[[1, 2]], [span]]), sentences=torch.tensor([0, sentence]))
 
 
 def test_the_number_of_spans_must_be_that_of_the_task(make_encoder, tokens):
     with pytest.raises(EvaluationError, match="got 2 per target, expected 1"):
-        SpanClassifier(make_encoder(), 5, 0.0, 1)(*tokens, spans=SPANS, sentences=SENTENCES)
+        probe(make_encoder(), 5)(*tokens, spans=SPANS, sentences=SENTENCES)
     with pytest.raises(EvaluationError, match="spans: got shapes"):
-        SpanClassifier(make_encoder(), 5, 0.0, 1)(*tokens, spans=SPANS[:, 0], sentences=SENTENCES)
+        probe(make_encoder(), 5)(*tokens, spans=SPANS[:, 0], sentences=SENTENCES)
 
 
 def test_differences_need_a_residual_stream(make_encoder, tokens):
-    model = SpanClassifier(make_encoder("elc"), 5, 0.0, 1, layer_reading="differences")
+    model = probe(make_encoder("elc"), 5, layer_reading="differences")
     with pytest.raises(ModelError, match="layer_reading"):
         model(*tokens, spans=SPANS[:, :1], sentences=SENTENCES)
 
@@ -218,7 +224,7 @@ def test_contributions_are_differences_only_where_layers_add_up(make_encoder, to
 
 def test_answers_come_from_candidates_alone(make_encoder, tokens):
     ids, mask = tokens
-    model = ExtractiveSpan(make_encoder(), 0.0, 1, max_span_length=4).eval()
+    model = ExtractiveSpan(make_encoder(), HeadContext(None, 0.0, 1, PAD), ExtractiveOptions(max_span_length=4)).eval()
     for allowed in range(5):
         candidates = torch.zeros_like(mask)
         candidates[:, allowed] = True

@@ -21,9 +21,9 @@ from hatchery.evaluation.metrics.scored import metric_called
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
+from hatchery.modeling.heads.registry import HEADS, build_task_model
 from hatchery.modeling.heads.span_classifier import SpanClassifier
-from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 from hatchery.progress import Progress
 from hatchery.typed import build

@@ -32,7 +32,7 @@ from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
 from hatchery.evaluation.runtime import load_encoder, prepare_device
 from hatchery.evaluation.tasks.task_rows import check_task
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.registry import ProbeOptions
+from hatchery.modeling.heads.span_classifier import ProbeOptions
 from hatchery.runner import Job, Place
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary

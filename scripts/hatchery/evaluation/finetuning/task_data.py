@@ -20,7 +20,8 @@ from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
-from hatchery.modeling.heads.registry import HEADS, ProbeOptions
+from hatchery.modeling.heads.registry import HEADS
+from hatchery.modeling.heads.span_classifier import ProbeOptions
 from hatchery.raw.registration import open_source
 from hatchery.typed import build
 

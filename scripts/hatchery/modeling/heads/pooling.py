@@ -100,6 +100,13 @@ class PositionLinear(nn.Module):
         return self.position_weights(states.transpose(1, 2)).squeeze(-1)
 
 
+def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_padding: bool) -> nn.Module:
+    """The pooling of that name; all but the name are for "position_linear"."""
+    if name == "position_linear":
+        return PositionLinear(n_positions, pad_id, attend_padding)
+    return {"first_token": FirstToken, "last_token": LastToken, "mean": MeanOverTokens}[name]()
+
+
 def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
     """The flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
 

@@ -5,12 +5,15 @@ checkpoints (norm, linear, GELU, norm, dropout, linear) on the first token, used
 transforms of the other papers are values.
 """
 
+from dataclasses import dataclass
+from typing import Literal
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hatchery.errors import EvaluationError
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.pooling import FirstToken
+from hatchery.modeling.heads.pooling import PoolingName, make_pooling
 from hatchery.modeling.heads.score_head import TransformName, score_head
 from hatchery.modeling.heads.targets import (
     IMPOSSIBLE_SCORE,
@@ -21,33 +24,55 @@ from hatchery.modeling.heads.targets import (
     can_look,
     token_mask,
 )
-from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
+from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel
 from hatchery.modeling.output_bias import set_output_bias_
 
 
-class SequenceClassifier(TaskModel):
-    """Pooling, transform and `n_labels` scores per sequence.
+@dataclass(frozen=True)
+class SequenceOptions(EncoderOptions):
+    """Options of the heads with one vector per sequence."""
 
-    `dropout` is used in the head and, replacing its pretraining values, in the encoder, which is not copied. `seed`
-    determines the fresh weights. Raises ModelError for an impossible number of labels or dropout.
+    transform: TransformName = "ltg_wrapper"
+    pooling: PoolingName = "first_token"
+    # Inputs are padded to this length, and cannot be longer; for position_linear alone.
+    n_positions: int = 128
+    # Whether tokens attend to that padding, as published; for position_linear alone.
+    attend_padding: bool = True
+    # The reduced-vocabulary study's script decides transform, pooling and loss by the model (`registry`).
+    loader: Literal["none", "reduced_vocabulary"] = "none"
+
+
+@dataclass(frozen=True)
+class RegressionOptions(SequenceOptions):
+    """Options of `regression`."""
+
+    # The output bias at the start: the mean of the targets, 2.5 for STS-B in LTG-BERT's code.
+    initial_value: float = 0.0
+    # The reduced-vocabulary study's squared error on max(0, output).
+    rectified_loss: bool = False
+
+
+@dataclass(frozen=True)
+class ChoiceOptions(SequenceOptions):
+    """Options of `multiple_choice`."""
+
+    # LTG-BERT's binary cross-entropy per choice (COPA) instead of a softmax over the choices.
+    independent_choices: bool = False
+
+
+class SequenceClassifier(TaskModel):
+    """Pooling, transform and one score per label and sequence.
+
+    Raises ModelError for an impossible number of labels or dropout.
     """
 
     def __init__(
-        self,
-        encoder: Encoder,
-        n_labels: int,
-        dropout: float,
-        seed: int,
-        *,
-        pooling: nn.Module | None = None,
-        transform: TransformName = "ltg_wrapper",
-        target: Target | None = None,
-        encoder_mode: EncoderMode = "trained",
+        self, encoder: Encoder, context: HeadContext, options: SequenceOptions, target: Target | None = None
     ) -> None:
-        head = score_head(encoder, n_labels, transform)
-        super().__init__(encoder, head, target or OneClass(), dropout, seed, encoder_mode)
-        self.pooling = pooling or FirstToken()
-        self.add_fresh(self.pooling, seed, "pooling.")
+        head = score_head(encoder, context.n_outputs, options.transform)
+        super().__init__(encoder, head, target or OneClass(), context, options.encoder_mode)
+        self.pooling = make_pooling(options.pooling, options.n_positions, context.pad_id, options.attend_padding)
+        self.add_fresh(self.pooling, context.seed, "pooling.")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Scores [B, n_labels] of `input_ids` int64 [B, T], whose first token is [CLS]; mask bool [B, T]."""
@@ -57,62 +82,19 @@ class SequenceClassifier(TaskModel):
 class SequenceRegressor(SequenceClassifier):
     """One number per sequence; scores [B, 1], labels and predictions float [B].
 
-    `initial_value` is the output bias at the start: the mean of the targets, 2.5 for STS-B (LTG-BERT's code).
-    Raises ModelError when it is not finite.
+    Raises ModelError when the initial value is not finite.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        dropout: float,
-        seed: int,
-        *,
-        initial_value: float = 0.0,
-        rectified_loss: bool = False,
-        pooling: nn.Module | None = None,
-        transform: TransformName = "ltg_wrapper",
-        encoder_mode: EncoderMode = "trained",
-    ) -> None:
-        super().__init__(
-            encoder,
-            1,
-            dropout,
-            seed,
-            pooling=pooling,
-            transform=transform,
-            target=Number(rectified_loss),
-            encoder_mode=encoder_mode,
-        )
-        set_output_bias_(self.output_layer, torch.tensor([initial_value]))
+    def __init__(self, encoder: Encoder, context: HeadContext, options: RegressionOptions) -> None:
+        super().__init__(encoder, context, options, Number(options.rectified_loss))
+        set_output_bias_(self.output_layer, torch.tensor([options.initial_value]))
 
 
 class MultipleChoice(SequenceClassifier):
-    """One score per choice, each choice being a sequence of its own; labels and predictions are positions int64 [B].
+    """One score per choice, each choice being a sequence of its own; labels and predictions are positions int64 [B]."""
 
-    `independent_choices` trains with LTG-BERT's binary cross-entropy per choice instead of a softmax over choices.
-    """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        dropout: float,
-        seed: int,
-        *,
-        independent_choices: bool = False,
-        pooling: nn.Module | None = None,
-        transform: TransformName = "ltg_wrapper",
-        encoder_mode: EncoderMode = "trained",
-    ) -> None:
-        super().__init__(
-            encoder,
-            1,
-            dropout,
-            seed,
-            pooling=pooling,
-            transform=transform,
-            target=RightChoice(independent_choices),
-            encoder_mode=encoder_mode,
-        )
+    def __init__(self, encoder: Encoder, context: HeadContext, options: ChoiceOptions) -> None:
+        super().__init__(encoder, context, options, RightChoice(options.independent_choices))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Scores [B, C] of `input_ids` int64 [B, C, T]; mask bool [B, C, T].

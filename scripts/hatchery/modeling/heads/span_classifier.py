@@ -7,6 +7,8 @@ original probe (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge pr
 and scales its mix.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -15,35 +17,44 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.pooling import LayerMix, LayerReading, SpanAttentionPooling, layer_vectors
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.targets import IndependentLabels, OneClass, check_spans, token_mask
-from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
+from hatchery.modeling.heads.task_model import EncoderMode, EncoderOptions, HeadContext, TaskModel
+
+
+@dataclass(frozen=True)
+class ProbeOptions(EncoderOptions):
+    """Options of `span_classification`."""
+
+    encoder_mode: EncoderMode = "frozen"
+    # Spans per target: 1 for POS and NER; 2 for SRL, coreference and dependencies.
+    n_spans: int = 1
+    # A sigmoid per label, or one softmax.
+    multi_label: bool = True
+    # What is mixed: what each layer contributes, its difference to the one below (the paper), its output (the code).
+    layer_reading: LayerReading = "contributions"
+    probe_size: int = 256
+    pooling_heads: int = 4
+    # A projection for each span, and a learned factor on the mix (Tenney et al. 2019).
+    separate_projections: bool = False
+    scaled_mix: bool = False
 
 
 class SpanHead(nn.Module):
     """The trained part of the probe: from the layers' vectors to one score per label.
 
-    The projection is shared by the spans of a target unless `separate_projections`. Since it is linear and the layer
-    weights sum to 1, it gives the same before the mix, as the paper writes it, and after, where it costs one layer
-    instead of all.
+    The projection is shared by the spans of a target unless they are separate. Since it is linear and the layer weights
+    sum to 1, it gives the same before the mix, as the paper writes it, and after, where it costs one layer instead of
+    all.
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        n_layers: int,
-        n_labels: int,
-        n_spans: int,
-        probe_size: int,
-        pooling_heads: int,
-        separate_projections: bool = False,
-        scaled_mix: bool = False,
-    ) -> None:
+    def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
         super().__init__()
-        self.down_projection = nn.Linear(hidden_size, probe_size)
-        n_others = n_spans - 1 if separate_projections else 0
-        self.other_projections = nn.ModuleList(nn.Linear(hidden_size, probe_size) for _ in range(n_others))
-        self.mixes = nn.ModuleList(LayerMix(n_layers, scaled_mix) for _ in range(n_spans))
-        self.poolings = nn.ModuleList(SpanAttentionPooling(probe_size, pooling_heads) for _ in range(n_spans))
-        self.classifier = ScoreHead(n_spans * probe_size, n_labels, 0.0, "probe", probe_size)
+        n_spans, size = options.n_spans, options.probe_size
+        self.down_projection = nn.Linear(hidden_size, size)
+        n_others = n_spans - 1 if options.separate_projections else 0
+        self.other_projections = nn.ModuleList(nn.Linear(hidden_size, size) for _ in range(n_others))
+        self.mixes = nn.ModuleList(LayerMix(n_layers, options.scaled_mix) for _ in range(n_spans))
+        self.poolings = nn.ModuleList(SpanAttentionPooling(size, options.pooling_heads) for _ in range(n_spans))
+        self.classifier = ScoreHead(n_spans * size, n_labels, 0.0, "probe", size)
 
     def forward(self, layers: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
         """Scores [N, labels] of `spans` int64 [N, spans, 2] in `sentences` int64 [N]; `layers` is [L, B, T, D].
@@ -62,42 +73,17 @@ class SpanClassifier(TaskModel):
     """A probe on an encoder that is frozen unless told otherwise; targets are one span, or two.
 
     With `multi_label` labels are 0/1 [N, n_labels] and predictions bool, one sigmoid each; otherwise class ids int64
-    [N]. `layer_reading` is what is mixed, see `layer_mix`. Raises ModelError for impossible sizes, and for a reading
-    that does not fit the encoder.
+    [N]. Raises ModelError for impossible sizes, and for a reading of the layers that does not fit the encoder.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        n_labels: int,
-        dropout: float,
-        seed: int,
-        *,
-        n_spans: int = 1,
-        multi_label: bool = True,
-        layer_reading: LayerReading = "contributions",
-        probe_size: int = 256,
-        pooling_heads: int = 4,
-        separate_projections: bool = False,
-        scaled_mix: bool = False,
-        encoder_mode: EncoderMode = "frozen",
-    ) -> None:
-        for name, value in {"n_spans": n_spans, "probe_size": probe_size}.items():
+    def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:
+        for name, value in {"n_spans": options.n_spans, "probe_size": options.probe_size}.items():
             if value < 1:
                 raise ModelError(f"{name}: got {value!r}, expected 1 or more")
-        config = encoder.config
-        head = SpanHead(
-            config.hidden_size,
-            encoder.n_layers,
-            n_labels,
-            n_spans,
-            probe_size,
-            pooling_heads,
-            separate_projections,
-            scaled_mix,
-        )
-        super().__init__(encoder, head, IndependentLabels() if multi_label else OneClass(), dropout, seed, encoder_mode)
-        self.n_spans, self.layer_reading = n_spans, layer_reading
+        head = SpanHead(encoder.config.hidden_size, encoder.n_layers, context.n_outputs, options)
+        target = IndependentLabels() if options.multi_label else OneClass()
+        super().__init__(encoder, head, target, context, options.encoder_mode)
+        self.n_spans, self.layer_reading = options.n_spans, options.layer_reading
 
     def forward(
         self,

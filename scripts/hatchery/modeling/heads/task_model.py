@@ -4,28 +4,54 @@ A training loop needs no knowledge of the task: it calls the model with the inpu
 the labels to `loss`, and reads `predictions`. Promise: the fresh weights depend on a seed and their names alone.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from hatchery.errors import ModelError
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.targets import SummedLoss, Target
 from hatchery.modeling.initialisation import initial_standard_deviation, truncated_normal_
 from hatchery.modeling.layered_encoder import set_dropout
+from hatchery.settings.base import Settings
 
 EncoderMode = Literal["trained", "frozen", "frozen_with_dropout"]
+
+
+@dataclass(frozen=True)
+class HeadContext:
+    """What a head needs to know besides its options."""
+
+    n_labels: int | None
+    """Labels of the task, in the order of the outputs; None for heads that have no label set."""
+    dropout: float
+    seed: int
+    pad_id: int
+    """The tokenizer's padding, which "position_linear" pads with."""
+
+    @property
+    def n_outputs(self) -> int:
+        """One for each label; one alone where there is no label set."""
+        return 1 if self.n_labels is None else self.n_labels
+
+
+@dataclass(frozen=True)
+class EncoderOptions(Settings):
+    """Options of every head."""
+
+    encoder_mode: EncoderMode = "trained"
 
 
 class TaskModel(nn.Module):
     """An encoder with a fresh head; subclasses say in `forward` how inputs become the scores of `target`.
 
-    `dropout` is used in the head and, where the encoder is trained, replaces its pretraining values there. The encoder
-    is not copied. A frozen encoder gets no gradients and keeps its own dropout probabilities, which are off even while
-    the head trains, unless `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code;
-    docs/papers/ltg-bert.md, "Edge probing"). Raises ModelError for an impossible dropout or mode.
+    The dropout of `context` is used in the head and, where the encoder is trained, replaces its pretraining values
+    there; its seed determines the fresh weights. The encoder is not copied. A frozen encoder gets no gradients and keeps
+    its own dropout probabilities, which are off even while the head trains, unless `encoder_mode` is
+    "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge probing"). Raises
+    ModelError for an impossible dropout.
     """
 
     def __init__(
@@ -33,17 +59,14 @@ class TaskModel(nn.Module):
         encoder: Encoder,
         head: nn.Module,
         target: Target,
-        dropout: float,
-        seed: int,
-        encoder_mode: EncoderMode = "trained",
+        context: HeadContext,
+        encoder_mode: EncoderMode,
     ) -> None:
         super().__init__()
-        if encoder_mode not in ("trained", "frozen", "frozen_with_dropout"):
-            raise ModelError(f"encoder_mode: got {encoder_mode!r}, expected trained, frozen or frozen_with_dropout")
         self.encoder, self.head, self.target, self.encoder_mode = encoder, head, target, encoder_mode
-        self.add_fresh(head, seed)
+        self.add_fresh(head, context.seed)
         encoder.requires_grad_(encoder_mode == "trained")
-        self.set_dropout(dropout)
+        self.set_dropout(context.dropout)
 
     def add_fresh(self, module: nn.Module, seed: int, name: str = "") -> None:
         """Initialise a module that was not pretrained and put it where the encoder is, in the encoder's precision."""

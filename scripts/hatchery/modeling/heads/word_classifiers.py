@@ -29,26 +29,41 @@ from hatchery.modeling.heads.targets import (
     check_spans,
     token_mask,
 )
-from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
+from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel
 from hatchery.modeling.output_bias import Link
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
-class TokenClassifier(TaskModel):
-    """`n_labels` scores per token; labels and predictions int64 [B, T], labels UNLABELLED where nothing is asked."""
+@dataclass(frozen=True)
+class WordOptions(EncoderOptions):
+    """Options of `token_classification`."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        n_labels: int,
-        dropout: float,
-        seed: int,
-        *,
-        transform: TransformName = "ltg_wrapper",
-        encoder_mode: EncoderMode = "trained",
-    ) -> None:
-        head = score_head(encoder, n_labels, transform)
-        super().__init__(encoder, head, OneClass(), dropout, seed, encoder_mode)
+    transform: TransformName = "ltg_wrapper"
+
+
+@dataclass(frozen=True)
+class MarkedWordsOptions(WordOptions):
+    """Options of `marked_words_classification`."""
+
+    # Marked words of an input.
+    n_marked: int = 2
+
+
+@dataclass(frozen=True)
+class ExtractiveOptions(EncoderOptions):
+    """Options of `extractive_span`."""
+
+    transform: TransformName = "none"
+    # Tokens of the longest prediction.
+    max_span_length: int = 30
+
+
+class TokenClassifier(TaskModel):
+    """A score per label and token; labels and predictions int64 [B, T], labels UNLABELLED where nothing is asked."""
+
+    def __init__(self, encoder: Encoder, context: HeadContext, options: WordOptions) -> None:
+        head = score_head(encoder, context.n_outputs, options.transform)
+        super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Scores [B, T, n_labels] of `input_ids` int64 [B, T]; 0 at padding, whose labels should be UNLABELLED."""
@@ -57,23 +72,13 @@ class TokenClassifier(TaskModel):
 
 
 class MarkedWordsClassifier(TaskModel):
-    """`n_labels` scores per sequence with `n_marked` marked words, from [CLS] and the words' vectors side by side."""
+    """A score per label and sequence with marked words, from [CLS] and the words' vectors side by side."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        n_labels: int,
-        dropout: float,
-        seed: int,
-        *,
-        n_marked: int = 2,
-        transform: TransformName = "ltg_wrapper",
-        encoder_mode: EncoderMode = "trained",
-    ) -> None:
+    def __init__(self, encoder: Encoder, context: HeadContext, options: MarkedWordsOptions) -> None:
         config = encoder.config
-        width = (1 + n_marked) * config.hidden_size
-        head = ScoreHead(width, n_labels, config.layer_norm_eps, transform, config.hidden_size)
-        super().__init__(encoder, head, OneClass(), dropout, seed, encoder_mode)
+        width = (1 + options.n_marked) * config.hidden_size
+        head = ScoreHead(width, context.n_outputs, config.layer_norm_eps, options.transform, config.hidden_size)
+        super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor) -> Tensor:
         """Scores [B, n_labels] of `input_ids` int64 [B, T], mask bool [B, T].
@@ -133,20 +138,11 @@ class OneSpan:
 class ExtractiveSpan(TaskModel):
     """Scores of first and last tokens; see `OneSpan` for labels and predictions. Raises ModelError for no length."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        dropout: float,
-        seed: int,
-        *,
-        max_span_length: int = 30,
-        transform: TransformName = "none",
-        encoder_mode: EncoderMode = "trained",
-    ) -> None:
-        if max_span_length < 1:
-            raise ModelError(f"max_span_length: got {max_span_length!r}, expected 1 or more")
-        head = score_head(encoder, 2, transform)
-        super().__init__(encoder, head, OneSpan(max_span_length), dropout, seed, encoder_mode)
+    def __init__(self, encoder: Encoder, context: HeadContext, options: ExtractiveOptions) -> None:
+        if options.max_span_length < 1:
+            raise ModelError(f"max_span_length: got {options.max_span_length!r}, expected 1 or more")
+        head = score_head(encoder, 2, options.transform)
+        super().__init__(encoder, head, OneSpan(options.max_span_length), context, options.encoder_mode)
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, candidates: Tensor | None = None
