@@ -16,7 +16,6 @@ from hatchery.modeling.output_bias import (
     log_prior,
     marginal_bias,
     prevalence_logit,
-    sentence_pair_bias,
     target_mean,
 )
 
@@ -95,11 +94,10 @@ def test_what_would_give_an_infinite_bias_is_refused() -> None:
         target_mean([])
 
 
-def test_balanced_classes_and_sentence_pairs_give_no_preference() -> None:
+def test_balanced_classes_give_no_preference() -> None:
     classes = marginal_bias("softmax", np.array([0, 1] * 50), 2)
     assert classes[0].item() == classes[1].item()
     assert marginal_bias("binary", np.array([0, 1] * 50), 1).tolist() == [0.0]
-    assert sentence_pair_bias().tolist() == [0.0]
 
 
 def test_every_kind_of_task_starts_at_the_marginal_of_its_targets() -> None:

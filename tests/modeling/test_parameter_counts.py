@@ -95,7 +95,7 @@ def counted(published: PublishedCount) -> int:
     if published.measure == "embedding_parameters":
         config = size.config()
         assert isinstance(config, RobertaConfig)
-        return embedding_parameters(config.vocabulary_rows, config.embedding_width)
+        return embedding_parameters(config)
     if published.size_of == "untied":
         assert size.model.endswith("_tied")
         return ours(Size(size.model.removesuffix("_tied"), "", size.subwords))

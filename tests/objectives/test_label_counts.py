@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hatchery.errors import TrainingError
 from hatchery.objectives import label_counts as module
 from hatchery.objectives.label_counts import (
-    class_counts,
     corpus_counts,
     counted_examples,
     label_counts,
@@ -119,10 +118,3 @@ def test_a_decoder_predicts_each_end_and_no_start() -> None:
         next_token_counts([np.array([5]), np.array([5, 2])], end_id=2, start_id=1, vocab_size=8)
     with pytest.raises(TrainingError, match="sentence 0: is framed"):
         next_token_counts([np.array([1, 5])], end_id=2, start_id=1, vocab_size=8)
-
-
-def test_classes_are_counted_where_there_is_something_to_predict() -> None:
-    labels = np.array([[0, 2, -100], [2, 2, -100]])
-    assert class_counts(labels, 4).tolist() == [1, 0, 3, 0]
-    with pytest.raises(TrainingError, match="got 2, expected 0 to 1"):
-        class_counts(labels, 2)

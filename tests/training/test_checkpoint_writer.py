@@ -39,7 +39,7 @@ def optimizer(model: nn.Module) -> torch.optim.Optimizer:
 @pytest.fixture
 def save(model: nn.Module, optimizer: torch.optim.Optimizer) -> Save:
     def saved(writer: CheckpointWriter, step: int) -> None:
-        writer.save(Position(step, 10 * step), model, optimizer, {"scale": SCALE}, f"{step}\n")
+        writer.save(Position(step, 10 * step), model, optimizer.state, {"scale": SCALE}, f"{step}\n")
 
     return saved
 

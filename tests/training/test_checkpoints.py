@@ -56,7 +56,7 @@ def advance(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> N
 def save(run_folder: Path, step: int, metrics: str = "") -> Path:
     model, optimizer = make()
     advance(model, optimizer, 1)
-    return save_checkpoint(run_folder, Position(step, step), take_snapshot(model, optimizer), metrics)
+    return save_checkpoint(run_folder, Position(step, step), take_snapshot(model, optimizer.state), metrics)
 
 
 def damage(path: Path, kind: str) -> None:
@@ -75,7 +75,7 @@ def damage(path: Path, kind: str) -> None:
 def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path, kind: str, copy: bool) -> None:
     model, optimizer = make(kind)
     advance(model, optimizer, 3)
-    snapshot = take_snapshot(model, optimizer, SCALER, copy=copy)
+    snapshot = take_snapshot(model, optimizer.state, SCALER, copy=copy)
     folder = save_checkpoint(tmp_path, Position(3, 99), snapshot, '{"step": 3}\n')
     advance(model, optimizer, 4)
 
@@ -92,7 +92,7 @@ def test_a_snapshot_holds_the_state_of_the_moment_when_it_was_taken(tmp_path: Pa
     model, optimizer = make()
     advance(model, optimizer, 2)
     expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    snapshot = take_snapshot(model, optimizer, SCALER)
+    snapshot = take_snapshot(model, optimizer.state, SCALER)
     advance(model, optimizer, 2)
     folder = save_checkpoint(tmp_path, Position(2, 2), snapshot, "")
     other, other_optimizer = make(seed=1)
@@ -104,7 +104,7 @@ def test_a_snapshot_holds_the_state_of_the_moment_when_it_was_taken(tmp_path: Pa
 def test_only_the_model_of_a_milestone_can_be_loaded(tmp_path: Path) -> None:
     model, optimizer = make()
     advance(model, optimizer, 1)
-    folder = save_checkpoint(tmp_path, Position(1, 1), take_snapshot(model, optimizer), "")
+    folder = save_checkpoint(tmp_path, Position(1, 1), take_snapshot(model, optimizer.state), "")
     other, _ = make(seed=1)
     load_model(folder, other)
     for expected, actual in zip(model.parameters(), other.parameters(), strict=True):

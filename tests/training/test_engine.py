@@ -194,14 +194,14 @@ def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
     optimizers = [build_optimizer(one, replace(OPTIMIZER, name="adamw")) for one in (model, again)]
     with Engine(model, optimizers[0], 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1) as engine:
         one_step(engine, make_batch(6, 0))
-        state = engine.whole_optimizer().state
+        state = engine.whole_states()
         moments = {name: state[parameter] for name, parameter in model.named_parameters()}
         assert all(tensor.device.type == "cpu" for found in moments.values() for tensor in found.values())
         assert all(bool(found["exp_avg_sq"].any()) for name, found in moments.items() if name.endswith("weight"))
     for name, parameter in again.named_parameters():
         optimizers[1].state[parameter] = moments[name]
     with Engine(again, optimizers[1], 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1) as engine:
-        filled = engine.whole_optimizer().state
+        filled = engine.whole_states()
         for name, parameter in again.named_parameters():
             assert all(torch.equal(filled[parameter][key], moments[name][key]) for key in moments[name])
 

@@ -21,7 +21,8 @@ from hatchery.modeling.flops import (
     StudyFormula,
     reduced_vocabulary_flops,
 )
-from hatchery.modeling.roberta.parameters import tied_parameters, untied_parameters
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.parameters import roberta_parameters
 
 DEFAULT_RATE = 5e-4
 """The peak learning rate of all runs but the trials of a lower one and the larger models."""
@@ -91,9 +92,16 @@ class PublishedRun:
     def parameters(self) -> int:
         """All of them, both vocabulary matrices included where there are two."""
         embedding, hidden, inner, layers, _ = self.sizes
-        if self.tied:
-            return tied_parameters(STUDY_VOCABULARY_ROWS, hidden, inner, layers)
-        return untied_parameters(STUDY_VOCABULARY_ROWS, embedding, hidden, inner, layers)
+        config = RobertaConfig(
+            vocab_size=STUDY_VOCABULARY_ROWS,
+            embedding_size=None if self.tied else embedding,
+            hidden_size=hidden,
+            intermediate_size=inner,
+            num_hidden_layers=layers,
+            num_attention_heads=1,
+            tie_word_embeddings=self.tied,
+        )
+        return roberta_parameters(config)
 
     def flops_per_sequence(self, formula: StudyFormula = "code") -> float:
         """FLOPs of a training sequence, forward and backward, by a formula of the study."""

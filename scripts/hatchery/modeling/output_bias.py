@@ -70,14 +70,6 @@ def target_mean(targets: ArrayLike) -> Tensor:
     return torch.from_numpy(np.atleast_1d(values.mean(axis=0))).float()
 
 
-def sentence_pair_bias() -> Tensor:
-    """The bias of a next-sentence, document or order head: 0, fp32 [1].
-
-    Such pairs are drawn half and half, so the prior says nothing; this function exists to say so.
-    """
-    return torch.zeros(1)
-
-
 def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: float = ADD_ONE) -> Tensor:
     """The bias, fp32 [n_outputs], of a task's output layer from the targets of its training examples.
 

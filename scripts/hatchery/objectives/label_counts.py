@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from hatchery.errors import TrainingError
+from hatchery.objectives.segments import DocumentTokens
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -39,15 +40,6 @@ class LabelledExamples(Protocol):
 
     def batch(self, seed: int, epoch: int, indices: np.ndarray) -> "dict[str, Tensor]":
         """`labels` int64 [B, T] among others, -100 where nothing is to be predicted."""
-        ...
-
-
-class EncodedDocument(Protocol):
-    """A document whose `ids` [tokens] are unsigned integers."""
-
-    @property
-    def ids(self) -> np.ndarray:
-        """The token ids."""
         ...
 
 
@@ -82,7 +74,7 @@ def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
     return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
 
 
-def corpus_counts(documents: Iterable[EncodedDocument], special: SpecialIds, vocab_size: int) -> np.ndarray:
+def corpus_counts(documents: Iterable[DocumentTokens], special: SpecialIds, vocab_size: int) -> np.ndarray:
     """Tokens of `documents` (`TokenShards` is such a collection) that masking can choose: int64 [vocab_size].
 
     This is the distribution of the labels when masking is uniform over the corpus; ids below `special.n_protected` are
@@ -117,14 +109,6 @@ def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: in
     counts = _counted(ids(), vocab_size, allow_nothing=True)
     counts[end_id] += n_sentences
     return _with_something(counts)
-
-
-def class_counts(labels: np.ndarray, n_labels: int) -> np.ndarray:
-    """Class indices (any shape, -100 where there is nothing to predict) as counts: int64 [n_labels].
-
-    Raises TrainingError for an index outside of the classes, and when there is no label at all.
-    """
-    return _counted([labels[labels != UNLABELLED]], n_labels)
 
 
 def _labels(examples: LabelledExamples, seed: int, indices: np.ndarray) -> np.ndarray:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError
 from hatchery.training.checkpoints import (
-    HoldsState,
     Position,
     Snapshot,
+    States,
     prune_checkpoints,
     save_checkpoint,
     take_snapshot,
@@ -38,7 +38,7 @@ class CheckpointWriter:
         self,
         position: Position,
         model: nn.Module,
-        optimizer: HoldsState,
+        states: States,
         extra: Mapping[str, Tensor],
         metrics: str,
     ) -> None:
@@ -48,7 +48,7 @@ class CheckpointWriter:
         be written.
         """
         self.wait()
-        snapshot = take_snapshot(model, optimizer, extra, copy=self._executor is not None)
+        snapshot = take_snapshot(model, states, extra, copy=self._executor is not None)
         if self._executor is None:
             self._write(position, snapshot, metrics)
         else:

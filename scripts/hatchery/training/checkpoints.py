@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -43,13 +43,8 @@ RUN = "run"
 SEPARATOR = "::"
 
 
-class HoldsState(Protocol):
-    """An optimiser, or what stands for one whose state is shared among processes."""
-
-    @property
-    def state(self) -> Mapping[Any, Mapping[str, Tensor]]:
-        """The tensors of each parameter by their names."""
-        ...
+States = Mapping[Any, Mapping[str, Tensor]]
+"""The tensors that an optimiser keeps of each parameter, by their names."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +75,26 @@ class Loaded:
 
 def take_snapshot(
     model: nn.Module,
-    optimizer: HoldsState,
+    states: States,
     extra: Mapping[str, Tensor] | None = None,
     copy: bool = True,
 ) -> Snapshot:
     """The state of a run as it is now, as copies in main memory; `extra` is for example a loss scaler's state.
 
-    Without `copy` the tensors share memory with the model: to be saved before the next step, and not in a thread.
+    `states` are those of the optimiser. Without `copy` the tensors share memory with the model: to be saved before the
+    next step, and not in a thread.
     """
 
     def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
         return {name: tensor.to("cpu", copy=True) for name, tensor in plain.items()} if copy else plain
 
-    return Snapshot(taken(model.state_dict()), taken(_optimizer_tensors(model, optimizer)), taken(extra or {}))
+    tensors = {
+        f"{name}{SEPARATOR}{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in states.get(parameter, {}).items()
+    }
+    return Snapshot(taken(model.state_dict()), taken(tensors), taken(extra or {}))
 
 
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
@@ -242,14 +243,6 @@ def load_model(folder: Path, model: nn.Module) -> None:
         raise CheckpointError(f"{folder / MODEL}: names or shapes of tensors differ from those of the model")
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: HoldsState) -> dict[str, Tensor]:
-    return {
-        f"{name}{SEPARATOR}{key}": value
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state.get(parameter, {}).items()
-    }
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

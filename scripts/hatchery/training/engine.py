@@ -22,7 +22,7 @@ from hatchery.modeling.device_transfer import moved
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.modeling.layered_encoder import EncoderLayer
-from hatchery.training.checkpoints import HoldsState
+from hatchery.training.checkpoints import States
 from hatchery.training.precision import InPrecision, Precision
 from hatchery.training.processes import import_deepspeed
 from hatchery.training.topology import Topology
@@ -169,12 +169,12 @@ class Engine:
             self._update = Update(norm.detach().clone())
         return self._update
 
-    def whole_optimizer(self) -> HoldsState:
-        """The optimiser, or where its state is shared all of that by parameter; every process must ask.
+    def whole_states(self) -> States:
+        """What the optimiser keeps, by parameter, also where it is shared; every process must ask.
 
         A shared state is whole in the first process only, in the memory of its CPU.
         """
-        return self.optimizer if self._shards is None else self._shards.whole()
+        return self.optimizer.state if self._shards is None else self._shards.whole()
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:

@@ -9,11 +9,11 @@ decides, what is left of it without that constant; spare rows of the vocabulary 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.modeling.language_model import LanguageModel
@@ -21,9 +21,11 @@ from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, maskable_tokens
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.output_bias import prior_distribution, target_counts
-from hatchery.training.precision import Precision
 from hatchery.training.processes import sum_over_processes
 from hatchery.training.start_settings import OutputBiasSettings
+
+if TYPE_CHECKING:
+    from hatchery.training.engine import Engine
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
 """KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.
@@ -80,25 +82,6 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
     return torch.cat([torch.stack(measures).sum(dim=1), highest.new_tensor([positions])])
 
 
-class ProbedEngine(Protocol):
-    """What is needed of `hatchery.training.engine.Engine`."""
-
-    @property
-    def model(self) -> nn.Module:
-        """A LanguageModel on the device."""
-        ...
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model lies."""
-        ...
-
-    @property
-    def precision(self) -> Precision:
-        """The arithmetic of the run."""
-        ...
-
-
 class DivergenceProbe:
     """Measures a model on the same positions again and again; every process on its share of them."""
 
@@ -112,7 +95,7 @@ class DivergenceProbe:
         self._batches, self._unigram = list(batches), torch.from_numpy(unigram).double()
 
     @torch.no_grad()
-    def score(self, engine: ProbedEngine) -> dict[str, float]:
+    def score(self, engine: "Engine") -> dict[str, float]:
         """Means of `MEASURES` over all labelled positions of all processes, without dropout.
 
         Every process must call it. Raises TrainingError when no position of the batches is labelled, and when a
@@ -137,7 +120,7 @@ class DivergenceProbe:
         return means
 
 
-def _predictions(engine: ProbedEngine, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+def _predictions(engine: "Engine", batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
     """Logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the run."""
     model = engine.model
     assert isinstance(model, LanguageModel)
@@ -184,7 +167,7 @@ class BiasDrift:
         self._start = self._bias(model)
 
     @torch.no_grad()
-    def score(self, engine: Any) -> dict[str, float]:
+    def score(self, engine: "Engine") -> dict[str, float]:
         """The measures of DRIFT; `engine.model` is the model. The same in every process."""
         bias, log_unigram = self._bias(engine.model), self._unigram.log()
         log_bias = torch.log_softmax(bias, dim=0)

@@ -183,13 +183,13 @@ class RunRecord:
         if self.lease is not None:
             self.lease.verify()
         with self.paused(), engine.whole_parameters():
-            optimizer = engine.whole_optimizer()
+            states = engine.whole_states()
             if self._writer is not None and self._telemetry is not None:
                 extra: dict[str, Tensor] = self.precision.state()
                 if extra:
                     extra[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
                 extra |= self.best.state()
-                self._writer.save(self.position, engine.model, optimizer, extra, self._telemetry.text())
+                self._writer.save(self.position, engine.model, states, extra, self._telemetry.text())
 
     def wait(self) -> None:
         """Wait until the last checkpoint is on the disk. Raises CheckpointError when it could not be written."""

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from hatchery.errors import CheckpointError
 
@@ -165,9 +165,8 @@ class RunLease:
 
 def write_sign(lock: Path, sign: Sign) -> None:
     """Replace the content of `lock`, in place: its inode carries the file lock, too."""
-    content: dict[str, Any] = {"owner": asdict(sign.owner), "beat": sign.beat}
     # Of equal length from beat to beat, so that one write replaces it whole.
-    text = json.dumps(content, sort_keys=True).ljust(1024) + "\n"
+    text = json.dumps(asdict(sign), sort_keys=True).ljust(1024) + "\n"
     descriptor = os.open(lock, os.O_RDWR)
     try:
         os.pwrite(descriptor, text.encode(), 0)
@@ -239,7 +238,10 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             os.close(descriptor)
             continue
         sign = read_sign(lock)
-        if is_free is not False and _may_take(sign, owner, is_locked=bool(is_free), watch=watch):
+        # The former owner is gone: it said so, or it cannot be alive beside our lock, or it shows no life.
+        if is_free is not False and (
+            sign is None or (is_free and sign.owner.machine == owner.machine) or watch.is_stale(sign)
+        ):
             write_sign(lock, Sign(owner, 0))
             if sign is None or sign.owner.machine == owner.machine or _is_still_ours(lock, owner):
                 return descriptor, waited
@@ -251,7 +253,12 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
         if sign is not None and sign.owner.output == owner.output != "":
             ask_for(folder, owner)
         if patience_seconds is not None and time.monotonic() - began > patience_seconds:
-            raise _refusal(folder, sign, patience_seconds)
+            owned_by = "another process" if sign is None else str(sign.owner)
+            end = "" if sign is None else f" or end it ({sign.owner.how_to_end})"
+            raise CheckpointError(
+                f"{folder}: {owned_by} still trains in this folder after {patience_seconds:.0f} seconds of waiting; "
+                f"wait for its end{end}, then run the same command again"
+            )
         time.sleep(POLL_SECONDS)
 
 
@@ -277,27 +284,11 @@ def _try_lock(descriptor: int) -> bool | None:
     return True
 
 
-def _may_take(sign: Sign | None, owner: Owner, is_locked: bool, watch: Watch) -> bool:
-    """Whether the former owner is gone: it said so, or it cannot be alive beside our lock, or it shows no life."""
-    if sign is None or (is_locked and sign.owner.machine == owner.machine):
-        return True
-    return watch.is_stale(sign)
-
-
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
     """Without locks across machines the last of several that take over at once wins, which shows a moment later."""
     time.sleep(2 * POLL_SECONDS)
     sign = read_sign(lock)
     return sign is not None and sign.owner.token == owner.token
-
-
-def _refusal(folder: Path, sign: Sign | None, patience_seconds: float) -> CheckpointError:
-    who = "another process" if sign is None else str(sign.owner)
-    end = "" if sign is None else f" or end it ({sign.owner.how_to_end})"
-    return CheckpointError(
-        f"{folder}: {who} still trains in this folder after {patience_seconds:.0f} seconds of waiting; "
-        f"wait for its end{end}, then run the same command again"
-    )
 
 
 def _is_current(descriptor: int, lock: Path) -> bool:

@@ -7,7 +7,6 @@ another number of processes or at another stage. All of this is done by all proc
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,13 +28,6 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
         # Stage 3 has no sum: `Engine` multiplies the loss by the number of processes beforehand.
         **({"gradient_allreduce_op": "mean"} if stage == 3 else {}),
     }
-
-
-@dataclass(frozen=True)
-class WholeState:
-    """The states of all parameters as whole tensors: what a checkpoint takes from an optimiser."""
-
-    state: dict[Any, dict[str, Tensor]]
 
 
 class Shards:
@@ -68,7 +60,7 @@ class Shards:
                 for own, (start, end) in self._pieces(parameter, key):
                     own.copy_(states[parameter][key].flatten()[start:end])
 
-    def whole(self) -> WholeState:
+    def whole(self) -> dict[Any, dict[str, Tensor]]:
         """All states in the memory of the first process's CPU; nothing in the others.
 
         No device ever holds more than one whole tensor of them.
@@ -83,7 +75,7 @@ class Shards:
                     state[key] = joined
             if torch.distributed.get_rank() == 0:
                 states[parameter] = state
-        return WholeState(states)
+        return states
 
     def _joined(self, parameter: Any, key: str) -> Tensor | None:
         size, shape = (

@@ -48,8 +48,8 @@ class TaskModel(nn.Module):
     """An encoder with a fresh head; subclasses say in `forward` how inputs become the scores of `target`.
 
     The dropout of `context` is used in the head and, where the encoder is trained, replaces its pretraining values
-    there; its seed determines the fresh weights. The encoder is not copied. A frozen encoder gets no gradients and keeps
-    its own dropout probabilities, which are off even while the head trains, unless `encoder_mode` is
+    there; its seed determines the fresh weights. The encoder is not copied. A frozen encoder gets no gradients and
+    keeps its own dropout probabilities, which are off even while the head trains, unless `encoder_mode` is
     "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge probing"). Raises
     ModelError for an impossible dropout.
     """

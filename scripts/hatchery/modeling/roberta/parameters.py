@@ -1,89 +1,36 @@
 """How many parameters a model of the RoBERTa-like family has, by formula.
 
-Source: the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Sizes"). The formulas say where the parameters
-of a small model are (mostly in the vocabulary matrices) and are tested against built models and against every published
-size.
+Source: the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Sizes"). With V rows of the vocabulary, E and
+H the widths of embeddings and hidden states, I inside the feed-forward block and L layers, its own model has (V + 134)
+E + E H + 3 H + L (4 H^2 + 2 H I + 9 H + I) + H^2 + 3 H + V (H + 1) parameters; the stock one, whose embeddings are as
+wide as the hidden states and are the output matrix as well, lacks the projection and the matrix: E H + 3 H and V H. The
+formula says where the parameters of a small model are (mostly in the vocabulary matrices) and is tested against built
+models and against every published size.
 """
 
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
 from hatchery.modeling.roberta.configuration import RobertaConfig
 
-STUDY_POSITION_ROWS, STUDY_TOKEN_TYPES = 130, 2
 
-
-def embedding_parameters(
-    vocabulary_rows: int,
-    embedding_size: int,
-    position_rows: int = STUDY_POSITION_ROWS,
-    token_types: int = STUDY_TOKEN_TYPES,
-) -> int:
+def embedding_parameters(config: RobertaConfig) -> int:
     """(V + positions + types + 2) E: three tables and a norm. The study logs this as "embedding parameters"."""
-    return (vocabulary_rows + position_rows + token_types + 2) * embedding_size
-
-
-def projection_parameters(embedding_size: int, hidden_size: int) -> int:
-    """E H + 3 H: the projection with its bias, and its norm."""
-    return embedding_size * hidden_size + 3 * hidden_size
-
-
-def layer_parameters(hidden_size: int, intermediate_size: int) -> int:
-    """4 H^2 + 2 H I + 9 H + I of one layer: attention, feed-forward block, two norms."""
-    return 4 * hidden_size**2 + 2 * hidden_size * intermediate_size + 9 * hidden_size + intermediate_size
-
-
-def untied_parameters(
-    vocabulary_rows: int,
-    embedding_size: int,
-    hidden_size: int,
-    intermediate_size: int,
-    num_hidden_layers: int,
-    position_rows: int = STUDY_POSITION_ROWS,
-    token_types: int = STUDY_TOKEN_TYPES,
-) -> int:
-    """P_untied = (V + 134) E + E H + 3 H + L (4 H^2 + 2 H I + 9 H + I) + H^2 + 3 H + V (H + 1).
-
-    The study's own model: a projection behind the embedding, and an output matrix beside it.
-    """
-    return (
-        embedding_parameters(vocabulary_rows, embedding_size, position_rows, token_types)
-        + projection_parameters(embedding_size, hidden_size)
-        + num_hidden_layers * layer_parameters(hidden_size, intermediate_size)
-        + _head_without_matrix(hidden_size, vocabulary_rows)
-        + vocabulary_rows * hidden_size
-    )
-
-
-def tied_parameters(
-    vocabulary_rows: int,
-    hidden_size: int,
-    intermediate_size: int,
-    num_hidden_layers: int,
-    position_rows: int = STUDY_POSITION_ROWS,
-    token_types: int = STUDY_TOKEN_TYPES,
-) -> int:
-    """P_tied = (V + 134) H + L (4 H^2 + 2 H I + 9 H + I) + H^2 + 3 H + V.
-
-    Stock RoBERTa: embeddings as wide as the hidden states, which are the output matrix as well; no projection.
-    """
-    return (
-        embedding_parameters(vocabulary_rows, hidden_size, position_rows, token_types)
-        + num_hidden_layers * layer_parameters(hidden_size, intermediate_size)
-        + _head_without_matrix(hidden_size, vocabulary_rows)
-    )
+    rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
+    return rows * config.embedding_width
 
 
 def roberta_parameters(config: RobertaConfig) -> int:
     """Parameters of the whole model that `config` describes, whatever it combines; a tied matrix counts once."""
-    size, rows = config.hidden_size, config.vocabulary_rows
-    total = embedding_parameters(rows, config.embedding_width, config.position_rows, config.type_vocab_size)
-    total += config.num_hidden_layers * layer_parameters(size, config.intermediate_size)
-    total += _head_without_matrix(size, rows)
+    size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
+    # Attention, feed-forward block and two norms in each layer; linear layer, norm and output bias of the head.
+    layer = 4 * size**2 + 2 * size * inner + 9 * size + inner
+    total = embedding_parameters(config) + config.num_hidden_layers * layer + size**2 + 3 * size
     if config.embedding_size is not None:
-        total += projection_parameters(config.embedding_size, size)
+        # The projection with its bias, and its norm.
+        total += config.embedding_size * size + 3 * size
     if not config.tie_word_embeddings:
         total += rows * size
-    if not config.vocabulary_bias:
-        total -= rows
+    if config.vocabulary_bias:
+        total += rows
     if config.sentence_pair_head:
         total += size**2 + 2 * size + 1
     weighting = LAYER_WEIGHTINGS[config.layer_weighting]
@@ -91,8 +38,3 @@ def roberta_parameters(config: RobertaConfig) -> int:
         consumers = config.num_hidden_layers + weighting.output_mixture
         total += consumers * (consumers + 1) // 2
     return total
-
-
-def _head_without_matrix(hidden_size: int, vocabulary_rows: int) -> int:
-    """H^2 + 3 H + V: linear layer, norm, output bias."""
-    return hidden_size**2 + 3 * hidden_size + vocabulary_rows
