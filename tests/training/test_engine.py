@@ -24,11 +24,11 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
 from hatchery.training.batches import TrainingBatches
+from hatchery.training.collectives import sum_over_processes
 from hatchery.training.data_order import Phase, epoch_permutation
 from hatchery.training.engine import Engine, deepspeed_configuration, recompute_layers_
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import Precision, resolve_precision
-from hatchery.training.processes import sum_over_processes
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 
 pytestmark = pytest.mark.usefixtures("single_process")

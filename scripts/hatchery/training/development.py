@@ -20,9 +20,9 @@ from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
+from hatchery.training.collectives import gathered, sum_over_processes
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
 from hatchery.training.objectives import objective_of
-from hatchery.training.processes import gathered, sum_over_processes
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology
 from hatchery.translation.settings import SearchSettings

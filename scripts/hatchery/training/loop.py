@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training.batches import StepBatch
+from hatchery.training.collectives import sum_over_processes
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.interruption import Deadline, stop_request
@@ -21,7 +22,6 @@ from hatchery.training.loader import BatchLoader
 from hatchery.training.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
 from hatchery.training.objective import Development, Objective
 from hatchery.training.output_probes import is_logged
-from hatchery.training.processes import sum_over_processes
 from hatchery.training.record import RunRecord
 from hatchery.training.schedules import learning_rate
 from hatchery.training.settings import PretrainSettings

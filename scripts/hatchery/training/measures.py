@@ -15,9 +15,9 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training.batches import StepBatch
+from hatchery.training.collectives import on_device, sum_tensor_over_processes
 from hatchery.training.engine import Update
 from hatchery.training.objective import Columns, Term
-from hatchery.training.processes import on_device, sum_tensor_over_processes
 from hatchery.training.topology import Topology
 
 LossAverage = Literal["tokens", "processes"]

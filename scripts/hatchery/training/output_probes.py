@@ -20,8 +20,8 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, maskable_tokens
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.collectives import sum_over_processes
 from hatchery.training.output_bias import prior_distribution, target_counts
-from hatchery.training.processes import sum_over_processes
 from hatchery.training.start_settings import OutputBiasSettings
 
 if TYPE_CHECKING:
