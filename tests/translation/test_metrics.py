@@ -1,16 +1,24 @@
-"""Scores of translations: those of sacreBLEU's own command line, and areas under learning curves."""
+"""BLEU and chrF, the area under their curves, and how sure a difference of them is."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
 
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.analyses.paired_bootstrap import ANALYSIS, BootstrapSettings
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
-from hatchery.translation.metrics import area_under_curve, scores
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.translation.metrics import area_under_curve, paired_differences, scores
 
 REFERENCES = [
     "The cat sat on the mat.",
@@ -62,3 +70,79 @@ def test_points_on_a_line_change_no_area(share: float, start: float, end: float)
 def test_one_point_has_no_area() -> None:
     with pytest.raises(EvaluationError, match="two steps"):
         area_under_curve([(5, 1.0)])
+
+
+WORDS = ["a", "cat", "sees", "the", "old", "dog", "near", "our", "house", "while", "two", "birds", "sing"]
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    draw = np.random.default_rng(seed)
+    return [" ".join(draw.choice(WORDS, size=9)) for _ in range(count)]
+
+
+def changed(texts: list[str], share: float, seed: int) -> list[str]:
+    draw = np.random.default_rng(seed)
+    return [" ".join(w if draw.random() > share else str(draw.choice(WORDS)) for w in text.split()) for text in texts]
+
+
+DRAWN = sentences(60, 0)
+BETTER, WORSE = changed(DRAWN, 0.2, 1), changed(DRAWN, 0.4, 2)
+
+
+@pytest.mark.parametrize(("one", "other"), [(BETTER, WORSE), (WORSE, BETTER), (BETTER, changed(DRAWN, 0.2, 3))])
+def test_difference_and_p_value_are_those_of_sacrebleu(
+    one: list[str], other: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "12345")
+    metrics = {"BLEU": BLEU(), "CHRF": CHRF()}
+    _, table = PairedTest([("other", other), ("one", one)], metrics, [DRAWN], "bs", n_samples=200)()
+    found = paired_differences(one, other, DRAWN, samples=200, seed=12345)
+    for name, result in (("bleu", table["BLEU"]), ("chrf", table["chrF2"])):
+        assert found[name].p_value == pytest.approx(result[1].p_value)  # type: ignore[union-attr]
+        assert found[name].value == pytest.approx(result[1].score - result[0].score)  # type: ignore[union-attr]
+        assert found[name].low < found[name].value < found[name].high
+
+
+def test_the_same_seed_draws_the_same_sentences() -> None:
+    first, again, other = (paired_differences(BETTER, WORSE, DRAWN, 50, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert first["bleu"].low > 0, "all of the better one's words but a fifth are right"
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    (bleu, chrf) = paired_differences(BETTER, BETTER, DRAWN, 50, 1).values()
+    assert bleu[:3] == chrf[:3] == (0.0, 0.0, 0.0)
+
+
+def test_a_missing_sentence_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="got 59 translations for 60 references"):
+        paired_differences(BETTER, WORSE[1:], DRAWN, 50, 1)
+
+
+def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(tmp_path: Path) -> None:
+    said = {
+        "one/zero-s0": WORSE,
+        "one/zero-s1": DRAWN,
+        "one/unigram-s0": BETTER,
+        "one/unigram-s1": BETTER,
+        "one/unigram-s2": BETTER,
+        "two/unigram-s0": BETTER,
+    }
+    tables = {}
+    for run, translations in said.items():
+        with stage_run(tmp_path / run / "manifest.json", {"tests": {"mine": {"corpus": "a"}}}) as made:
+            for ending, lines in ((".txt", translations), (".reference.txt", DRAWN)):
+                path = made.add_output(made.folder / f"mine{ending}")
+                path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        tables[f"translation/{run}"] = tmp_path / run / "manifest.json"
+    parts = [(name, *name.split("-s")) for name in said]
+    labels = {"one/unigram-s1": "one/swept, rate 1"}
+    runs = tuple(SeededRun(name, model, int(seed), labels.get(name, "")) for name, model, seed in parts)
+    found = ANALYSIS.run(BootstrapSettings(samples=50), Study("both", runs, tables=tables))
+    compared = [(row["run"], row["against"]) for row in found.rows if row["metric"] == "bleu"]
+    assert compared == [("one/unigram-s0", "one/zero-s0"), ("one/unigram-s1", "one/zero-s1")]
+    expected = scores(BETTER, DRAWN)["bleu"].value - scores(WORSE, DRAWN)["bleu"].value
+    assert found.rows[0]["value"] == pytest.approx(expected, abs=1e-4) and found.rows[0]["value"] > 0
+    assert found.rows[2]["value"] < 0
+    assert "50 times" in found.notes[0]
+    assert [group.heading for group in found.tables[0].groups] == ["one/unigram, seed 0", "one/swept, rate 1, seed 1"]

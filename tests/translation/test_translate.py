@@ -1,5 +1,6 @@
-"""From text to text: what the search is given of a sentence."""
+"""Beam search against an exhaustive one, and from text to text."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,121 @@ import pytest
 import torch
 from torch import Tensor
 
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.model import TranslationModel
+from hatchery.modeling.initialisation import initialise_
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.translation.settings import SearchSettings
-from hatchery.translation.translate import Hypothesis, translate
+from hatchery.translation.translate import Hypothesis, beam_search, translate
+
+START, PAD, END = 0, 1, 2
+
+
+def model_of(vocabulary: int, seed: int, normalisation: str = "pre_norm") -> TranslationModel:
+    config = EncoderDecoderConfig(
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        vocab_size=vocabulary,
+        normalisation=normalisation,  # type: ignore[arg-type]
+    )
+    model = TranslationModel(config)
+    initialise_(model, seed)  # type: ignore[arg-type]
+    with torch.no_grad():
+        # Peaked predictions, so that the search has something to choose.
+        model.head.vocabulary_weight.mul_(3)  # type: ignore[union-attr]
+    return model.eval()
+
+
+def sources(vocabulary: int, lengths: list[int], seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.full((len(lengths), max(lengths) + 1), PAD)
+    for row, length in enumerate(lengths):
+        ids[row, :length] = torch.randint(END + 1, vocabulary, (length,), generator=generator)
+        ids[row, length] = END
+    return ids, ids != PAD
+
+
+def log_probability(model: TranslationModel, source: Tensor, target: list[int]) -> float:
+    """Of a whole translation with its end, from one pass without a cache."""
+    reads = torch.tensor([[START, *target]])
+    with torch.no_grad():
+        logits = model.logits_at(model.decode(reads, model.begin(source[None], None)))[0]
+    steps = logits.log_softmax(dim=-1)
+    return float(sum(steps[position, token] for position, token in enumerate([*target, END])))
+
+
+def plain_beam_search(
+    model: TranslationModel, source: Tensor, beam: int, longest: int, tokens: list[int]
+) -> Hypothesis:
+    """The same search for one sentence, written down without batch, cache and early end."""
+    open_ones: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[Hypothesis] = []
+    for length in range(1, longest + 1):
+        candidates = []
+        for _, prefix in open_ones:
+            finished.append(Hypothesis(prefix, log_probability(model, source, prefix) / length))
+            reads = torch.tensor([[START, *prefix]])
+            with torch.no_grad():
+                logits = model.logits_at(model.decode(reads, model.begin(source[None], None)))[0]
+            steps = logits.log_softmax(dim=-1)
+            so_far = float(sum(steps[position, token] for position, token in enumerate(prefix)))
+            candidates += [(so_far + float(steps[-1, token]), [*prefix, token]) for token in tokens]
+        open_ones = sorted(candidates, key=lambda found: -found[0])[:beam]
+    return max(finished, key=lambda found: found.score)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_as_wide_as_the_vocabulary_allows_finds_the_best_of_all_translations(seed: int) -> None:
+    model, (ids, mask) = model_of(6, seed), sources(6, [1, 3], seed)
+    # Two or four tokens with the end; three words to choose from.
+    limits = SearchSettings(beam=27, length_factor=1.0, extra_length=1)
+    found = beam_search(model, ids, mask, limits)
+    for row, length in enumerate((1, 3)):
+        source = ids[row, : length + 1]
+        every = [list(words) for count in range(length + 1) for words in itertools.product((3, 4, 5), repeat=count)]
+        scored = [(log_probability(model, source, words) / (len(words) + 1), words) for words in every]
+        score, words = max(scored)
+        assert found[row][0].ids == words
+        assert found[row][0].score == pytest.approx(score, abs=1e-5)
+
+
+@pytest.mark.parametrize("normalisation", ["pre_norm", "post_norm"])
+def test_a_batch_of_five_beams_equals_a_plain_search_of_each_sentence(normalisation: str) -> None:
+    model, lengths = model_of(12, 1, normalisation), [5, 2, 7, 1]
+    ids, mask = sources(12, lengths)
+    limits = SearchSettings(beam=5, length_factor=1.0, extra_length=2)
+    found = beam_search(model, ids, mask, limits)
+    for row, length in enumerate(lengths):
+        expected = plain_beam_search(model, ids[row, : length + 1], 5, limits.longest(length), list(range(3, 12)))
+        assert found[row][0].ids == expected.ids
+        assert found[row][0].score == pytest.approx(expected.score, abs=1e-5)
+
+
+def test_a_sentence_has_the_same_translation_alone_and_in_any_batch() -> None:
+    model, lengths = model_of(12, 2), [4, 9, 2]
+    ids, mask = sources(12, lengths)
+    together = beam_search(model, ids, mask, SearchSettings())
+    for row, length in enumerate(lengths):
+        alone = beam_search(
+            model, ids[row : row + 1, : length + 1], mask[row : row + 1, : length + 1], SearchSettings()
+        )
+        assert alone[0][0].ids == together[row][0].ids
+
+
+def test_forbidden_tokens_are_never_written_and_no_translation_is_longer_than_allowed() -> None:
+    model = model_of(12, 3)
+    ids, mask = sources(12, [6, 6])
+    limits = SearchSettings(beam=4, length_factor=0.5, extra_length=1)
+    for hypotheses in beam_search(model, ids, mask, limits, never=(5, 6)):
+        assert len(hypotheses) == 4
+        for found in hypotheses:
+            assert not {START, PAD, END, 5, 6} & set(found.ids)
+            assert len(found.ids) + 1 <= limits.longest(6) == 4
+
 
 SENTENCES = ["the old dogs near the house sleep", "a cat", "she likes old houses"]
 
