@@ -5,8 +5,6 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
-from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.ltg.relative_positions import RelativePositions, bucket_of_distance
 from hatchery.modeling.norm_and_dropout import Dropout
 
@@ -171,21 +169,6 @@ def test_set_dropout_reaches_every_dropout(make_model, batch):
     assert torch.equal(model.encoder(*batch[:2])[-1], model.encoder(*batch[:2])[-1])
     with pytest.raises(ModelError, match="dropout"):
         model.encoder.set_dropout(1.0)
-
-
-def test_classifier_reads_the_first_token_and_depends_on_its_seed_alone(make_model, batch):
-    ids, mask, _ = batch
-    first, again, other = (
-        SequenceClassifier(make_model().encoder, HeadContext(3, 0.1, seed, 3), SequenceOptions()).eval()
-        for seed in (5, 5, 6)
-    )
-    logits = first(ids, mask)
-    assert logits.shape == (3, 3)
-    assert torch.equal(logits, again(ids, mask)) and not torch.equal(logits, other(ids, mask))
-    states = first.encoder(ids, mask)[-1].clone()
-    states[:, 1:] = 0
-    torch.testing.assert_close(first.head(states[:, 0]), logits)
-    assert {module.probability for module in first.modules() if isinstance(module, Dropout)} == {0.1}
 
 
 def test_the_traced_graph_computes_the_same(make_model, batch):

@@ -105,12 +105,6 @@ def counted(published: PublishedCount) -> int:
     return ours(size)
 
 
-def test_an_ungated_block_of_three_halves_the_width_has_the_same_size_and_biases_add_what_they_are():
-    base = ours(Size("ltg_base", "", 16384))
-    assert ours(Size("ltg_base", "feed_forward_activation: gelu, intermediate_size: 3072", 16384)) == base
-    assert ours(Size("ltg_base", "feed_forward_bias: true", 16384)) == base + 12 * (2 * 2048 + 768) == base + 58_368
-
-
 @pytest.mark.parametrize(
     ("source", "n"), [("Table 3", 19), ("Table 7", 8), ("run ", 84), ("authors' code", 21), ("paper", 1)]
 )

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 import torch
 from forked import Forked
+from safetensors.torch import load_file
 
 from demo.parallel import parallel_files
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -239,13 +241,42 @@ class Command:
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         return Forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
-    def finish(self) -> str:
-        """Run to the end; returns what it said."""
+    def start_processes(self, number: int) -> list[subprocess.Popen[str]]:
+        """Start the processes of one run, which meet at a free port of this machine."""
+        if number == 1:
+            return [self.start()]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(number)}
+        return [self.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(number)]
+
+    def finish(self, processes: int = 1) -> str:
+        """Run to the end; returns what the first process said."""
+        ends = [(process, *process.communicate(timeout=300)) for process in self.start_processes(processes)]
+        for process, out, err in ends:
+            assert process.returncode == 0, err
+            assert out == ""
+        return ends[0][2]
+
+    def kill_after(self, step: int) -> None:
+        """Start, and kill once so many steps are done."""
         process = self.start()
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        assert out == ""
-        return err
+        self.wait_for_step(process, step)
+        process.kill()
+        process.communicate()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The metrics of the finished run."""
+        return [json.loads(line) for line in self.output.with_name("metrics.jsonl").read_text().splitlines()]
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Those of the finished model."""
+        return load_file(self.output.with_name("model.safetensors"))
+
+    def provenance(self) -> dict[str, Any]:
+        """What stands in no manifest."""
+        return dict(json.loads(self.output.with_name("provenance.json").read_text()))
 
     def finished_steps(self) -> int:
         metrics = self.run_folder / "metrics.jsonl" if self.run_folder else None

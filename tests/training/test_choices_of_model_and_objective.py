@@ -4,13 +4,11 @@ What the choices mean is tested where they are made (`tests/modeling`, `tests/ob
 between the configuration and the exported model was forgotten.
 """
 
-import json
 import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.store import load_language_model
@@ -85,23 +83,16 @@ CHOICES: dict[str, dict[str, Any]] = {
 }
 
 
-def rows(command: Any) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (command.output.parent / "metrics.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_choice_trains_and_a_killed_run_ends_with_the_same_bits(name: str, make_command: Callable[..., Any]) -> None:
     changes = {"steps": 24, **CHOICES[name]}
     whole, killed = make_command(**changes), make_command(**changes)
     whole.finish()
-    process = killed.start()
-    killed.wait_for_step(process, 11)
-    process.kill()
-    process.communicate()
+    killed.kill_after(11)
     killed.finish()
     assert killed.digests() == whole.digests()
 
-    metrics = rows(whole)
+    metrics = whole.rows()
     assert all(math.isfinite(value) for row in metrics for value in row.values())
     task = changes.get("objective", {}).get("task")
     expected = (task in ("causal", "hybrid"), task != "causal")
@@ -113,7 +104,7 @@ def test_a_choice_trains_and_a_killed_run_ends_with_the_same_bits(name: str, mak
         assert 0 <= metrics[-1]["development_pair_accuracy"] <= 1
     model = load_language_model(whole.output.parent)
     assert (model.pair_head is not None) == has_pairs
-    names = load_file(whole.output.parent / "model.safetensors").keys()
+    names = whole.weights().keys()
     assert ("head.vocabulary_bias" in names) == (changes.get("output_bias__kind") != "none")
 
 
@@ -122,7 +113,7 @@ def test_the_unigram_start_is_ahead_by_the_entropy_of_the_labels(make_command: C
     for kind in ("zero", "unigram", "none"):
         command = make_command(output_bias__kind=kind, steps=2, long=None, model__hidden_dropout_prob=0.0)
         command.finish()
-        first_losses[kind] = rows(command)[0]["loss"]
+        first_losses[kind] = command.rows()[0]["loss"]
     measures = read_manifest(command.output).measures
     assert measures["parameters"] > 0
     assert first_losses["none"] == first_losses["zero"]

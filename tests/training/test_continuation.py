@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.export.published_checkpoint import import_checkpoint
@@ -41,10 +40,6 @@ def refusal(command: Any) -> str:
     return lines[0]
 
 
-def weights(command: Any) -> dict[str, torch.Tensor]:
-    return load_file(command.output.parent / "model.safetensors")
-
-
 def test_going_on_with_the_optimiser_ends_with_the_bits_of_a_run_that_was_planned_so_long(
     make_command: Make, first: Any
 ) -> None:
@@ -72,13 +67,12 @@ def test_the_initial_model_is_among_the_inputs_of_the_manifest(make_command: Mak
 def test_weights_alone_start_a_new_run_from_step_0(make_command: Make, first: Any) -> None:
     untouched = make_command(steps=0, initialise_from={"take": "weights"}, initial=first.output, **PLAIN)
     untouched.finish()
-    assert all(torch.equal(tensor, weights(first)[name]) for name, tensor in weights(untouched).items())
+    assert all(torch.equal(tensor, first.weights()[name]) for name, tensor in untouched.weights().items())
     command = make_command(steps=4, initialise_from={"take": "weights"}, initial=first.output, seed=7, **PLAIN)
     command.finish()
-    rows = [json.loads(line) for line in (command.output.parent / "metrics.jsonl").read_text().splitlines()]
+    rows = command.rows()
     assert [row["step"] for row in rows] == [1, 2, 3, 4]
-    before = json.loads((first.output.parent / "metrics.jsonl").read_text().splitlines()[0])
-    assert rows[0]["loss"] < before["loss"] - 0.1
+    assert rows[0]["loss"] < first.rows()[0]["loss"] - 0.1
     measures = read_manifest(command.output).measures
     assert measures["steps"] == 4 and measures["initial_model"]["earlier_steps"] == 10
 
@@ -95,8 +89,8 @@ def test_a_milestone_is_the_model_of_a_run_that_ended_there(make_command: Make) 
     shorter.finish()
     taken = make_command(steps=0, initialise_from={"step": 5}, initial=whole.output, **PLAIN)
     taken.finish()
-    assert all(torch.equal(tensor, weights(taken)[name]) for name, tensor in weights(shorter).items())
-    assert any(not torch.equal(tensor, weights(taken)[name]) for name, tensor in weights(whole).items())
+    assert all(torch.equal(tensor, taken.weights()[name]) for name, tensor in shorter.weights().items())
+    assert any(not torch.equal(tensor, taken.weights()[name]) for name, tensor in whole.weights().items())
     tokens = read_manifest(shorter.output).measures["tokens"]
     found = read_manifest(taken.output).measures["initial_model"]
     assert found == {"take": "weights", "earlier_steps": 5, "earlier_tokens": tokens}
@@ -118,7 +112,7 @@ def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(
     plain = make_command(steps=0, model__layer_weighting="none", **PLAIN)
     plain.finish()
     # As the authors' code calls the tensors.
-    published = to_published(weights(plain), RelativePositions(8, 64).rows(64))
+    published = to_published(plain.weights(), RelativePositions(8, 64).rows(64))
     torch.save(published, tmp_path / "published.bin")
     output = tmp_path / "imported" / "manifest.json"
     tokenizer = plain.output.parent / "tokenizer.json"
@@ -126,7 +120,7 @@ def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(
     import_checkpoint(tmp_path / "published.bin", config, tokenizer, output, position_head_layout="babylm")
     command = make_command(steps=0, model__layer_weighting="none", initialise_from={}, initial=output, seed=3, **PLAIN)
     command.finish()
-    assert all(torch.equal(tensor, weights(plain)[name]) for name, tensor in weights(command).items())
+    assert all(torch.equal(tensor, plain.weights()[name]) for name, tensor in command.weights().items())
     assert read_manifest(command.output).measures["initial_model"] == {
         "take": "weights",
         "earlier_steps": None,
@@ -175,9 +169,6 @@ def test_a_run_that_goes_on_and_is_killed_ends_with_the_same_bits(make_command: 
     whole = make_command(**changes)
     whole.finish()
     command = make_command(**changes)
-    process = command.start()
-    command.wait_for_step(process, 27)
-    process.kill()
-    process.communicate()
+    command.kill_after(27)
     assert "goes on after step" in command.finish()
     assert command.digests() == whole.digests()

@@ -1,14 +1,11 @@
 """When a run stops early, what it exports then, and that neither kills nor processes change it."""
 
-import json
 import random
-import socket
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
@@ -114,7 +111,7 @@ def test_a_stopped_run_records_where_and_exports_the_weights_of_the_lowest_loss(
 ) -> None:
     measures = read_manifest(stopped.output).measures
     found = measures["early_stopping"]
-    rows = [json.loads(line) for line in (stopped.output.parent / "metrics.jsonl").read_text().splitlines()]
+    rows = stopped.rows()
     losses = {row["step"]: row["development_loss"] for row in rows if "development_loss" in row}
     assert found["stopped_early"] and measures["steps"] == rows[-1]["step"] < STEPS
     assert losses[found["exported_step"]] == min(losses.values()) == found["best_development_loss"]
@@ -122,8 +119,8 @@ def test_a_stopped_run_records_where_and_exports_the_weights_of_the_lowest_loss(
     # The schedule does not depend on the number of steps, so this is the same run up to there.
     short = make_command(RUNTIME, **{**WILD, "steps": found["exported_step"], "early_stopping": None})
     short.finish()
-    ours, theirs = (load_file(command.output.parent / "model.safetensors") for command in (stopped, short))
-    assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
+    ours = stopped.weights()
+    assert all(torch.equal(ours[name], tensor) for name, tensor in short.weights().items())
 
 
 @pytest.mark.slow
@@ -133,19 +130,16 @@ def test_the_weights_of_the_last_step_are_exported_where_that_is_asked_for(stopp
     command.finish()
     measures = read_manifest(command.output).measures
     assert measures["early_stopping"]["exported_step"] == measures["steps"]
-    ours, best = (load_file(run.output.parent / "model.safetensors") for run in (command, stopped))
-    assert any(not torch.equal(ours[name], tensor) for name, tensor in best.items())
+    ours = command.weights()
+    assert any(not torch.equal(ours[name], tensor) for name, tensor in stopped.weights().items())
 
 
 @pytest.mark.slow
 def test_a_killed_run_stops_at_the_same_step_with_the_same_bits(stopped: Any, make_command: Make) -> None:
     command = make_command(RUNTIME, **WILD)
     exported = read_manifest(stopped.output).measures["early_stopping"]["exported_step"]
-    process = command.start()
     # After the best evaluation: its weights have to come out of the checkpoint.
-    command.wait_for_step(process, exported + 6)
-    process.kill()
-    process.communicate()
+    command.kill_after(exported + 6)
     assert "goes on after step" in command.finish()
     assert command.digests() == stopped.digests()
 
@@ -153,13 +147,7 @@ def test_a_killed_run_stops_at_the_same_step_with_the_same_bits(stopped: Any, ma
 @pytest.mark.slow
 def test_two_processes_stop_at_the_same_step_with_the_same_weights(stopped: Any, make_command: Make) -> None:
     command = make_command(RUNTIME, **WILD)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    step = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-    processes = [command.start(**step, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
-    errors = [process.communicate(timeout=300)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], errors
+    command.finish(2)
     ours, alone = read_manifest(command.output), read_manifest(stopped.output)
     assert ours.measures["early_stopping"]["exported_step"] == alone.measures["early_stopping"]["exported_step"]
     assert ours.file("model.safetensors").read_bytes() == alone.file("model.safetensors").read_bytes()

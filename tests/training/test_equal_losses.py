@@ -4,9 +4,7 @@ Each run is the command with LAMB and 50 steps, in processes of its own. Dropout
 whose micro-batches differ are compared without it.
 """
 
-import json
 import shutil
-import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,13 +12,12 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
+from hatchery.training.checkpoints import checkpoint_folder, checkpoint_folders
 from hatchery.training.data_order import training_phases
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
@@ -43,28 +40,9 @@ CHANGES: dict[str, Any] = {
 }
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def start(command: Any, processes: int) -> list[Any]:
-    if processes == 1:
-        return [command.start()]
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(processes)}
-    return [command.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(processes)]
-
-
-def finish(command: Any, processes: int) -> None:
-    for process in start(command, processes):
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-
-
 def stop_after_checkpoint(command: Any, processes: int) -> None:
     """Kill the run once its checkpoint after step 23 is whole, and make sure that no later one is left."""
-    running = start(command, processes)
+    running = command.start_processes(processes)
     deadline = time.monotonic() + 120
     while command.run_folder is None or not checkpoint_folder(command.run_folder, RESUMED).exists():
         assert running[0].poll() is None and time.monotonic() < deadline, "never came to the checkpoint"
@@ -79,7 +57,7 @@ def stop_after_checkpoint(command: Any, processes: int) -> None:
 
 
 def losses(command: Any) -> list[float]:
-    rows = [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+    rows = command.rows()
     assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
     return [row["loss"] for row in rows]
 
@@ -88,7 +66,7 @@ def losses(command: Any) -> list[float]:
 def expected(make_command: Callable[..., Any]) -> list[float]:
     """One process, one forward pass of 32 sequences per step, from the start to the end."""
     command = make_command(**CHANGES)
-    finish(command, 1)
+    command.finish()
     return losses(command)
 
 
@@ -96,13 +74,15 @@ def expected(make_command: Callable[..., Any]) -> list[float]:
 WHOLE, TWO_PROCESSES, ACCUMULATED = (1, None), (2, None), (1, 16)
 
 
-@pytest.mark.parametrize("cut", [TWO_PROCESSES, ACCUMULATED], ids=["2 x 16", "1 x 16 twice"])
+@pytest.mark.parametrize(
+    "cut", [TWO_PROCESSES, ACCUMULATED, (2, 3)], ids=["2 x 16", "1 x 16 twice", "2 x 16 in threes"]
+)
 def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
     make_command: Callable[..., Any], expected: list[float], cut: tuple[int, int | None]
 ) -> None:
     processes, micro_batch_size = cut
     command = make_command({"micro_batch_size": micro_batch_size}, **CHANGES)
-    finish(command, processes)
+    command.finish(processes)
     assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
 
 
@@ -120,9 +100,8 @@ def test_the_losses_of_50_steps_survive_a_kill_after_step_23_also_with_another_n
     command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **CHANGES)
     stop_after_checkpoint(command, before[0])
     command.runtime["micro_batch_size"] = after[1]
-    finish(command, after[0])
-    provenance = json.loads(command.output.with_name("provenance.json").read_text())
-    assert provenance["resumed_from_step"] == RESUMED
+    command.finish(after[0])
+    assert command.provenance()["resumed_from_step"] == RESUMED
     if before == after == WHOLE:
         assert losses(command) == expected
     assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
@@ -141,7 +120,7 @@ DROPOUT: dict[str, Any] = {
 def dropped(make_command: Callable[..., Any]) -> Any:
     """One process with dropout and two micro-batches per step, from the start to the end."""
     command = make_command({"micro_batch_size": 16}, **DROPOUT)
-    finish(command, 1)
+    command.finish()
     return command
 
 
@@ -150,7 +129,7 @@ def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micr
     make_command: Callable[..., Any], dropped: Any, runtime: dict[str, Any]
 ) -> None:
     command = make_command(runtime, **DROPOUT)
-    finish(command, 2)
+    command.finish(2)
     assert command.digests() == dropped.digests()
 
 
@@ -160,10 +139,10 @@ def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are
 ) -> None:
     changes = {**DROPOUT, "objective": {"task": task}, "output_bias__kind": "unigram"}
     whole = make_command({"micro_batch_size": 16}, **changes)
-    finish(whole, 1)
+    whole.finish()
     command = make_command(CHECKPOINTS, **changes)
     stop_after_checkpoint(command, 2)
-    finish(command, 2)
+    command.finish(2)
     assert command.digests() == whole.digests()
 
 
@@ -181,7 +160,7 @@ def test_a_kill_and_another_number_of_processes_change_no_byte_with_dropout_eith
     command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **DROPOUT)
     stop_after_checkpoint(command, before[0])
     command.runtime["micro_batch_size"] = after[1]
-    finish(command, after[0])
+    command.finish(after[0])
     assert command.digests() == dropped.digests()
 
 
@@ -191,7 +170,7 @@ def test_four_micro_batches_with_dropout_differ_between_one_and_two_processes_in
     found = []
     for processes in (1, 2):
         command = make_command({"micro_batch_size": 8}, **DROPOUT)
-        finish(command, processes)
+        command.finish(processes)
         found.append(losses(command))
     assert found[1] == pytest.approx(found[0], rel=0, abs=TOLERANCE)
     # Other micro-batches drop something else, which is far more than rounding.
@@ -232,11 +211,10 @@ def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(
         command = make_command(**changes)
         # Not in the slice of the fixture: a key that is new there.
         command.settings["loss_average"] = average
-        finish(command, 2)
-        rows = [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
-        results[average] = [row["loss"] for row in rows]
+        command.finish(2)
+        results[average] = [row["loss"] for row in command.rows()]
         if average == "processes":
-            weights = load_file(command.output.with_name(MODEL))
+            weights = command.weights()
             model, expected = mean_of_process_means(pretrain_settings(command.settings), token_data, 2)
             for name, tensor in model.state_dict().items():
                 torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=2e-6, msg=name)
@@ -251,7 +229,7 @@ ADAMW = {**CHANGES, "optimizer__name": "adamw", "optimizer__learning_rate": 0.00
 def expected_of_adamw(make_command: Callable[..., Any]) -> list[float]:
     """One process with AdamW, without ZeRO."""
     command = make_command(**ADAMW)
-    finish(command, 1)
+    command.finish()
     return losses(command)
 
 
@@ -261,9 +239,9 @@ def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole
 ) -> None:
     runtime = {"zero_stage": stage, "activation_checkpointing": stage == 3, "micro_batch_size": micro_batch_size}
     command = make_command(runtime, **ADAMW)
-    finish(command, 2)
+    command.finish(2)
     assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)
-    weights = load_file(command.output.with_name("model.safetensors"))
+    weights = command.weights()
     assert all(tensor.numel() > 0 and bool(tensor.any()) for name, tensor in weights.items() if "weight" in name)
 
 
@@ -274,6 +252,6 @@ def test_a_run_killed_after_step_23_goes_on_with_its_zero_stage_or_another(
     command = make_command({**CHECKPOINTS, "zero_stage": before}, **ADAMW)
     stop_after_checkpoint(command, 2)
     command.runtime["zero_stage"] = after
-    finish(command, 2)
-    assert json.loads(command.output.with_name("provenance.json").read_text())["resumed_from_step"] == RESUMED
+    command.finish(2)
+    assert command.provenance()["resumed_from_step"] == RESUMED
     assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)

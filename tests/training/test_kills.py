@@ -5,11 +5,9 @@ the process is stopped when a partial folder shows, and killed only if the folde
 newest checkpoint is truncated or tampered with, so that the run has to go back to the one before.
 """
 
-import json
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -88,7 +86,8 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
             assert err.count("going back to the checkpoint before it") == 1
             assert f"goes on after step {expected_step:,} " in err
         if number == signal.SIGTERM:
-            # The last step is saved, and the writing under way was waited for.
+            # The last step is saved, the writing under way was waited for, and the last line says how to go on.
+            assert "SIGTERM" in err.splitlines()[-1] and "run the same command again" in err.splitlines()[-1]
             assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == command.finished_steps()
             assert not partial_folders(command.run_folder)
         elif in_writing:
@@ -108,11 +107,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batche
 ) -> None:
     alone, changing = make_command(), make_command(RUNTIME)
     alone.finish()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-    both = [changing.start(RANK=str(rank), LOCAL_RANK=str(rank), **shared) for rank in range(2)]
+    both = changing.start_processes(2)
     changing.wait_for_step(both[0], 15)
     # Only the second process is asked; the first has to learn of it.
     both[1].terminate()
@@ -122,10 +117,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batche
     stopped_at = changing.finished_steps()
     assert f"goes on after step {stopped_at} " in changing.finish()
 
-    expected, found = (
-        [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
-        for command in (alone, changing)
-    )
+    expected, found = alone.rows(), changing.rows()
     # The tokens of a batch tell which sequences it holds; dropout, which belongs to a process, moves the loss a little.
     assert [row["tokens"] for row in found] == [row["tokens"] for row in expected]
     assert [row["loss"] for row in found] == pytest.approx([row["loss"] for row in expected], rel=0.05)
@@ -186,18 +178,21 @@ def test_a_tokenizer_that_changes_during_the_training_does_not_come_with_a_finis
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("told_by", ["Slurm", "the settings"])
 def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_next_attempt(
-    make_command: Callable[..., Any],
+    make_command: Callable[..., Any], told_by: str
 ) -> None:
-    command = make_command({"grace_seconds": 5.0}, steps=100_000, long=None)
+    limit = {"grace_seconds": 5.0} if told_by == "Slurm" else {"time_limit_minutes": 0.1, "grace_seconds": 1.0}
+    command = make_command(limit, steps=100_000, long=None)
     # The end of the job lies only a little beyond the grace time, counted from when training begins.
-    process = command.start(SLURM_JOB_END_TIME=str(int(time.time()) + 5))
+    process = command.start(**({"SLURM_JOB_END_TIME": str(int(time.time()) + 5)} if told_by == "Slurm" else {}))
     _, err = process.communicate(timeout=120)
     assert process.returncode == EXIT_STATUS_INTERRUPTED, err
     message = err.splitlines()[-1]
     assert "the time limit" in message and "run the same command again" in message
     first = command.finished_steps()
-    assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == first
+    assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == first > 0
+    command.runtime["time_limit_minutes"] = None
     process = command.start()
     command.wait_for_step(process, first + 1)
     process.terminate()

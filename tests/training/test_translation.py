@@ -2,11 +2,9 @@
 
 import csv
 import itertools
-import json
 import math
 import re
 import signal
-import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -72,18 +70,6 @@ def translation_command(make_command: Callable[..., Any], pair_data: Any) -> Cal
     return make
 
 
-def rows_of(command: Any) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
-
-
-def start_processes(command: Any, processes: int) -> list[Any]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(processes)}
-    return [command.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(processes)]
-
-
 @pytest.mark.slow
 def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: Callable[..., Any]) -> None:
     undisturbed, command = translation_command(), translation_command({"checkpoint_interval_steps": 1})
@@ -95,11 +81,11 @@ def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: 
         process.communicate(timeout=60)
     command.finish()
     assert command.digests() == undisturbed.digests()
-    measured = [row["step"] for row in rows_of(command) if "development_bleu" in row]
+    measured = [row["step"] for row in command.rows() if "development_bleu" in row]
     assert measured == [0, 4, 8, 16, 24]
     stopping = read_manifest(command.output).measures["early_stopping"]
     best = max(
-        (row for row in rows_of(command)[1:] if "development_bleu" in row), key=lambda row: row["development_bleu"]
+        (row for row in command.rows()[1:] if "development_bleu" in row), key=lambda row: row["development_bleu"]
     )
     assert stopping["best_development_bleu"] == best["development_bleu"]
     assert stopping["exported_step"] == best["step"]
@@ -118,7 +104,7 @@ def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_comma
     second = translation_command(**going_on, **shared)
     second.initial = first.output
     second.finish()
-    losses = [row["loss"] for row in rows_of(second) if "loss" in row]
+    losses = [row["loss"] for row in second.rows() if "loss" in row]
     # By more than the loss of a uniform guess, which is how a diverged run is told.
     assert min(losses[STEPS:]) > min(losses[:STEPS]) + math.log(160)
 
@@ -188,11 +174,9 @@ def test_all_test_sets_are_translated_with_the_beam_that_is_best_on_the_one_that
 def test_two_processes_learn_and_translate_what_one_does(translation_command: Callable[..., Any]) -> None:
     alone, together = translation_command(), translation_command()
     alone.finish()
-    for process in start_processes(together, 2):
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-    assert len(rows_of(alone)) == len(rows_of(together)) == STEPS + 1
-    for one, two in zip(rows_of(alone), rows_of(together), strict=True):
+    together.finish(2)
+    assert len(alone.rows()) == len(together.rows()) == STEPS + 1
+    for one, two in zip(alone.rows(), together.rows(), strict=True):
         assert one.keys() == two.keys()
         for name in one.keys() - {"gradient_norm"}:
             assert two[name] == pytest.approx(one[name], abs=1e-4), (one["step"], name)
@@ -351,7 +335,7 @@ def test_every_start_of_the_output_bias_trains_and_the_unigram_starts_at_the_tar
     bias = {"kind": kind, "counts": "corpus", "weight_scale": 0.01}
     command = translation_command(output_bias=bias, divergences=True, steps=4)
     command.finish()
-    first = rows_of(command)[0]
+    first = command.rows()[0]
     assert first["step"] == 0
     if kind == "unigram":
         assert first["kl_unigram"] == pytest.approx(0, abs=0.01)
