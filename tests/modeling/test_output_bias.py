@@ -23,9 +23,9 @@ from hatchery.modeling.output_bias import (
     output_weight,
     scale_output_weight_,
     set_output_bias_,
-    vocabulary_head,
 )
 from hatchery.modeling.output_report import language_model_measures, output_measures
+from hatchery.modeling.pretraining_heads import VocabularyHead
 from hatchery.training.optimizers import parameter_groups
 
 VOCAB_SIZE = 2000
@@ -74,7 +74,7 @@ def first_loss(model: LanguageModel, batch: dict[str, torch.Tensor]) -> float:
 
 def test_the_heads_of_the_language_model_offer_what_a_prior_needs(untied, make_model) -> None:
     tied, own = make_model().head, untied().head
-    assert vocabulary_head(tied) is tied and vocabulary_head(own) is own
+    assert isinstance(tied, VocabularyHead) and isinstance(own, VocabularyHead)
     assert output_weight(tied) is None and output_weight(own).shape == (VOCAB_SIZE, 96)
     assert output_bias(make_model(vocabulary_bias=False).head) is None
 

@@ -17,7 +17,7 @@ from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias, set_output_bias_, vocabulary_head
+from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias, set_output_bias_
 from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
@@ -208,7 +208,7 @@ def layer(request: pytest.FixtureRequest) -> tuple[nn.Module, torch.Tensor]:
         fields = {**TINY, "family": family, "tie_word_embeddings": tied, "sentence_pair_head": True}
         model = LanguageModel(model_config(fields))
         initialise_(model, 1)
-        found = model.pair_head.output if request.param == "sentence pairs" else vocabulary_head(model.head)
+        found = model.pair_head.output if request.param == "sentence pairs" else model.head
     bias = output_bias(found)
     set_output_bias_(found, log_prior(smoothed_distribution(np.arange(len(bias)))) - 1)
     return model, bias

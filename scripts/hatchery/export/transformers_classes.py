@@ -23,7 +23,7 @@ from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
-from hatchery.modeling.sentence_pair_head import SentencePairHead
+from hatchery.modeling.pretraining_heads import SentencePairHead
 
 
 class HatcheryConfig(PretrainedConfig):

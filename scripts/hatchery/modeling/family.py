@@ -12,10 +12,9 @@ from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.flops import PassShape
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from hatchery.modeling.language_model import LanguageModel
     from hatchery.modeling.layered_encoder import LayeredEncoder
+    from hatchery.modeling.pretraining_heads import VocabularyHead
 
 
 class Modules(NamedTuple):
@@ -25,7 +24,7 @@ class Modules(NamedTuple):
     """Made of a configuration; what the training engine calls with a batch."""
     encoder: "Callable[..., LayeredEncoder]"
     """Made of a configuration and, where one is handed in, a layer weighting."""
-    head: "Callable[[Any], nn.Module]"
+    head: "Callable[[Any], VocabularyHead]"
     """Made of a configuration; called with hidden states [..., D] and the word embedding, it gives logits [..., V]."""
     initialise_: "Callable[[LanguageModel, int], None]"
     """Sets every parameter in place, from a seed; the layer mixture sets its own."""

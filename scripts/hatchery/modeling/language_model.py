@@ -22,8 +22,7 @@ from hatchery.modeling.families import family_of
 from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.norm_and_dropout import full_precision
-from hatchery.modeling.output_bias import vocabulary_head
-from hatchery.modeling.sentence_pair_head import SentencePairHead
+from hatchery.modeling.pretraining_heads import SentencePairHead, VocabularyHead
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
@@ -65,7 +64,7 @@ class LanguageModel(nn.Module):
         modules = family_of(config).modules()
         self.encoder: LayeredEncoder = modules.encoder(config, weighting)
         self.encoder.causal = causal
-        self.head: nn.Module = modules.head(config)
+        self.head: VocabularyHead = modules.head(config)
         self.pair_head: SentencePairHead | None = None
         if config.sentence_pair_head:
             self.pair_head = SentencePairHead(config.hidden_size, config.layer_norm_eps, config.hidden_dropout_prob)
@@ -133,9 +132,8 @@ class LanguageModel(nn.Module):
     @property
     def output_layer(self) -> tuple[Tensor, Tensor | None]:
         """Output matrix [V, D] and bias [V] (None: without) that are applied to the features of the head."""
-        head = vocabulary_head(self.head)
-        weight = self.encoder.word_embedding.weight if head.vocabulary_weight is None else head.vocabulary_weight
-        return weight, head.vocabulary_bias
+        own = self.head.vocabulary_weight
+        return self.encoder.word_embedding.weight if own is None else own, self.head.vocabulary_bias
 
     def logits_at(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""

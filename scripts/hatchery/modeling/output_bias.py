@@ -9,7 +9,7 @@ unnoticed: `check_output_bias` compares bit by bit.
 """
 
 import math
-from typing import Literal, Protocol, cast
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import ADD_ONE, checked_counts, smoothed_distribution
 from hatchery.modeling.initialisation import normal_, uniform_
+from hatchery.modeling.pretraining_heads import VocabularyHead
 
 SPARE_ROW_BIAS = -1e4
 """Bias of an output row that no id has: probability exactly 0, yet finite, so that label smoothing stays finite."""
@@ -96,28 +97,7 @@ def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: fl
 WeightScale = float | Literal["own", "unit", "unit_uniform", "centred", "frobenius"]
 
 
-class VocabularyHead(Protocol):
-    """What a language-model head offers, so that its output layer can be given a prior."""
-
-    vocabulary_bias: nn.Parameter | None
-    """fp32 [V]; None in a head without one."""
-    vocabulary_weight: nn.Parameter | None
-    """fp32 [V, E]; None where the output matrix is the word embedding."""
-
-    def features(self, hidden: Tensor) -> Tensor:
-        """What the output matrix is multiplied with: [..., E] from hidden states [..., D]."""
-
-
 OutputLayer = nn.Linear | VocabularyHead
-
-
-def vocabulary_head(head: nn.Module) -> VocabularyHead:
-    """`head` as one that can be given a prior. Raises ModelError if it does not offer what that takes."""
-    # One by one: from Python 3.12 on, isinstance with a protocol does not see the parameters of a module.
-    if not all(hasattr(head, name) for name in ("vocabulary_bias", "vocabulary_weight", "features")):
-        expected = "vocabulary_bias, vocabulary_weight and features"
-        raise ModelError(f"output_bias: {type(head).__name__} is no language-model head, expected {expected}")
-    return cast(VocabularyHead, head)
 
 
 def output_bias(layer: OutputLayer) -> Tensor | None:

@@ -15,7 +15,6 @@ from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
-from hatchery.modeling.output_bias import vocabulary_head
 
 # More would differ between machines, and manifests must not.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
@@ -94,9 +93,9 @@ def language_model_measures(
     """`output_measures` of a language model at the labelled positions of `batch`, without dropout.
 
     The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`). Raises ModelError when it has
-    no label, or when the head does not offer what the report needs.
+    no label.
     """
-    head = vocabulary_head(model.head)
+    head = model.head
     was_training = model.training
     model.eval()
     try:
@@ -104,13 +103,7 @@ def language_model_measures(
         features = full_precision(head.features(hidden))
     finally:
         model.train(was_training)
-    return output_measures(output_matrix(model), head.vocabulary_bias, features, distribution, frequencies, targets)
-
-
-def output_matrix(model: LanguageModel) -> Tensor:
-    """The matrix [V, d] that gives the logits of `model`: its own, or the word embedding."""
-    own = vocabulary_head(model.head).vocabulary_weight
-    return model.encoder.word_embedding.weight if own is None else own
+    return output_measures(*model.output_layer, features, distribution, frequencies, targets)
 
 
 def _rounded(value: float) -> float:

@@ -5,8 +5,6 @@ guesses, and the curves of two seeds or two models can be laid over each other.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.engine import Engine
 
-
 EVALUATION_SEED = 20_231_106
 
 
@@ -48,23 +45,6 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
     return examples if len(examples) else None
 
 
-@dataclass(frozen=True)
-class DevelopmentScore:
-    """Mean negative log-likelihood (natural logarithm) per predicted token, and its exponential."""
-
-    loss: float
-    perplexity: float
-    # Share of sentence pairs judged rightly; None where the objective has none.
-    pair_accuracy: float | None = None
-
-    def row(self) -> dict[str, float]:
-        """The columns of the metrics file."""
-        columns = {"development_loss": self.loss, "development_perplexity": self.perplexity}
-        if self.pair_accuracy is not None:
-            columns["development_pair_accuracy"] = self.pair_accuracy
-        return columns
-
-
 class DevelopmentSet:
     """A fixed set of masked sequences, of which each process scores its share."""
 
@@ -79,8 +59,12 @@ class DevelopmentSet:
             examples.batch(EVALUATION_SEED, 0, part.indices) for piece in pieces for part in piece
         ]
 
-    def score(self, engine: "Engine") -> DevelopmentScore:
-        """Score the model as it is now, without dropout."""
+    def score(self, engine: "Engine") -> dict[str, float]:
+        """Score the model as it is now, without dropout, as columns of the metrics file; every process has to call it.
+
+        They are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, where
+        the objective has sentence pairs, the share that was judged rightly.
+        """
         outputs = [engine.evaluate(batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
         # Each output is a wait for the device if it is read; all of them together are one.
@@ -90,25 +74,14 @@ class DevelopmentSet:
             [loss_sum, labelled, rightly, float(pairs)], engine.device
         )
         loss = loss_sum / max(1.0, labelled)
-        return DevelopmentScore(loss, math.exp(min(loss, 700.0)), correct / judged if judged else None)
+        columns = {"development_loss": loss, "development_perplexity": math.exp(min(loss, 700.0))}
+        return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
 
 def _values(output: LanguageModelOutput) -> Tensor:
     """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
     rightly = output.n_pairs_correct if output.n_pairs_correct is not None else torch.zeros_like(output.n_labelled)
     return torch.stack([part.double() for part in (output.loss_sum, output.n_labelled, rightly)])
-
-
-@dataclass(frozen=True)
-class TranslationScore:
-    """Loss and perplexity, and BLEU and chrF in points."""
-
-    loss: DevelopmentScore
-    points: Mapping[str, float]
-
-    def row(self) -> dict[str, float]:
-        """The columns of the metrics file."""
-        return self.loss.row() | {f"development_{name}": value for name, value in self.points.items()}
 
 
 class TranslatedSet(DevelopmentSet):
@@ -144,12 +117,12 @@ class TranslatedSet(DevelopmentSet):
         self._sources = [pairs[int(index)][0].tolist() for part in own for index in part.indices]
 
     @torch.no_grad()
-    def score(self, engine: "Engine") -> TranslationScore:  # type: ignore[override]
-        """Score the model as it is now, without dropout; every process gets the same."""
+    def score(self, engine: "Engine") -> dict[str, float]:
+        """Loss and perplexity, and BLEU and chrF in points."""
         from hatchery.translation.metrics import scores
         from hatchery.translation.translate import translate_ids
 
-        loss = super().score(engine)
+        columns = super().score(engine)
         model = engine.model
         assert isinstance(model, TranslationModel)
         model.eval()
@@ -158,4 +131,4 @@ class TranslatedSet(DevelopmentSet):
         model.train()
         translations = [text for texts in gathered(mine) for text in texts]
         found = scores(translations, self._references)
-        return TranslationScore(loss, {name: score.value for name, score in found.items()})
+        return columns | {f"development_{name}": score.value for name, score in found.items()}

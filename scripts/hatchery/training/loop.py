@@ -8,32 +8,25 @@ is read at once.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training.batches import StepBatch
 from hatchery.training.collectives import sum_over_processes
+from hatchery.training.development import DevelopmentSet
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.interruption import Deadline, stop_request
 from hatchery.training.loader import BatchLoader
 from hatchery.training.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
-from hatchery.training.objective import Development, Objective
-from hatchery.training.output_probes import is_logged
+from hatchery.training.objective import Objective
+from hatchery.training.output_probes import Probe, is_logged
 from hatchery.training.record import RunRecord
 from hatchery.training.schedules import learning_rate
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.speed import KeptMemory
-
-
-class Probe(Protocol):
-    """What is measured of a model at log-spaced steps; every process calls it and gets the same."""
-
-    def score(self, engine: Engine) -> dict[str, float]:
-        """Columns of the metrics file."""
-        ...
 
 
 def train(
@@ -41,7 +34,7 @@ def train(
     objective: Objective,
     engine: Engine,
     loader: BatchLoader,
-    development: Development | None,
+    development: DevelopmentSet | None,
     record: RunRecord,
     probes: Sequence[Probe] = (),
     deadline: Deadline | None = None,
@@ -65,7 +58,7 @@ def train(
         kept = KeptMemory()
         measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
         if record.position.step == 0:
-            scored = development.score(engine).row() if development and 0 in early else {}
+            scored = development.score(engine) if development and 0 in early else {}
             if first := scored | _probed(probes, engine):
                 record.append({"step": 0, "tokens": 0, **first})
         for step, batch in enumerate(batches, record.position.step):
@@ -90,7 +83,7 @@ def train(
                 scores: dict[str, Any] = {}
                 with record.paused():
                     if evaluates and development is not None:
-                        scores |= development.score(engine).row()
+                        scores |= development.score(engine)
                         _require_finite(scores["development_loss"], "development loss", step, record)
                         if stopping is not None:
                             # The same scores in every process, so all stop after the same step.

@@ -7,9 +7,9 @@ Planning reads the settings, so what is slow to import is imported inside the me
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from hatchery.modeling.flops import PassShape
 from hatchery.settings.base import Settings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
-    from hatchery.training.engine import Engine
+    from hatchery.training.development import DevelopmentSet
     from hatchery.training.topology import Topology
 
 ModelKind = Literal["masked", "causal", "translation"]
@@ -103,27 +103,6 @@ class Criterion(NamedTuple):
 LOWEST_LOSS = Criterion("development_loss", "development loss")
 
 
-class Scores(Protocol):
-    """What development text says of a model."""
-
-    def row(self) -> dict[str, float]:
-        """The columns of the metrics file, `development_loss` among them."""
-        ...
-
-
-class Development(Protocol):
-    """Held-out text that a model is asked about again and again; every process has its share."""
-
-    @property
-    def batches(self) -> "Sequence[dict[str, Tensor]]":
-        """This process's batches, on which the divergences of the output are measured."""
-        ...
-
-    def score(self, engine: "Engine") -> Scores:
-        """Score the model as it is now, without dropout; every process has to call it."""
-        ...
-
-
 class Objective(ABC):
     """What a run trains for."""
 
@@ -183,7 +162,7 @@ class Objective(ABC):
         share: int,
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
-    ) -> Development:
+    ) -> "DevelopmentSet":
         """`sequences` development examples, at most `share` of them in a forward pass.
 
         `tokenizer` loads the run's tokenizer, for objectives that turn predictions into text.

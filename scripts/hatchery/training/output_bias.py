@@ -22,9 +22,8 @@ from hatchery.modeling.output_bias import (
     log_prior,
     scale_output_weight_,
     set_output_bias_,
-    vocabulary_head,
 )
-from hatchery.modeling.output_report import language_model_measures, output_matrix
+from hatchery.modeling.output_report import language_model_measures
 from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts, maskable_tokens
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
@@ -51,7 +50,7 @@ def prepare_output_(
     should record of it: nothing for zero and none without a report. Raises ModelError when the settings do not fit the
     model (tied matrix, no bias), TrainingError when there is nothing to count.
     """
-    head = vocabulary_head(model.head)
+    head = model.head
     # Before anything is counted.
     check_weight_scale(head, settings.weight_scale)
     if settings.kind != "unigram" and not settings.report:
@@ -62,7 +61,7 @@ def prepare_output_(
     distribution = prior_distribution(counts, settings)
     bias = None
     if settings.kind == "unigram":
-        bias = log_prior(distribution, len(output_matrix(model)), settings.centred)
+        bias = log_prior(distribution, len(model.output_layer[0]), settings.centred)
         set_output_bias_(head, bias)
     # Spare rows of the vocabulary must not decide a norm.
     scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])

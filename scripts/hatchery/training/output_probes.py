@@ -186,3 +186,7 @@ class BiasDrift:
         bias = model.output_layer[1]
         assert bias is not None, "the settings refuse a drift without a bias"
         return bias.detach()[: len(self._unigram)].cpu().double()
+
+
+Probe = DivergenceProbe | BiasDrift
+"""What is measured of a model at log-spaced steps; every process calls it and gets the same columns."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch.distributed
@@ -32,17 +32,17 @@ from hatchery.training.continuation import (
     load_initial_,
 )
 from hatchery.training.data_order import training_phases
-from hatchery.training.development import development_examples
+from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.interruption import Deadline
 from hatchery.training.loader import BatchLoader
-from hatchery.training.loop import Probe, train
-from hatchery.training.objective import Development, Objective
+from hatchery.training.loop import train
+from hatchery.training.objective import Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_bias import larger_corpus_counts, prepare_output_
-from hatchery.training.output_probes import PROBED_SEQUENCES, BiasDrift, DivergenceProbe, unigram_of_run
+from hatchery.training.output_probes import PROBED_SEQUENCES, BiasDrift, DivergenceProbe, Probe, unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.processes import (
     prepare_device,
@@ -134,11 +134,9 @@ def train_run(
     first_examples = partial(examples_of_length, settings.sequence_length)
     show = topology.is_first
     # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
-    prior = (settings.output_bias, first_examples, shards, settings.seed, show, objective.target_counts)
-    count = objective.target_counts
-    if inputs.counts is not None:
-        count = partial(_larger_counts, inputs)
-    start = prepare_output_(model, *prior[:-1], count)
+    own_targets = objective.target_counts
+    count = own_targets if inputs.counts is None else partial(_larger_counts, inputs)
+    start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show, count)
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
     sinks = output.parent / SINKS_FOLDER
@@ -170,8 +168,8 @@ def train_run(
     if show:
         print(_epochs_in_words(name, settings, objective, batches), file=sys.stderr, flush=True)
     loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
-    held_out = _development_sets(settings, objective, options, inputs, topology)
-    if settings.early_stopping is not None and held_out is None:
+    scored, probed = _development_sets(settings, objective, options, inputs, topology)
+    if settings.early_stopping is not None and scored is None:
         raise ConfigError(
             "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
             f"{objective.criterion.words.removeprefix('development ')} decides when to stop; give the corpus a "
@@ -181,18 +179,20 @@ def train_run(
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         continued = initial_checkpoint(inputs.initial)
     probes: list[Probe] = []
-    # What a model is compared with is the distribution of its own targets, wherever its bias was counted.
-    if inputs.counts is not None:
-        prior = (replace(settings.output_bias, counts="corpus", larger_corpus=ABSENT), *prior[1:])
-    unigram = unigram_of_run(*prior) if settings.divergences or settings.bias_drift else None
-    if settings.divergences and unigram is not None:
-        if held_out is None:
+    if settings.divergences or settings.bias_drift:
+        compared = settings.output_bias
+        # A model is compared with the distribution of its own targets, wherever its bias was counted.
+        if inputs.counts is not None:
+            compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
+        unigram = unigram_of_run(compared, first_examples, shards, settings.seed, show, own_targets)
+    if settings.divergences:
+        if probed is None:
             raise ConfigError(
                 "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
                 "on which they are measured"
             )
-        probes.append(DivergenceProbe(held_out.probed.batches, unigram))
-    if settings.bias_drift and unigram is not None:
+        probes.append(DivergenceProbe(probed.batches, unigram))
+    if settings.bias_drift:
         probes.append(BiasDrift(model, unigram))
     with process_group(topology, device, store):
         model.to(device)
@@ -205,7 +205,7 @@ def train_run(
         clip = settings.optimizer.max_gradient_norm
         chosen = options.compile, options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
-            train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
+            train(settings, objective, engine, loader, scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, measures, loader.waited_seconds, stopping)
 
@@ -241,26 +241,20 @@ def _require_sharing(stage: int, precision: Precision) -> None:
         )
 
 
-class HeldOut(NamedTuple):
-    """The development sequences that give the loss, and those on which divergences are measured."""
-
-    scored: Development
-    probed: Development
-
-
 def _development_sets(
     settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
-) -> HeldOut | None:
+) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
+    """The development sequences that give the loss, and those on which divergences are measured."""
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
-        return None
+        return None, None
     sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
     share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
     tokenizer = partial(_tokenizer, inputs)
     scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
     if settings.evaluation_sequences <= PROBED_SEQUENCES:
-        return HeldOut(scored, scored)
-    return HeldOut(scored, objective.development(examples, PROBED_SEQUENCES, share, topology))
+        return scored, scored
+    return scored, objective.development(examples, PROBED_SEQUENCES, share, topology)
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":

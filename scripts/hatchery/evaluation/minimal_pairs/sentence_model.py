@@ -13,7 +13,6 @@ from torch import Tensor
 
 from hatchery.evaluation.baselines.settings import Architecture
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 # Labelled positions whose logits are in memory together: the widest product of the model.
@@ -128,7 +127,7 @@ class HatcheryModel:
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """What the output matrix is multiplied with at `rows`: float32 [M, D]."""
-        return vocabulary_head(self.network.head).features(self._hidden_at(input_ids, rows))
+        return self.network.head.features(self._hidden_at(input_ids, rows))
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         # A causal model is asked at every position.

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import AttentionInputs, none_if_all_tokens
@@ -27,6 +26,7 @@ from hatchery.modeling.encoder_decoder.layers import (
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
+from hatchery.modeling.pretraining_heads import VocabularyHead
 
 
 class SourceEncoder(LayeredEncoder):
@@ -61,24 +61,16 @@ class SourceEncoder(LayeredEncoder):
         return self.embedded(input_ids), AttentionInputs(mask=attention_mask)
 
 
-class OutputLayer(nn.Module):
+class OutputLayer(VocabularyHead):
     """softmax(W phi + b) without the softmax; phi is the last hidden state itself."""
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
-        rows = config.vocabulary_rows
-        self.vocabulary_bias = nn.Parameter(torch.zeros(rows)) if config.vocabulary_bias else None
-        tied = config.tie_word_embeddings
-        self.vocabulary_weight = None if tied else nn.Parameter(torch.zeros(rows, config.hidden_size))
+        self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
         """What the output matrix is multiplied with: `hidden` [..., D] as it is."""
         return hidden
-
-    def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Logits [..., V] of `hidden` [..., D]; `word_embedding` [V, D] is the output matrix where they are tied."""
-        weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
-        return F.linear(hidden, weight, self.vocabulary_bias)
 
 
 @dataclass

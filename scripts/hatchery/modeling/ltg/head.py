@@ -4,15 +4,15 @@ Source: the published code of LTG-BERT and ELC-BERT (docs/papers/ltg-bert.md, "M
 embedding itself unless the configuration unties them.
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
+from hatchery.modeling.pretraining_heads import VocabularyHead
 
 
-class LtgHead(nn.Module):
+class LtgHead(VocabularyHead):
     """Norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
 
     The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code drops before it
@@ -27,10 +27,7 @@ class LtgHead(nn.Module):
         self.post_layer_norm = LayerNorm(size, config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
         self.dropout_first = config.head_dropout == "before_norm"
-        self.vocabulary_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.vocabulary_bias else None
-        self.vocabulary_weight = (
-            None if config.tie_word_embeddings else nn.Parameter(torch.zeros(config.vocab_size, size))
-        )
+        self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
         """What the output matrix is multiplied with, [..., D] from `hidden` [..., D]; of unit mean square."""
@@ -38,8 +35,3 @@ class LtgHead(nn.Module):
         if self.dropout_first:
             return self.post_layer_norm(self.dropout(hidden))
         return self.dropout(self.post_layer_norm(hidden))
-
-    def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Logits [..., V] of `hidden` [..., D]; `word_embedding` [V, D] is the output matrix where they are tied."""
-        weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
-        return F.linear(self.features(hidden), weight, self.vocabulary_bias)

@@ -8,7 +8,6 @@ spare rows of the vocabulary, too.
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -18,6 +17,7 @@ from hatchery.modeling.feed_forward import FeedForward
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
+from hatchery.modeling.pretraining_heads import VocabularyHead
 from hatchery.modeling.roberta.configuration import PADDING_POSITION, RobertaConfig
 
 
@@ -60,26 +60,20 @@ class RobertaSelfAttention(nn.Module):
         return output if inputs.query_rows is None else output.squeeze(1)
 
 
-class RobertaHead(nn.Module):
+class RobertaHead(VocabularyHead):
     """Linear layer, exact GELU, norm, and the product with the output matrix. No dropout."""
 
     def __init__(self, config: RobertaConfig) -> None:
         super().__init__()
-        size, rows = config.hidden_size, config.vocabulary_rows
+        size = config.hidden_size
         self.linear = nn.Linear(size, size)
         self.layer_norm = LayerNorm(size, config.layer_norm_eps, affine=True)
-        self.vocabulary_bias = nn.Parameter(torch.zeros(rows)) if config.vocabulary_bias else None
-        self.vocabulary_weight = None if config.tie_word_embeddings else nn.Parameter(torch.zeros(rows, size))
+        self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
         """What the output matrix is multiplied with, [..., D] from `hidden` [..., D]."""
         normalised: Tensor = self.layer_norm(F.gelu(self.linear(hidden)))
         return normalised
-
-    def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Logits [..., V] of `hidden` [..., D]; `word_embedding` [V, D] is the output matrix where they are tied."""
-        weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
-        return F.linear(self.features(hidden), weight, self.vocabulary_bias)
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:

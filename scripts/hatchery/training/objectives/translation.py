@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.flops import PassShape
 from hatchery.settings.base import Natural, Range, ShareBelowOne
-from hatchery.training.objective import Criterion, Development, ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import Criterion, ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.translation.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
+    from hatchery.training.development import DevelopmentSet
     from hatchery.training.topology import Topology
 
 HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_better=True)
@@ -155,7 +156,7 @@ class TranslationObjective(Objective):
         share: int,
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
-    ) -> Development:
+    ) -> "DevelopmentSet":
         """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
