@@ -15,7 +15,8 @@ from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
-from hatchery.modeling.roberta.parameters import untied_parameters
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.parameters import roberta_parameters
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
 ENDS = {"model": "", "run": "-s1", "manifest": ""}
@@ -31,7 +32,9 @@ def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, A
     noise, runs, curves = np.random.default_rng(len(experiment)), [], []
     for hidden in (16, 32, 64, 128):
         for layers in (1, 2, 4):
-            parameters = untied_parameters(ROWS, hidden, hidden, 4 * hidden, layers)
+            sizes = {"hidden_size": hidden, "intermediate_size": 4 * hidden, "num_hidden_layers": layers}
+            untied = {"vocab_size": ROWS, "embedding_size": hidden, "tie_word_embeddings": False}
+            parameters = roberta_parameters(RobertaConfig(**sizes, **untied, num_attention_heads=4))
             model = f"{experiment}/m_{hidden}_{layers}"
             place = {"experiment": experiment, "model": model, "run": f"{model}-s1", "seed": 1}
             each = 3.0 * (2 * LENGTH * hidden * ROWS + layers * LENGTH * (24 * hidden**2 + 4 * LENGTH * hidden))
