@@ -1,4 +1,7 @@
-"""Sequences of one segment or of two, against plain readings of the published code (docs/papers/ltg-bert.md)."""
+"""Sequences of one segment or of two, against plain readings of the published code.
+
+Source: docs/papers/ltg-bert.md, "Examples" and "Sentence pairs".
+"""
 
 import itertools
 import random
