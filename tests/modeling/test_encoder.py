@@ -31,28 +31,6 @@ def test_no_distance_points_outside_the_table(bucket_size, max_positions):
     assert rows.min() >= 0 and rows.max() <= 2 * bucket_size - 2
 
 
-@pytest.mark.parametrize("layout", ["bnc", "babylm"])
-@pytest.mark.parametrize("length", [1, 2, 30, 70])
-def test_table_lookup_equals_scores_from_one_vector_per_pair(make_model, layout, length):
-    """The printed formula, with position vectors written out for every pair of tokens; 70 exceeds the table."""
-    model = make_model(position_head_layout=layout).double()
-    encoder, attention = model.encoder, model.encoder.layers[0].attention
-    torch.nn.init.normal_(attention.query_key_projection.bias)
-    hidden = torch.randn(2, length, 24, dtype=torch.float64)
-    relative = torch.randn(15, 24, dtype=torch.float64)
-    heads, width = 3, 8
-    query, key = attention.query_key_projection(hidden).view(2, length, 2, heads, width).unbind(2)
-    projected = attention.query_key_projection(relative)
-    shape, axis = ((15, heads, 2, width), 2) if layout == "bnc" else ((15, 2, heads, width), 1)
-    position_query, position_key = projected.view(shape).unbind(axis)
-    rows = encoder.relative_positions.rows(length)
-    expected = torch.einsum("bihd,bjhd->bhij", query, key)
-    expected += torch.einsum("bihd,ijhd->bhij", query, position_key[rows])
-    expected += torch.einsum("ijhd,bjhd->bhij", position_query[rows], key)
-    scores = attention.scores(hidden, relative, encoder.relative_positions(length))
-    torch.testing.assert_close(scores, expected / (3 * width) ** 0.5)
-
-
 def test_padding_changes_nothing_at_tokens(make_model, batch):
     model = make_model(layer_weighting="zero")
     ids, mask, _ = batch

@@ -230,13 +230,6 @@ def test_only_the_newest_checkpoints_are_kept_also_beyond_eight_digits(tmp_path:
     assert [folder.name for folder in checkpoint_folders(tmp_path)] == ["step_100000000", "step_99999999"]
 
 
-def test_milestones_survive_pruning_and_do_not_count_among_others(tmp_path: Path) -> None:
-    for step in range(1, 7):
-        save(tmp_path, step)
-        prune_checkpoints(tmp_path, 2, {2, 4, 6})
-    assert [int(folder.name[5:]) for folder in checkpoint_folders(tmp_path)] == [6, 5, 4, 2]
-
-
 def test_milestones_are_the_nearest_steps_in_order_and_each_once() -> None:
     assert milestone_steps([1.0, 0.1, 0.29, 0.29], 100) == (10, 29, 100)
     assert milestone_steps([0.001, 0.01, 0.5], 10) == (1, 5)

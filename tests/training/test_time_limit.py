@@ -17,22 +17,24 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_without_a_limit_and_outside_of_slurm_there_is_no_deadline() -> None:
-    assert Deadline.from_environment({}, None, 60.0) is None
+SLURM = {"SLURM_JOB_END_TIME": "1000900"}
 
 
-def test_the_limit_counts_from_the_start() -> None:
-    assert Deadline.from_environment({}, 10.0, 60.0) == Deadline(at=1100.0, grace_seconds=60.0)
-
-
-def test_slurm_tells_the_end_on_the_clock_of_the_wall() -> None:
-    assert Deadline.from_environment({"SLURM_JOB_END_TIME": "1000900"}, None, 60.0) == Deadline(900.0, 60.0)
-
-
-@pytest.mark.parametrize(("minutes", "expected"), [(5.0, 800.0), (50.0, 900.0)])
-def test_the_sooner_of_both_counts(minutes: float, expected: float) -> None:
-    deadline = Deadline.from_environment({"SLURM_JOB_END_TIME": "1000900"}, minutes, 60.0)
-    assert deadline == Deadline(expected, 60.0)
+@pytest.mark.parametrize(
+    ("environment", "minutes", "deadline"),
+    [
+        ({}, None, None),
+        # The limit counts from the start, and Slurm tells the end on the clock of the wall; the sooner of both counts.
+        ({}, 10.0, Deadline(at=1100.0, grace_seconds=60.0)),
+        (SLURM, None, Deadline(900.0, 60.0)),
+        (SLURM, 5.0, Deadline(800.0, 60.0)),
+        (SLURM, 50.0, Deadline(900.0, 60.0)),
+    ],
+)
+def test_the_deadline_is_the_sooner_of_the_limit_and_the_end_of_the_job(
+    environment: dict[str, str], minutes: float | None, deadline: Deadline | None
+) -> None:
+    assert Deadline.from_environment(environment, minutes, 60.0) == deadline
 
 
 def test_one_more_step_has_to_end_before_the_grace_time_begins(clocks: list[float]) -> None:

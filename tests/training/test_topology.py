@@ -17,8 +17,18 @@ SLURM_STEP = {
 }
 
 
-def test_a_plain_shell_is_a_single_process() -> None:
-    assert read_topology({"PATH": "/bin"}) == SINGLE_PROCESS
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PATH": "/bin"},
+        # A batch script that did not use srun; a step of one task, which needs no address.
+        {"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"},
+        {**SLURM_STEP, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1"},
+    ],
+    ids=["plain shell", "batch script", "one task"],
+)
+def test_what_starts_one_process_is_one_process(environment: dict[str, str]) -> None:
+    assert read_topology(environment) == SINGLE_PROCESS
 
 
 def test_torchrun_variables_are_taken_over_and_win_over_slurm() -> None:
@@ -47,15 +57,6 @@ def test_a_name_that_nobody_knows_is_not_resolvable() -> None:
     assert is_resolvable("127.0.0.1")
     assert not is_resolvable("nobody.invalid")
     assert not is_resolvable("." * 70)
-
-
-def test_a_batch_script_that_did_not_use_srun_is_a_single_process() -> None:
-    assert read_topology({"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}) == SINGLE_PROCESS
-
-
-def test_one_task_needs_no_address() -> None:
-    alone = {**SLURM_STEP, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1"}
-    assert read_topology(alone) == SINGLE_PROCESS
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] |
 
 def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts: ModelFacts) -> list[str]:
     licence = licence_id(settings.sources)
-    entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
+    entries: dict[str, object] = {"language": list(settings.languages), "license": licence}
     if licence == "other":
         entries["license_name"] = "terms-of-the-training-data"
         entries["license_link"] = "README.md"

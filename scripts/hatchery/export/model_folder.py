@@ -151,12 +151,12 @@ def write_model_folder(
     return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
 
 
-def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, Any]:
+def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, object]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
     kind, language_models = kinds[0], [LANGUAGE_MODELS[kind] for kind in kinds]
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
-    role: dict[str, Any] = {}
+    role: dict[str, object] = {}
     if tuple(kinds) != ("masked",):
         # What `generate` looks for: where a text begins and where it ends.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}

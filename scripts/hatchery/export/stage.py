@@ -1,7 +1,6 @@
 """The stage `export_model`: a model as a folder for `transformers`."""
 
 from pathlib import Path
-from typing import Any
 
 from hatchery.analysis.summary_rows import read_summary
 from hatchery.artifacts.atomic import write_text
@@ -56,7 +55,7 @@ def write_export(
     }
 
 
-def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, Any]:
+def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
     """What `generate` does by itself: our beam search, as closely as the library's comes to it."""
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective

@@ -7,7 +7,6 @@ exactly the tensors that the configuration asks for and names the file and the t
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -53,7 +52,7 @@ def load_language_model(folder: str | Path) -> LanguageModel:
     return model
 
 
-def description(config: ModelConfig, causal: bool) -> dict[str, Any]:
+def description(config: ModelConfig, causal: bool) -> dict[str, object]:
     """What `config.json` says: the configuration and, only where it is true, that the model is `causal`."""
     return {**config.to_dict(), **({"causal": True} if causal else {})}
 

@@ -6,7 +6,6 @@ decision at the same step. The best weights travel with the checkpoints, so that
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ class EarlyStopping:
     def __init__(
         self,
         settings: EarlyStoppingSettings,
-        rows: Iterable[Mapping[str, Any]] = (),
+        rows: Iterable[Mapping[str, float]] = (),
         criterion: Criterion = LOWEST_LOSS,
     ):
         """`rows` are the metrics of the steps that are done."""
@@ -32,9 +31,9 @@ class EarlyStopping:
         self.best_step, self.best, self._waited = 0, -math.inf if criterion.higher_is_better else math.inf, 0
         for row in rows:
             if criterion.column in row:
-                self.note(row["step"], row)
+                self.note(int(row["step"]), row)
 
-    def note(self, step: int, scores: Mapping[str, Any]) -> bool:
+    def note(self, step: int, scores: Mapping[str, float]) -> bool:
         """Take the scores after `step` steps into account; whether they are the best so far."""
         value = scores[self.criterion.column]
         improvement = value - self.best if self.criterion.higher_is_better else self.best - value
@@ -57,7 +56,7 @@ class EarlyStopping:
             f"{self.settings.minimum_improvement:g}; it was {end}, {self.best:.4f}, after step {self.best_step:,}"
         )
 
-    def measures(self, last_step: int, steps: int) -> dict[str, Any]:
+    def measures(self, last_step: int, steps: int) -> dict[str, object]:
         """What the manifest records of a run that ended after `last_step` of `steps` steps."""
         exported = self.best_step if self.settings.export == "best" and self.best_step else last_step
         return {

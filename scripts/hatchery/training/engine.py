@@ -29,7 +29,7 @@ from hatchery.training.topology import Topology
 from hatchery.training.zero import Shards, zero_configuration
 
 
-def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, Any]:
+def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, object]:
     """DeepSpeed's configuration of a run; we own accumulation, precision, the learning rate and, at stage 0, clipping.
 
     There clipping happens in `Engine`, because DeepSpeed clips without telling the norm.

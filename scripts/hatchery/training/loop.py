@@ -8,7 +8,6 @@ is read at once.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -80,7 +79,7 @@ def train(
             if evaluates or is_probed or saves or alone_and_stops or record.reads_after(done):
                 read = measures.read()
                 rows = _rows(settings, record, read, math.log(engine.model.config.vocab_size))
-                scores: dict[str, Any] = {}
+                scores: dict[str, float] = {}
                 with record.paused():
                     if evaluates and development is not None:
                         scores |= development.score(engine)
@@ -137,7 +136,7 @@ def _rate_of(settings: PretrainSettings, step: int) -> float:
 
 def _rows(
     settings: PretrainSettings, record: RunRecord, steps: list[Measured], guessing_loss: float
-) -> list[dict[str, Any]]:
+) -> list[dict[str, float]]:
     """The lines of the metrics file for these steps; raises TrainingError at the first one that diverged.
 
     `guessing_loss` (nats) is that of a uniform guess. A run that has lost more than that against its own best step
@@ -156,7 +155,7 @@ def _rows(
         lowest = min(lowest, measured.loss)
         tokens += measured.tokens
         skipped += measured.skipped
-        row: dict[str, Any] = {
+        row: dict[str, float] = {
             "step": measured.step + 1,
             "tokens": tokens,
             **measured.terms[0],

@@ -57,7 +57,7 @@ class ObjectiveKeys(Settings):
         return 1.0
 
     @property
-    def model_values(self) -> dict[str, Any]:
+    def model_values(self) -> dict[str, object]:
         """What the objective decides of a model's configuration."""
         return {"sentence_pair_head": False}
 
@@ -147,7 +147,7 @@ class Objective(ABC):
         """Sequences of the smallest batch; `make_examples` gives those of training, and is called only if asked for."""
         return batch_size
 
-    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, Any]:
+    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, object]:
         """What the run's manifest says of the training examples; `make_examples` gives them where that is asked for."""
         return {}
 

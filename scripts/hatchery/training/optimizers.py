@@ -8,8 +8,7 @@ bits on the same machine.
 
 The default of what is decayed is the reading of the BabyLM code (ELC-BERT): every weight matrix; biases, layer norms,
 embeddings, layer weights and learned scales are not, and a word embedding that is tied to the output layer counts as an
-embedding.
-LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
+embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
 (docs/papers/ltg-bert.md, "Optimiser"); the reduced-vocabulary study decays every parameter
 (docs/papers/reduced-vocabulary.md, "Differences").
 """

@@ -8,7 +8,6 @@ resumed afterwards overwrites it with what was learned.
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ def prepare_output_(
     seed: int,
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """Give the output layer of the initialised `model`, on the CPU, its first bias and matrix.
 
     `make_examples` gives those of the first phase of training and is called only if they are counted; `shards` is the

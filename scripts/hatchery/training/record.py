@@ -7,11 +7,11 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -160,11 +160,12 @@ class RunRecord:
         """The time of the block does not count as training, but for the run as a whole."""
         return self._speed.paused()
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: dict[str, float]) -> None:
         """Note a finished step in order: its row of metrics, with `step` and `tokens` since the start of the run."""
-        finished = row["step"] - self.position.step
-        self.position = Position(row["step"], row["tokens"])
-        self.skipped_steps = row.get(SKIPPED_STEPS, self.skipped_steps)
+        position = Position(int(row["step"]), int(row["tokens"]))
+        finished = position.step - self.position.step
+        self.position = position
+        self.skipped_steps = int(row.get(SKIPPED_STEPS, self.skipped_steps))
         self.lowest_loss = min(self.lowest_loss, row.get("loss", math.inf))
         if self._telemetry is None or self._progress is None:
             return
@@ -200,7 +201,7 @@ class RunRecord:
         """The metrics of all finished steps; only the first process has them."""
         return self._text if self._telemetry is None else self._telemetry.text()
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, float]]:
         """The metrics of this run's own steps that were done when it was resumed, in every process.
 
         Those of an earlier run, which it goes on from, are no measure of its own.
@@ -246,7 +247,7 @@ class RunRecord:
                 self._telemetry = None
 
 
-def _fields(row: dict[str, Any], volatile: dict[str, Any]) -> dict[str, str]:
+def _fields(row: Mapping[str, float], volatile: Mapping[str, float | None]) -> dict[str, str]:
     """What the progress line says; the loss where there is a new speed, so that the line does not flicker."""
     if not volatile:
         return {}

@@ -87,7 +87,7 @@ class Trained:
     model: LanguageModel
     record: RunRecord
     # Norms and divergences of the output layer at step 0, where the settings ask for them.
-    output_layer: dict[str, Any]
+    output_layer: dict[str, float]
     # What the objective says of the training examples.
     examples: Mapping[str, Any] = field(default_factory=dict)
     # How long the training stood still for batches.

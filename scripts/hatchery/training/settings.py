@@ -210,7 +210,7 @@ class PretrainSettings(TrainingSettings):
     """Draws weights, masks, dropout and the order of the data."""
 
     @property
-    def model_values(self) -> dict[str, Any]:
+    def model_values(self) -> dict[str, object]:
         """The fields of the model's configuration, apart from what the tokenizer says."""
         return {
             **self.model,

@@ -10,12 +10,12 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, first_line
 
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
@@ -82,26 +82,22 @@ class Sinks:
     def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Hand the numbers among `values` to every sink; what is not a number (an unknown MFU) is left out."""
         numbers = {name: value for name, value in values.items() if isinstance(value, int | float) and name != "step"}
-        for name, sink in list(self._sinks.items()):
-            try:
-                sink.log(step, numbers)
-            except Exception as error:
-                # Whatever a dashboard stumbles over must not end days of training.
-                self._give_up(name, error)
+        self._ask_each(lambda sink: sink.log(step, numbers))
 
     def close(self) -> None:
         """Close every sink."""
-        for name, sink in list(self._sinks.items()):
-            try:
-                sink.close()
-            except Exception as error:
-                self._give_up(name, error)
+        self._ask_each(lambda sink: sink.close())
         self._sinks.clear()
 
-    def _give_up(self, name: str, error: Exception) -> None:
-        del self._sinks[name]
-        reason = (str(error).splitlines() or [""])[0]
-        print(f"warning: {name} takes no more metrics: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
+    def _ask_each(self, act: Callable[[Sink], None]) -> None:
+        for name, sink in list(self._sinks.items()):
+            try:
+                act(sink)
+            except Exception as error:
+                # Whatever a dashboard stumbles over must not end days of training.
+                del self._sinks[name]
+                reason = f"{type(error).__name__}: {first_line(error)}"
+                print(f"warning: {name} takes no more metrics: {reason}", file=sys.stderr, flush=True)
 
 
 def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0) -> Sinks:

@@ -16,7 +16,7 @@ COUNT, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 """The state of AdamW: a number of steps, and tensors like the parameter."""
 
 
-def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, Any]:
+def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, object]:
     """What DeepSpeed is told of the sharing. Above stage 0 it also clips, because it alone knows the whole norm."""
     if stage == 0:
         return {"zero_optimization": {"stage": 0}, "gradient_clipping": 0.0}

@@ -105,7 +105,9 @@ class Number:
         if can_look(labels) and not bool(torch.isfinite(labels).all()):
             raise EvaluationError("labels: a value is not finite, expected numbers")
         values = values.relu() if self.rectified_loss else values
-        return SummedLoss(F.mse_loss(values, labels.to(values), reduction="sum"), _count(labels))
+        return SummedLoss(
+            F.mse_loss(values, labels.to(values), reduction="sum"), labels.new_tensor(labels.numel(), dtype=torch.int64)
+        )
 
     def predictions(self, scores: Tensor) -> Tensor:
         """The scores themselves, float [...]."""
@@ -149,10 +151,6 @@ def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
         raise EvaluationError(f"labels: expected 0 or 1 for each label, or {UNLABELLED} for none")
     losses = F.binary_cross_entropy_with_logits(scores, labels, reduction="none")
     return SummedLoss(losses.where(labelled, 0.0).sum(), labelled.sum())
-
-
-def _count(labels: Tensor) -> Tensor:
-    return torch.tensor(labels.numel(), device=labels.device)
 
 
 # Finite, so that logits stay finite; far enough below any score that its probability is exactly 0.

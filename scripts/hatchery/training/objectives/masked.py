@@ -4,7 +4,7 @@ Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/l
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.objectives.settings import MaskingSettings, SegmentsName
 from hatchery.settings.base import RefusedError, Share
@@ -60,7 +60,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         return self.mask_probability
 
     @property
-    def model_values(self) -> dict[str, Any]:
+    def model_values(self) -> dict[str, object]:
         """What the objective decides of a model's configuration."""
         return {"sentence_pair_head": self.sentence_pairs != "none"}
 

@@ -184,7 +184,7 @@ class TranslationObjective(Objective):
         pairs: Any = make_examples()
         return pairs.smallest_batch(batch_size)
 
-    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, Any]:
+    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, object]:
         """Pairs that are trained on, and those that are empty, too long or of too different lengths."""
         pairs: Any = make_examples()
         return {"pairs": len(pairs), "left_out": pairs.left_out}
