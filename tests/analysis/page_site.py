@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ class Site:
         self.pretraining: dict[str, Path] = {}
         self.runs: list[dict[str, Any]] = []
         self.day: str | None = None
+        self.seconds: dict[str, float] = {}
         self._rows: list[dict[str, Any]] = []
         self._curves: list[dict[str, Any]] = []
 
@@ -115,7 +116,11 @@ class Site:
     def write_runs(self) -> Path:
         """The runs as `collect_measurements` tells of them; `day` is that of all of them that were trained."""
         path = self.results / "runs.parquet"
-        write_rows(path, RUNS, [{**row, "day": self.day if row["seed"] else None} for row in self._rows])
+        rows = [
+            {**row, "day": self.day if row["seed"] else None, "seconds": self.seconds.get(row["run"])}
+            for row in self._rows
+        ]
+        write_rows(path, RUNS, rows)
         return path
 
     def write_curves(self) -> Path:
@@ -169,7 +174,8 @@ class Site:
             run.measures.update({"train": counts, "dev": {**counts, "documents": 1}})
         tables = self.results / "paper_tables" / "manifest.json"
         with stage_run(tables, {}) as run:
-            for name, text in (("tables.md", "#"), ("tables.json", views_json(TABLES)), ("tables.tex", "x")):
+            views = views_json([replace(shown, with_times=bool(self.seconds)) for shown in TABLES])
+            for name, text in (("tables.md", "#"), ("tables.json", views), ("tables.tex", "x")):
                 write_text(run.folder / name, text)
                 run.add_output(run.folder / name)
         provenance = self.results / "provenance.html"

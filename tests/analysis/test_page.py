@@ -24,6 +24,7 @@ from hatchery.views.figures.registry import declared_figures
 from hatchery.views.page import PageInputs, compose_page
 from hatchery.views.pages.examples import examples_section
 from hatchery.views.pages.figures import MARKS, figure_of
+from hatchery.views.pages.runs import training_times
 from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes
 
@@ -129,6 +130,21 @@ def test_from_five_models_on_they_are_the_rows_of_tables(site: Site, models: int
             text.count(f"{cell}m{number}</th>") for cell in ('<th scope="col" class="number">', '<th scope="row">')
         ]
         assert counts == ([2, 0] if models < 5 else [0, 2])
+
+
+def test_times_of_training_stand_below_a_table_of_the_paper_that_prints_such(site: Site) -> None:
+    assert "Training time of ours" not in site.write(ROWS)
+    first, second = site.pretraining
+    site.seconds = {first: 90.0, second: 3600.0}
+    labels = [name.rpartition("-")[0] for name in site.pretraining]
+    told = f"Training time of ours in minutes, that of the last attempt: {labels[0]} 1.5; {labels[1]} 60.0"
+    site.write(ROWS)
+    assert told in read_page(site.page).text
+
+
+def test_a_time_is_the_mean_of_the_seeds_that_have_one() -> None:
+    rows = [{"label": label, "seconds": seconds} for label, seconds in (("a", 60.0), ("a", 120.0), ("b", None))]
+    assert training_times(rows).endswith(": a 1.5") and training_times(rows[2:]) == ""
 
 
 def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site) -> None:

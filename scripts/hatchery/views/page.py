@@ -8,7 +8,7 @@ scripts, nothing loaded from elsewhere; the same results give the same bytes.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from hatchery.views.pages.examples import EXAMPLES, examples_section
 from hatchery.views.pages.figures import figure_of
 from hatchery.views.pages.links import address
 from hatchery.views.pages.run_details import RunDetails, run_details
-from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs
+from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs, training_times
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.views.score_tables import COMPARED, MOST_MODELS, ScoreTables, compared_cells
 from hatchery.views.stages.write_page import PageSettings
@@ -106,7 +106,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         (None, []) if inputs.curves is None else run_details(pretrained[:RUNS_SHOWN], inputs.pretraining, inputs.curves)
     )
     headline = scores.headline()
-    paper_tables, paper_files = _paper_tables(inputs.tables)
+    paper_tables, paper_files = _paper_tables(inputs.tables, training_times(pretrained))
     swatches = _swatches(chosen)
     shown = {
         "headline": score_tables.overview("Suite averages", headline, chosen.sets),
@@ -210,11 +210,15 @@ def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
     return table(header, rows, words=(0, 1, 3), caption="Experiments of the study")
 
 
-def _paper_tables(manifest: Path | None) -> tuple[list[PaperTableView], list[Path]]:
+def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableView], list[Path]]:
+    """The tables of a paper, with the times of ours below those that have times, and the files that they are in."""
     if manifest is None:
         return [], []
     made = read_manifest(manifest)
     views = read_views(read_text(made.file(VIEWS_FILE)))
+    for index, view in enumerate(views):
+        if view.with_times and times:
+            views[index] = replace(view, table=replace(view.table, notes=[*view.table.notes, times]))
     return views, [made.file(TABLES_FILE), *made.files(suffix=".tex")]
 
 

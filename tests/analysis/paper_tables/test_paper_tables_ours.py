@@ -15,7 +15,7 @@ from hatchery.typed import build
 from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.stage import all_tables
-from hatchery.views.paper_tables.views import markdown_table
+from hatchery.views.paper_tables.views import markdown_table, read_views, view, views_json
 from hatchery.views.stages.write_tables import write_tables
 
 STRICT = ("elc_bert", "strict")
@@ -166,6 +166,13 @@ def test_a_miniature_has_the_sizes_of_its_own_tasks_with_the_limit_that_cut_them
     assert [line[3:] for line in cells_of(text, OURS)] == [["60", "20", "12.50"]]
     assert "with more than 128 subwords" in text
     assert all(cell.endswith("†") for line in cells_of(text, PUBLISHED) for cell in line[3:])
+
+
+def test_table_2_alone_is_one_that_the_page_adds_our_training_times_to(drawn: Drawn) -> None:
+    tables = list(drawn["ltg_bert", ""].values())
+    assert [table.number for table in tables if table.with_times] == ["2"]
+    views = read_views(views_json([view(table) for table in tables]))
+    assert [shown.heading for shown in views if shown.with_times] == ["LTG-BERT, Table 2"]
 
 
 def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:

@@ -1,7 +1,7 @@
 """The pretrained models of an experiment on its page: what `runs.parquet` says of them.
 
-Of when and where they were trained only the day stands here; times and hosts are on the page of provenance. So the page
-of the same results has the same bytes until a model is trained anew on another day.
+Of when and where they were trained only the day stands here, and how long below a paper's table that prints such; more
+is on the page of provenance. So the page of the same results has the same bytes until a model is trained anew.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -60,6 +60,16 @@ def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
         return ""
     first, last = _written(days[0]), _written(days[-1])
     return f"on {first}" if first == last else f"from {first} to {last}"
+
+
+def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
+    """How many minutes the models of these rows trained, in the mean of their seeds; empty where nobody knows."""
+    minutes: dict[str, list[float]] = {}
+    for row in rows:
+        if row["seconds"] is not None:
+            minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
+    told = "; ".join(f"{label} {sum(found) / len(found):,.1f}" for label, found in minutes.items())
+    return told and f"Training time of ours in minutes, that of the last attempt: {told}"
 
 
 def _day(text: str | None) -> date | None:

@@ -111,7 +111,10 @@ class Block:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A whole table. `label_heading` stands above the labels, `headings` above the values."""
+    """A whole table. `label_heading` stands above the labels, `headings` above the values.
+
+    Of a table `with_times` the paper prints how long models trained, which the page of an experiment adds of ours.
+    """
 
     paper: str
     number: str
@@ -120,6 +123,7 @@ class PaperTable:
     headings: tuple[str, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
+    with_times: bool = False
 
     @property
     def name(self) -> str:

@@ -26,6 +26,9 @@ from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.scores import Measure, Scores
 from hatchery.views.paper_tables.settings import Entry, EntryBlock, PaperTablesSettings, entry_blocks
 
+TRAINING_TIME = ("pretraining", "duration")
+"""Suite and task of how long a model trained: a number that tables have of the papers alone."""
+
 
 @dataclass(frozen=True)
 class _Filler:
@@ -107,7 +110,8 @@ def score_table(
     notes = score_notes(layout, settings, [line for lines in grouped for line in lines], headings)
     if layout.models == "rows":
         found = tuple(Block(block.heading, tuple(lines)) for block, lines in zip(blocks, grouped, strict=True))
-        return PaperTable(settings.published.paper, number, layout.caption, "model", headings, found, notes)
+        with_times = any((column.suite, column.task) == TRAINING_TIME for column in columns)
+        return PaperTable(settings.published.paper, number, layout.caption, "model", headings, found, notes, with_times)
     return _transposed(number, layout, settings, grouped, headings, notes)
 
 

@@ -21,6 +21,7 @@ class PaperTableView:
 
     heading: str
     table: Table
+    with_times: bool = False
 
     @property
     def shown(self) -> Table:
@@ -34,7 +35,7 @@ def view(table: PaperTable, labels: Mapping[str, str] | None = None) -> PaperTab
     columns += [Column(heading) for heading in table.headings]
     groups = [Group(_rows(block.lines, labels or {}), block.heading) for block in table.blocks]
     shown = Table(columns, groups, table.caption, notes=table.notes)
-    return PaperTableView(f"{PAPERS[table.paper]}, Table {table.number}", shown)
+    return PaperTableView(f"{PAPERS[table.paper]}, Table {table.number}", shown, table.with_times)
 
 
 def _rows(lines: Sequence[Line], labels: Mapping[str, str]) -> list[list[Content]]:
@@ -78,10 +79,16 @@ def latex_document(tables: Sequence[PaperTable]) -> str:
 
 def views_json(views: Sequence[PaperTableView]) -> str:
     """The text of tables.json."""
-    written = [{"heading": shown.heading, "table": as_json(shown.table)} for shown in views]
+    written = [
+        {"heading": shown.heading, "table": as_json(shown.table), **({"with_times": True} if shown.with_times else {})}
+        for shown in views
+    ]
     return json.dumps(written, ensure_ascii=False, indent=1) + "\n"
 
 
 def read_views(text: str) -> list[PaperTableView]:
     """What `views_json` wrote."""
-    return [PaperTableView(shown["heading"], from_json(shown["table"])) for shown in json.loads(text)]
+    return [
+        PaperTableView(shown["heading"], from_json(shown["table"]), shown.get("with_times", False))
+        for shown in json.loads(text)
+    ]
