@@ -80,7 +80,7 @@ def dynabench_score(averages: Mapping[str, float]) -> float:
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
-# In the order of Figure 3, rows from top to bottom, columns from left to right.
+# In the order of ELC-BERT's Figure 3, rows from top to bottom, columns from left to right.
 LINGUISTIC_FEATURES = {
     "main_verb": "main verb",
     "syntactic_category": "syntactic category",

@@ -1,7 +1,7 @@
 """Metrics of classes, with the values of scikit-learn to the last bit, and of numbers.
 
-Its formulas are these few lines; importing it takes a second, in every job that fine-tunes (docs/papers/
-babylm-evaluation.md, "Tasks").
+Its formulas are these few lines; importing it takes a second, in every job that fine-tunes
+(docs/papers/babylm-evaluation.md, "Tasks").
 
 Classes are int64 [n]; where labels are independent (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
 defined. All values are fractions (MCC from -1 to 1), and what would be 0/0 is 0. A label of -1 is unknown to the model,
