@@ -7,8 +7,7 @@ import argparse
 import sys
 
 from hatchery.command import run_command
-from hatchery.workflow.cluster_check import problems, sbatch_text
-from hatchery.workflow.sbatch_lines import plan
+from hatchery.workflow.cluster_check import plan, problems, sbatch_text
 from hatchery.workflow.software import require_slurm
 
 

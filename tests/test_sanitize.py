@@ -18,7 +18,7 @@ from hatchery.evaluation.minimal_pairs.settings import SuiteSettings
 from hatchery.evaluation.minimal_pairs.stage import accuracy_csv
 from hatchery.raw.registration import open_source, register_source
 from hatchery.sanitize import csv_cell, csv_text, plain_name, visible
-from hatchery.workflow.summaries import show_summaries
+from hatchery.workflow.open_workflow import show_summaries
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")
 HARMLESS = ("wh_island", "-", "--", "=", "+", "'tis", "", "a=b", "-0.25", "+1", "-3.5e-7", "1,000", "5 %")

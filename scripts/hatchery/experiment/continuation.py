@@ -196,7 +196,7 @@ def _check_training(
         )
 
 
-def _built(project: "Project", experiment: str, run: str) -> dict[str, Any]:
+def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
     """What decides the tensors of a run's model, and how they are read."""
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective

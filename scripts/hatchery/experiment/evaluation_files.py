@@ -26,7 +26,7 @@ class SuiteFile(SuiteSettings):
     embedded: Literal["minimal_pairs", "filter_data"] = ABSENT
     """A folder of the generated sources."""
 
-    def scored(self, name: str) -> dict[str, Any]:
+    def scored(self, name: str) -> dict[str, object]:
         """What scoring is told of the suite `name` (`ScoringSettings`), without keys of other formats."""
         absent = [key for key in ("columns", "good_line") if getattr(self, key) is None]
         return {"suite": name, **keys_of(self, *absent, of=SuiteSettings)}

@@ -17,7 +17,7 @@ from typing import Any
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.grids import MODEL_CHANGES, MadeRun, rows_of_grid, slug, text_of
-from hatchery.experiment.written_blocks import merged
+from hatchery.experiment.written_blocks import Document, merged
 from hatchery.settings.walk import key_paths
 from hatchery.training.settings import PretrainingSettings
 
@@ -44,9 +44,9 @@ class Sweep:
 class Expansion:
     """An experiment with its runs written out, and of each run where the file has it and what made it."""
 
-    document: dict[str, Any]
+    document: Document
     runs: dict[str, MadeRun] = field(default_factory=dict)
-    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    models: dict[str, Document] = field(default_factory=dict)
     """The models that stand in the file, by the runs that they stand in."""
     own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each run says itself of its pretraining."""
@@ -139,7 +139,7 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
     return result
 
 
-def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any]) -> Document:
     """A run with what all runs share; a model that stands in it is called after both, as no file can be."""
     whole, shared, own = dict(entry), result.document.get(PRETRAINING), entry.get(PRETRAINING, {})
     if isinstance(own, Mapping):
@@ -263,7 +263,7 @@ def _add_run(
     where: str,
 ) -> None:
     changed = copy.deepcopy(run)
-    name, label, values = made.base, made.label or made.base, dict[str, Any]()
+    name, label, values = made.base, made.label or made.base, Document()
     for sweep, value in zip(sweeps, chosen, strict=True):
         # `pretraining:` without anything is null.
         if changed.get(sweep.scope) is None:
@@ -293,12 +293,12 @@ def _rename(base: str, sweeps: Sequence[Sweep]) -> str:
     return f"rename the run {base!r}, or give values of {places} that differ in letters or digits"
 
 
-def _spread_rows(document: dict[str, Any], bases: Mapping[str, str]) -> None:
+def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
     """A published row of a run with sweeps stands beside all its runs, unless one of them has a row of its own."""
     published = document.get("published")
     if not isinstance(published, Mapping) or not isinstance(published.get("rows"), Mapping):
         return
-    rows: dict[str, Any] = {}
+    rows: Document = {}
     for model, row in published["rows"].items():
         for run in [run for run, base in bases.items() if base == model] or [model]:
             rows.setdefault(run, row)
@@ -307,7 +307,7 @@ def _spread_rows(document: dict[str, Any], bases: Mapping[str, str]) -> None:
     document["published"] = {**published, "rows": rows}
 
 
-def _set(tree: dict[str, Any], path: Path, value: Any) -> None:
+def _set(tree: Document, path: Path, value: Any) -> None:
     for key in path[:-1]:
         if not isinstance(tree.get(key), dict):
             tree[key] = {}
@@ -315,7 +315,7 @@ def _set(tree: dict[str, Any], path: Path, value: Any) -> None:
     tree[path[-1]] = copy.deepcopy(value)
 
 
-def _set_or_remove(tree: dict[str, Any], path: Path, value: Any) -> None:
+def _set_or_remove(tree: Document, path: Path, value: Any) -> None:
     """Keys of one value must not be inherited by the runs with another one, so a value with keys is left out."""
     if not isinstance(value, Mapping):
         _set(tree, path, value)

@@ -14,7 +14,7 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.experiment.experiment_file import Finetuning
-from hatchery.experiment.written_blocks import merged
+from hatchery.experiment.written_blocks import Document, merged
 from hatchery.typed import validated
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def resolve_protocol(finetuning: Finetuning, task: str, project: "Project", wher
         layers = [*_named(of_task["base"], task, project, place), of_task]
     else:
         layers = [*_named(own.get("base"), task, project, f"{where}: finetuning.protocol"), own, of_task]
-    settings: dict[str, Any] = {}
+    settings: Document = {}
     for layer in layers:
         settings = merged(settings, layer)
     resolved = validated(ProtocolChoice, settings, place)

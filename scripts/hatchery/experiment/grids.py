@@ -10,7 +10,7 @@ from typing import Any
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Grid, GridPart
-from hatchery.experiment.written_blocks import merged
+from hatchery.experiment.written_blocks import Document, merged
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.typed import validated
@@ -39,7 +39,7 @@ class MadeRun:
     """The values of sweeps by what the label calls their keys."""
 
 
-def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, dict[str, Any], MadeRun]]:
+def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Document, MadeRun]]:
     """A run for every row of the grid in the file `where`, and for every variant of each, by name.
 
     Raises ConfigError for a grid that is wrong in itself. Its runs are checked later, like those that somebody typed.
@@ -106,7 +106,7 @@ def _combinations(values: Mapping[str, Row], columns: list[str], where: str) -> 
     return itertools.product(*(values[column] for column in columns))
 
 
-def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, Document]]:
     """The run of a row and those of its variants, by name and variant.
 
     What a part says goes before what the grid says.
@@ -121,7 +121,7 @@ def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, d
             yield f"{name}_{variant}", variant, _of_its_row(merged(run, changes), name)
 
 
-def _of_its_row(run: dict[str, Any], name: str) -> dict[str, Any]:
+def _of_its_row(run: Document, name: str) -> Document:
     """The run of a variant, which starts from the run `name` of its row where it says no more than the step."""
     start = run.get("pretraining", {}).get("initialise_from")
     if not isinstance(start, Mapping) or {"run", "path"} & start.keys():

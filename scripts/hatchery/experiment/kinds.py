@@ -1,11 +1,11 @@
 """The kinds of files below config/: in which folder each lies, and the class of settings that says what it holds."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
-from hatchery.experiment.experiment_file import ExperimentFile, ModelFile, ProtocolFile
+from hatchery.experiment.experiment_file import ExperimentFile, ModelFile, ProtocolFile, StudyFile
 from hatchery.experiment.main_file import MainFile
-from hatchery.experiment.study_file import StudyFile
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
 
 FOLDERS = {
@@ -22,7 +22,7 @@ FOLDERS = {
     "protocol": "protocols",
     "baseline": "baselines",
 }
-FILES: dict[str, Any] = {
+FILES: Mapping[str, Any] = {
     "config": MainFile,
     "experiment": ExperimentFile,
     "study": StudyFile,

@@ -7,14 +7,14 @@ and corpus as the original does, and says in every table why no number of its ow
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from hatchery.artifacts.records import read_rows
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import offered
 
 if TYPE_CHECKING:
-    from hatchery.experiment.experiment_file import Experiment
+    from hatchery.experiment.experiment_file import Experiment, Published
     from hatchery.experiment.project import Project
 
 LAYOUTS = "paper_tables"
@@ -70,12 +70,22 @@ def check_published_rows(experiment: "Experiment", where: str) -> None:
             raise ConfigError(f"{where}: published.rows: got {model!r}, no such {kind}{offered(model, known)}")
 
 
-def paper_tables(project: "Project", experiment: str) -> dict[str, Any] | None:
-    """What an experiment's tables are filled with, as `PaperTablesSettings` calls it; None where it repeats no paper.
+class Filled(TypedDict):
+    """What an experiment's tables are filled with, as `PaperTablesSettings` calls it.
 
     `published` has the rows of the models that the experiment has. `prefix` and `suites` say how suites and tasks are
     called in the paper's tables, `corpora` whose place a corpus has there, `caveat` why nothing is comparable.
     """
+
+    published: "Published"
+    prefix: str
+    suites: Mapping[str, str]
+    corpora: Mapping[str, str]
+    caveat: str
+
+
+def paper_tables(project: "Project", experiment: str) -> Filled | None:
+    """What an experiment's tables are filled with; None where it repeats no paper."""
     block = project.experiment(experiment)
     chosen = block.paper_tables
     if chosen is None:

@@ -18,17 +18,16 @@ from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.experiment.checks import check_block
 from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
 from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
-from hatchery.experiment.experiment_file import Experiment, ProtocolFile
+from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
 from hatchery.experiment.kinds import FILES
-from hatchery.experiment.left_out_baselines import without_baselines
 from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.paper_tables import with_rows_by_name
+from hatchery.experiment.raw_inputs import without_baselines
 from hatchery.experiment.reserved import RESERVED
 from hatchery.experiment.seeded_run import SeededRun, within
-from hatchery.experiment.study_file import StudyFile
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
-from hatchery.experiment.written_blocks import INLINE, WrittenBlocks, merged
+from hatchery.experiment.written_blocks import INLINE, Document, WrittenBlocks, merged
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.raw.settings import SourceKeys
 from hatchery.settings.fields import ABSENT, DATA
@@ -252,7 +251,7 @@ class Project:
         changed: EncoderSizes = validated(FILES["model"], merged(self._written_model(entry.model), changes), where)
         return changed
 
-    def _written_model(self, name: str) -> dict[str, Any]:
+    def _written_model(self, name: str) -> Document:
         if self.has_inline_model(name):
             experiment, run = name.split(".")
             return self.expansion(experiment).models[run]

@@ -4,13 +4,16 @@ All that a plan needs and that is not there is told at once, before the first jo
 target needs, so the question is asked with the jobs that it has planned.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hatchery.experiment.left_out_baselines import advice
 from hatchery.raw.settings import KEYS, SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -50,9 +53,9 @@ def about(project: "Project", source: str) -> dict[str, str]:
     return {} if raw is None else {key: getattr(raw, key) for key in KEYS}
 
 
-def readings(project: "Project", source: str) -> dict[str, dict[str, Any]]:
+def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
     """The suites and tasks that the experiments at hand read from the raw input `source`, by their files."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for kind, experiment in project.checked:
         if kind != "experiment":
             continue
@@ -107,3 +110,26 @@ def planned_sources(dag: Any) -> list[str]:
     """The raw inputs that jobs of a DAG of Snakemake register, also after a dry run, which takes them for finished."""
     jobs = dag.needrun_jobs(exclude_finished=False)
     return sorted(job.wildcards.source for job in jobs if job.rule.name == REGISTER)
+
+
+LEAVE_OUT = "leave_out_baselines"
+"""The key of the main configuration."""
+
+
+def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "Experiment":
+    """The experiment without these baselines, and without the published rows that they repeat."""
+    gone = [name for name in experiment.baselines if name in left_out]
+    if not gone:
+        return experiment
+    kept = tuple(name for name in experiment.baselines if name not in gone)
+    published = experiment.published
+    if published is not None:
+        rows = {model: row for model, row in published.rows.items() if model not in gone}
+        published = replace(published, rows=rows)
+    return replace(experiment, baselines=kept, published=published)
+
+
+def advice(baselines: Iterable[str]) -> str:
+    """What to do without these baselines, to stand behind what is said of a missing one; empty for none."""
+    names = ", ".join(baselines)
+    return f"; to go on without it: {LEAVE_OUT}: [{names}] in config/config.yaml" if names else ""

@@ -207,7 +207,7 @@ class TokenizerFile(TokenizerSettings):
             return ()
         return self.corpora if self.corpora is not ABSENT else (self.corpus,)
 
-    def training(self) -> dict[str, Any]:
+    def training(self) -> dict[str, object]:
         """What its training is told (`TokenizerSettings`), or that it is taken from a file."""
         if self.path is not ABSENT:
             return {"imported": True, "vocabulary_size": self.vocabulary_size}

@@ -22,6 +22,9 @@ from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
 from hatchery.settings.problems import Problems, offered
 from hatchery.training.objectives import DEFAULT_TASK
 
+Document = dict[str, Any]
+"""A block as it is written, before its class has checked it."""
+
 INLINE = ("corpus", "tokenizer")
 """Kinds of blocks that can stand under the key of their kind in an experiment."""
 VARIANTS = "variants"
@@ -49,7 +52,7 @@ class WrittenBlocks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stems: dict[str, list[str]] = {}
-        self._read: dict[Path, dict[str, Any]] = {}
+        self._read: dict[Path, Document] = {}
 
     def names(self, kind: str) -> list[str]:
         """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
@@ -88,7 +91,7 @@ class WrittenBlocks:
         # Where an experiment can stand, people may mean a study.
         raise ConfigError(f"{where}: got {name!r}, no such {kind}{offered(name, known, also=studies)}")
 
-    def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
+    def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
         """The keys of a block laid over those of its base, if it has one. What stands in other files is named.
 
         A key that is null is not taken from the base. Raises ConfigError for a circle of bases.
@@ -119,7 +122,7 @@ class WrittenBlocks:
         found = sources if isinstance(sources, list) else []
         return any(isinstance(source, Mapping) and isinstance(source.get("data"), Mapping) for source in found)
 
-    def _own(self, kind: str, name: str) -> dict[str, Any]:
+    def _own(self, kind: str, name: str) -> Document:
         if kind == "task" and name not in self._files(kind):
             stem = self._variants.files[name]
             variant = self._document(kind, stem)[VARIANTS][name]
@@ -175,7 +178,7 @@ class WrittenBlocks:
     def _file(self, kind: str, name: str) -> Path:
         return self.folder / FOLDERS[kind] / f"{name}.yaml"
 
-    def _document(self, kind: str, name: str) -> dict[str, Any]:
+    def _document(self, kind: str, name: str) -> Document:
         path = self._file(kind, name)
         if path not in self._read:
             self._read[path] = read_yaml(path)
@@ -219,7 +222,7 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
     return None
 
 
-def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> Document:
     """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole.
 
     So is an objective by one of another task, to which its keys mean nothing.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from hatchery.analysis.analyses.registry import analysis_called, analysis_names
 from hatchery.experiment.evaluation_files import Variant
@@ -43,7 +43,7 @@ class _Generator(GenerateJsonSchema):
         return _described(super().typed_dict_schema(schema), schema["cls"].settings, partial=True)
 
 
-def _described(result: dict[str, Any], cls: Any, partial: bool) -> dict[str, Any]:
+def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaValue:
     described = sentences(cls)
     for key, rules in result.get("properties", {}).items():
         # Beside a reference other keys are allowed, too.
@@ -54,7 +54,7 @@ def _described(result: dict[str, Any], cls: Any, partial: bool) -> dict[str, Any
     return result
 
 
-def json_schema(cls: Any, title: str) -> dict[str, Any]:
+def json_schema(cls: Any, title: str) -> JsonSchemaValue:
     """The JSON Schema of a class of settings."""
     made = adapter(cls).json_schema(schema_generator=_Generator)
     made = _for_editors({key: value for key, value in made.items() if key != "title"})
@@ -86,7 +86,7 @@ def _for_editors(rules: Any) -> Any:
     return first | rules
 
 
-def as_yaml(schema: dict[str, Any]) -> str:
+def as_yaml(schema: JsonSchemaValue) -> str:
     """A schema as its file holds it."""
     head = "# Written by `make schemas` from the classes of settings; edit those.\n"
     return head + yaml.dump(
@@ -104,7 +104,7 @@ def schema_texts() -> dict[Path, str]:
     return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in file_schemas().items()}
 
 
-def file_schemas() -> dict[str, dict[str, Any]]:
+def file_schemas() -> dict[str, JsonSchemaValue]:
     """The schema of every kind of file."""
     titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
     titles["config"] = "config/config.yaml"
@@ -122,7 +122,7 @@ def file_schemas() -> dict[str, dict[str, Any]]:
     return made
 
 
-def _analyses(study: dict[str, Any]) -> dict[str, Any]:
+def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of an entry of a study: the settings of one of the analyses, whose classes the study's cannot name."""
     entries = []
     for name in analysis_names():

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic.json_schema import JsonSchemaValue
+
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES
@@ -67,7 +69,7 @@ def _code(value: Any) -> str:
 class _Page:
     """What has been written so far: the table of a class stands once, where it is first needed."""
 
-    def __init__(self, schemas: Mapping[str, dict[str, Any]]) -> None:
+    def __init__(self, schemas: Mapping[str, JsonSchemaValue]) -> None:
         self.schemas = schemas
         self.whole = {name: rules for schema in schemas.values() for name, rules in schema.get("$defs", {}).items()}
         for name, cls in WHOLE.items():

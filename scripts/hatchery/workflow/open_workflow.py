@@ -2,24 +2,24 @@
 
 import atexit
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from snakemake.io import strip_wildcard_constraints
 
+from hatchery.artifacts.checksums import vouched
 from hatchery.artifacts.links import check_roots, link_roots
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.text_limits import epochs_to_tell
+from hatchery.sanitize import visible
 from hatchery.workflow.invocation import read_request
-from hatchery.workflow.plan_checks import collect_problems
+from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
 from hatchery.workflow.software import require_slurm
-from hatchery.workflow.summaries import show_summaries
-from hatchery.workflow.targets import check_targets
 
 DEFAULT_RULE = "all"
 """The rule of plain `snakemake`."""
@@ -105,3 +105,21 @@ def _is_made(target: str, workflow: Any) -> bool:
     return (
         workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
     )
+
+
+def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
+    """Print every `summary.txt` in `paths`, in the given order, to `stream`.
+
+    A file that cannot be read, or is not what its checksum says, is told in one line instead of raised: this runs after
+    the work is done, and must not turn a finished workflow into a failed one. Characters that the stream cannot show
+    become question marks, those that would steer a terminal U+FFFD.
+    """
+    for path in paths:
+        try:
+            text = vouched(path).read_text(encoding="utf-8")
+        except (HatcheryError, OSError, UnicodeDecodeError) as error:
+            text = f"(no summary to show: {path}: {error})\n"
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        text = visible(text)
+        stream.write("\n" + text.encode(encoding, errors="replace").decode(encoding))
+    stream.flush()

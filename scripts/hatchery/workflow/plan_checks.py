@@ -1,21 +1,29 @@
-"""Everything that is known to be wrong with a plan before its first job, all at once.
+"""Everything that is known to be wrong with what is asked for before its first job, all at once.
 
-Starting from what is asked for, every block that it leads to is checked, and the files of every suite and task whose
-data lies here. A broken block does not keep the others from being looked at.
+A target that no rule makes is told with the one that was meant: Snakemake's own answer is "No rule to produce", without
+a word on what there is. Then every block that the targets lead to is checked, and the files of every suite and task
+whose data lies here. A broken block does not keep the others from being looked at.
 """
 
-from collections.abc import Iterable
+import difflib
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 
 from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError
 from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
 from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import usable_path
+from hatchery.experiment.written_blocks import is_name, misnamed_file
 from hatchery.settings.fields import ABSENT, DATA
-from hatchery.settings.problems import Problems
+from hatchery.settings.problems import Problems, nearest
 from hatchery.settings.walk import references
 from hatchery.typed import build
+from hatchery.views.figures.registry import declared_figures
 
 Asked = tuple[str, str]
 """Kind and name of a block."""
@@ -63,3 +71,134 @@ def _check_first_rows(
     file = project.place(kind, name)
     if problem := first_problem(settings, root):
         problems.add("\n".join(f"{file}: {line}" for line in problem.splitlines()))
+
+
+_KINDS = {"sweep": "tokenizer_sweep"}
+"""Wildcards that are not called after the kind of block that they stand for."""
+
+_WILDCARD = re.compile(r"\{(\w+)\}")
+
+
+def asked_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
+    """Kinds and names of the blocks that a target which some rule makes is about.
+
+    `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError with the nearest match for a name
+    that no block has.
+    """
+    error: ConfigError | None = None
+    for values in _matches(target, patterns):
+        # A wildcard that takes other characters, such as a digest, stands for no block.
+        kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
+        named = [(kind, name) for kind, name in kinds if kind is not None]
+        try:
+            for kind, name in named:
+                project.require(kind, name, target)
+        except ConfigError as found:
+            error = error or found
+        else:
+            return named
+    if error is not None:
+        raise error
+    return []
+
+
+def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], project: Project) -> str:
+    """What to tell about a target that is neither a rule nor a file that one makes: one line with the nearest match."""
+    patterns = list(patterns)
+    for values in _matches(target, patterns):
+        for wildcard, name in values.items():
+            kind = _kind(wildcard, name, project)
+            if kind is None:
+                continue
+            if wrong := misnamed_file(project.folder / FOLDERS[kind], name, project.names(kind)):
+                return wrong
+            try:
+                project.require(kind, name, target)
+            except ConfigError as error:
+                return str(error)
+    # Snakemake knows files of this folder by their relative paths alone.
+    short = os.path.relpath(target)
+    candidates = [*(rules if "/" not in target else ()), *_candidates(short, patterns, project)]
+    if (parts := PurePosixPath(short).parts)[:1] == ("results",) and len(parts) == 2:
+        candidates += [f"results/{name}/index.html" for name in _known("experiment", project) or () if name == parts[1]]
+        short = f"{short}/index.html"
+    if near := nearest(short, candidates):
+        return f"{target}: no rule makes this file{near}"
+    return (
+        f"{target}: no rule makes this file; ask for results/<experiment>/summary.csv or index.html, with one of the "
+        f"experiments {', '.join(project.names('experiment'))}"
+    )
+
+
+def _kind(wildcard: str, name: str, project: Project) -> str | None:
+    """The kind of block that a wildcard stands for; what can be had of an experiment may be of a study."""
+    kind = _KINDS.get(wildcard, wildcard)
+    if kind == "experiment" and project.is_study(name):
+        return "study"
+    return kind if kind in FOLDERS else None
+
+
+def _known(wildcard: str, project: Project) -> Collection[str] | None:
+    """The names that a wildcard may have; None for one that stands for no block."""
+    if wildcard == "figure":
+        return declared_figures()
+    kind = _KINDS.get(wildcard, wildcard)
+    if kind not in FOLDERS:
+        return None
+    return [*project.names(kind), *(project.names("study") if kind == "experiment" else [])]
+
+
+def _matches(target: str, patterns: Iterable[str]) -> Iterator[Mapping[str, str]]:
+    """The values of the wildcards, whatever characters they have, of every pattern that fits; fixed names first."""
+    for pattern in sorted(set(patterns), key=lambda pattern: (len(_WILDCARD.findall(pattern)), pattern)):
+        if found := _loose(pattern).fullmatch(target):
+            yield found.groupdict()
+
+
+def _loose(pattern: str) -> re.Pattern[str]:
+    pieces, seen = [], set[str]()
+    for index, piece in enumerate(_WILDCARD.split(pattern)):
+        if index % 2 == 0:
+            pieces.append(re.escape(piece))
+        else:
+            pieces.append(f"(?P={piece})" if piece in seen else f"(?P<{piece}>[^/]+)")
+            seen.add(piece)
+    return re.compile("".join(pieces))
+
+
+def _candidates(target: str, patterns: Iterable[str], project: Project) -> Iterator[str]:
+    """The files that are named like the target part by part: known names where a pattern has a block's wildcard."""
+    parts = PurePosixPath(target).parts
+    for pattern in patterns:
+        if len(expected := PurePosixPath(pattern).parts) != len(parts):
+            continue
+        filled = "/".join(_filled(ours, given, project) for ours, given in zip(expected, parts, strict=True))
+        if not _WILDCARD.search(filled):
+            yield filled
+
+
+def _filled(pattern: str, given: str, project: Project) -> str:
+    """A part of a path with the wildcards that the given part has values for."""
+    values = found.groupdict() if (found := _loose(pattern).fullmatch(given)) else {}
+    for wildcard, value in values.items():
+        known = _known(wildcard, project)
+        if near := [value] if known is None else difflib.get_close_matches(value, known, n=1):
+            pattern = pattern.replace(f"{{{wildcard}}}", near[0])
+    return pattern
+
+
+def check_targets(
+    targets: Iterable[str], patterns: Iterable[str], rules: Iterable[str], made: Mapping[str, bool], project: Project
+) -> tuple[list[tuple[str, str]], Problems]:
+    """The blocks that the targets are about, and what is wrong with the targets themselves.
+
+    `made` says of each target whether it is a rule, a file that some rule makes, or a file that lies there.
+    """
+    patterns, rules, problems = list(patterns), list(rules), Problems()
+    asked: list[tuple[str, str]] = []
+    for target in targets:
+        with problems.collecting():
+            if not made[target]:
+                raise ConfigError(unknown_target(target, patterns, rules, project))
+            asked += asked_blocks(target, patterns, project)
+    return asked, problems

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import PlanError
-from hatchery.workflow.cluster_check import problems, sbatch_text
-from hatchery.workflow.sbatch_lines import plan
+from hatchery.workflow.cluster_check import plan, problems, sbatch_text
 
 PRETRAIN = (
     "sbatch --parsable --job-name test_RUN --output .snakemake/slurm_logs/rule_pretrain/x_a-s1/%j.log --export=ALL"

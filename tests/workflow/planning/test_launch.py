@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.workflow.launch import (
-    is_slurm_job,
-    launch_command,
-    shape_of,
-)
+from hatchery.workflow.resources import is_slurm_job, launch_command, shape_of
 
 ONE_GPU = {"gres": "gpu:1", "cpus_per_task": 4}
 ONE_NODE = {"mpi": "srun", "nodes": 1, "tasks_per_node": 8}

@@ -11,7 +11,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import NAME
 from hatchery.workflow.invocation import Request, read_request
-from hatchery.workflow.targets import asked_blocks, check_targets, unknown_target
+from hatchery.workflow.plan_checks import asked_blocks, check_targets, unknown_target
 
 PATTERNS = [
     "results/{experiment}/summary.csv",

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 from hatchery.artifacts.checksums import write_checksums
-from hatchery.workflow.summaries import show_summaries
+from hatchery.workflow.open_workflow import show_summaries
 
 
 def summary(path: Path, text: str) -> Path:

@@ -56,8 +56,8 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
     """The published rows that models repeat; those of a miniature stand in the place of its original's."""
-    chosen = {part: paper_tables(project, part) or {} for part in project.parts(study)}
-    return under_names_of_study({part: tables.get("published") for part, tables in chosen.items()})
+    chosen = {part: paper_tables(project, part) for part in project.parts(study)}
+    return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 
 @Stage(
