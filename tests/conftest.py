@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -75,3 +77,17 @@ def configuration(tmp_path: Path, repository: Path) -> Path:
     folder = tmp_path / "config"
     shutil.copytree(repository / "config", folder)
     return folder
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "small_disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    command = [str(mount), "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    yield folder
+    # Lazily: a worker that was just killed may not have let go of its file yet.
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)

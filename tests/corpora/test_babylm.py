@@ -279,7 +279,7 @@ def test_corrected_mends(defect: str) -> None:
     assert normalised(corpus, raw, corrected=True) == corrected
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.text(alphabet="[[]]|a b", max_size=30))
 def test_published_links_equal_a_plain_replacement_of_targets_up_to_the_first_bar_or_bracket(line: str) -> None:
     line = " ".join(line.split())

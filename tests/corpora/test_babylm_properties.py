@@ -100,7 +100,7 @@ def letters(lines: Iterable[str]) -> Counter[str]:
 
 @BOTH_READINGS
 @EVERY_CORPUS
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lines=any_lines)
 @example(lines=list(FRAGMENTS))
 @example(lines=[f"Anna {fragment} sang." for fragment in FRAGMENTS])
@@ -114,7 +114,7 @@ def test_any_text_gives_the_same_single_lines_every_time(
 
 
 @pytest.mark.parametrize("corpus", [corpus for corpus in CORPORA if corpus != "gutenberg"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lines=any_lines)
 @example(lines=list(FRAGMENTS))
 @example(lines=[f"Anna {fragment} sang." for fragment in FRAGMENTS])
@@ -124,7 +124,7 @@ def test_corrected_writes_or_counts_every_line_that_is_not_blank(corpus: BabylmC
     assert all(line.strip() == line for line in output)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lines=any_lines)
 @example(lines=list(FRAGMENTS))
 @example(lines=[f"Anna {fragment} sang." for fragment in FRAGMENTS])
@@ -138,7 +138,7 @@ def test_corrected_gutenberg_writes_or_counts_every_line_that_is_not_blank(lines
 
 @BOTH_READINGS
 @EVERY_CORPUS
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lines=plain_lines)
 @example(lines=[f"Cat {word} the" for word in WORDS])
 def test_every_letter_of_plain_english_is_written_or_counted(
@@ -149,7 +149,7 @@ def test_every_letter_of_plain_english_is_written_or_counted(
 
 
 @EVERY_CORPUS
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lines=plain_lines, lines_per_document=st.one_of(st.none(), st.integers(1, 5)))
 def test_cutting_keeps_all_lines_in_order(
     corpus: BabylmCorpus, lines: list[str], lines_per_document: int | None
@@ -161,7 +161,7 @@ def test_cutting_keeps_all_lines_in_order(
 
 
 @pytest.mark.parametrize("corpus", ["aochildes", "bnc_spoken", "open_subtitles", "qed", "switchboard"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lines=plain_lines)
 @example(lines=[f"Cat {word} the" for word in WORDS])
 def test_corrected_speech_repeats_no_line_within_a_document(corpus: BabylmCorpus, lines: list[str]) -> None:

@@ -101,7 +101,7 @@ def numbered(content: str) -> tuple[str, list[str]]:
     return marked, re.findall(r"word\d+x", marked)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(several(ANYTHING), st.sampled_from(READINGS), st.sampled_from(("wtext", "stext")))
 def test_any_nesting_gives_a_page_or_an_error_with_its_line(inner: str, reading: ReadingName, body: str) -> None:
     try:
@@ -110,7 +110,7 @@ def test_any_nesting_gives_a_page_or_an_error_with_its_line(inner: str, reading:
         assert re.match("line 1: element <[a-z]+> is not expected in <[a-z]+>$", str(error))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(WRITTEN, SPOKEN), st.sampled_from(READINGS))
 def test_no_word_is_lost_without_being_counted(content: str, reading: ReadingName) -> None:
     marked, words = numbered(content)
@@ -120,7 +120,7 @@ def test_no_word_is_lost_without_being_counted(content: str, reading: ReadingNam
     assert [word for word in words if word not in found] == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(WRITTEN, SPOKEN), st.sampled_from(READINGS))
 def test_a_page_has_stripped_lines_and_single_blank_lines(content: str, reading: ReadingName) -> None:
     page = convert(numbered(content)[0], reading)

@@ -82,7 +82,7 @@ def right_to_left(text: str, brace: bool) -> str:
 DOTTED = st.text(alphabet="..... ?a’)‘\n", max_size=16)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(st.one_of(SPACED, DOTTED), st.booleans())
 def test_space_repair_equals_the_published_right_to_left_procedure(text: str, brace: bool) -> None:
     assert repair_spaces(text, CleaningRules(space_before_brace=brace)) == right_to_left(text, brace)
@@ -112,7 +112,7 @@ def test_spaces_inserted_behind_full_stops_are_not_looked_at_again(text: str, re
     assert repair_spaces(text) == right_to_left(text, brace=False) == repaired
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=100), st.booleans())
 def test_space_repair_equals_the_published_procedure_on_arbitrary_text(text: str, brace: bool) -> None:
     assert repair_spaces(text, CleaningRules(space_before_brace=brace)) == right_to_left(text, brace)
@@ -219,7 +219,7 @@ def test_plain_words_are_only_stripped_and_collapsed(text: str) -> None:
     assert clean(text, BABYLM_RULES) == " ".join(text.split())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=120), st.sampled_from(ALL_RULES))
 def test_cleaning_arbitrary_text_never_fails_and_leaves_no_outer_spaces(text: str, rules: CleaningRules) -> None:
     for cleaned in (clean(text, rules), clean_minimal(text)):
@@ -227,7 +227,7 @@ def test_cleaning_arbitrary_text_never_fails_and_leaves_no_outer_spaces(text: st
 
 
 # `&` may begin an entity for nothing (&zwnj;), and an escape character takes the letters behind it along.
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.text(max_size=60).filter(
         lambda text: not {"&", "\x1b"} & set(text) and any(c in string.ascii_letters for c in text)
@@ -242,7 +242,7 @@ def test_cleaning_never_empties_a_text_with_letters(text: str, rules: CleaningRu
         assert all(letter in kept for letter in letters)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.one_of(SPACED, st.text(max_size=60)).filter(lambda text: not REPEATED.search(text)), st.sampled_from(ALL_RULES)
 )
@@ -263,7 +263,7 @@ def test_the_steps_change_nothing_more_the_second_time(text: str, rules: Cleanin
 
 
 # Not with double quotes, brackets, long dashes and full stops apart: their rules make what earlier rules look for.
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.text(alphabet="abcAB 12,.!?;:’'\n%$£é", max_size=40).filter(lambda text: not REPEATED.search(text)),
     st.sampled_from(ALL_RULES),

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import forked
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -21,7 +20,7 @@ from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.readers import READERS, reader_and_options
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
-from hatchery.errors import ConfigError, CorpusError, SourceError
+from hatchery.errors import ConfigError, CorpusError
 from hatchery.raw.registration import RawSource, register_source
 from hatchery.settings.fields import hints_of
 from hatchery.typed import build
@@ -155,18 +154,6 @@ def test_the_split_of_a_source_that_is_split_is_kept(manifests: dict[str, Path],
     assert {(row["doc_id"].split("/")[1], row["split"]) for row in rows} == {("cbt.train", "train"), ("cbt.dev", "dev")}
 
 
-def test_a_damaged_source_leaves_nothing_behind(tmp_path: Path) -> None:
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    (raw / "a.jsonl").write_text('{"text": "fine"}\n' * 50 + '{"text": "trunc')
-    register_source("raw", raw, tmp_path / "raw.json")
-    settings = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}], "documents_per_shard": 5}
-    output = tmp_path / "corpus" / "manifest.json"
-    with pytest.raises(SourceError, match="line 51"):
-        convert(settings, {"raw": tmp_path / "raw.json"}, output)
-    assert [path.name for path in output.parent.iterdir() if path.name != ".parts"] == []
-
-
 def test_a_source_without_documents_is_an_error_that_says_why(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
@@ -226,34 +213,6 @@ def test_every_reader_is_called_like_its_file_and_has_documented_options(name: s
     assert reader.options.__doc__
     assert reader.read.__doc__
     assert isinstance(options, reader.options)
-
-
-def test_the_command_ends_with_one_line_for_a_users_mistake(repository: Path, tmp_path: Path) -> None:
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    (raw / "a.txt").write_bytes(b"caf\xe9")
-    register_source("raw", raw, tmp_path / "raw.json")
-    settings = json.dumps({"sources": [{"name": "raw", "reader": "plain_text", "options": {}}]})
-    finished = forked.run(
-        [
-            sys.executable,
-            str(repository / "scripts" / "run.py"),
-            "convert_corpus",
-            "--settings",
-            settings,
-            "--source",
-            f"raw={tmp_path / 'raw.json'}",
-            "--output",
-            str(tmp_path / "out" / "manifest.json"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 1
-    assert finished.stderr.splitlines()[-1].startswith("error: ")
-    assert "a.txt: byte 3 is not utf-8" in finished.stderr.splitlines()[-1]
-    assert "Traceback" not in finished.stderr
 
 
 # The second file finds room for little more than the program.

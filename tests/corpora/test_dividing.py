@@ -138,7 +138,7 @@ def source_with(folder: Path, file: str, content: bytes) -> RawSource:
 
 @pytest.mark.parametrize("name", CASES)
 @given(texts=TEXTS, block=st.integers(1, 200))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_pieces_of_a_file_give_what_the_whole_file_gives(
     name: str, texts: list[str], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

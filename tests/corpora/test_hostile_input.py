@@ -3,10 +3,9 @@
 import json
 import os
 import random
-import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,12 +127,6 @@ def test_a_bad_file_among_good_ones_is_told_by_file_and_place(case: str, command
     assert_nothing_half_written(tmp_path / "out")
 
 
-def test_an_empty_text_file_alone_is_no_corpus(command: Command, tmp_path: Path) -> None:
-    manifest = made_source(tmp_path, {"b.txt": b""})
-    assert "source 'raw': no document was found" in convert(command, manifest, tmp_path / "out", "plain_text").error
-    assert_nothing_half_written(tmp_path / "out")
-
-
 def test_parts_that_were_finished_before_the_error_are_kept_whole(command: Command, tmp_path: Path) -> None:
     # Three tasks: the large file is divided in two pieces, and the other is a group of its own.
     large = b"One sentence of many" * 840_000 + b"."
@@ -198,23 +191,6 @@ def test_a_zip_with_paths_outside_is_refused(name: str, register: Callable[[Path
     assert "escaped.xml" in error
     assert not list(tmp_path.rglob("escaped.xml"))
     assert not (tmp_path / "raw.json").exists()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "hatchery-test", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.decode().strip()[:100]}")
-    try:
-        yield folder
-    finally:
-        # Lazily: a worker that was just killed may not have let go of its file yet.
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def incompressible(megabytes: float, seed: int) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.prose import tagged_sentence
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, read
-from hatchery.errors import ConfigError, HatcheryError, SourceError
+from hatchery.errors import HatcheryError, SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
@@ -235,11 +235,6 @@ def test_json_values_that_are_no_text_are_counted_not_turned_into_text(source_of
 
 def test_latin_1_is_read_when_it_is_named(source_of: Sources) -> None:
     assert texts_of(source_of(a__txt="caf\xe9 \x96".encode("latin-1")), encoding="cp1252") == ["café –"]
-
-
-def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(ConfigError, match="colum: unknown key"):
-        build(PlainTextOptions, {"colum": "text"})
 
 
 @pytest.mark.parametrize("folder", ["text", "c4", "childes"])

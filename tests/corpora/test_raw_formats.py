@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from hatchery.corpora import rows
 from hatchery.corpora.raw_formats import FORMATS
 from hatchery.corpora.raw_texts import RawText, RawTextOptions, raw_text_files, raw_texts
-from hatchery.errors import ConfigError, HatcheryError, SourceError
+from hatchery.errors import HatcheryError, SourceError
 from hatchery.raw.registration import RawSource
-from hatchery.typed import build
 
 Sources = Callable[..., RawSource]
 JSON = '{"text": "One.", "url": "u"}\n\n{"url": "v", "text": "Tw\\u00f6\\nlines"}\n{"text": null}\n'
@@ -245,11 +244,6 @@ def test_files_are_chosen_by_patterns_and_folders_kept(source_of: Sources) -> No
     assert raw_text_files(source, options) == ["AA/wiki_00", "AB/wiki_00"]
     with pytest.raises(SourceError, match="no file matches nothing"):
         raw_text_files(source, RawTextOptions("text", files=("nothing",)))
-
-
-def test_an_unknown_format_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match="format: got 'word', allowed are: cbt, json_lines, parquet"):
-        build(RawTextOptions, {"format": "word"})
 
 
 @pytest.mark.parametrize("name", ["json_lines", "parquet", "wikiextractor", "sentences", "cbt"])

@@ -94,11 +94,6 @@ def test_encodings_are_repaired_as_the_option_says(source_of: Sources) -> None:
     assert documents_of(source, format="json_lines", cleaning="none", capitalise=True)[0].text == "CafÃ© ,  here"
 
 
-def test_damage_names_file_and_line(source_of: Sources) -> None:
-    with pytest.raises(SourceError, match="a: line 2: not a JSON object"):
-        documents_of(source_of(a='{"text": "x"}\n{"text'), format="json_lines")
-
-
 def test_wrong_options_are_named() -> None:
     with pytest.raises(ConfigError, match="format: got 'xml', allowed are: cbt"):
         build(RawTextReaderOptions, {"format": "xml"})

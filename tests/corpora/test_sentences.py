@@ -189,7 +189,7 @@ def test_a_missing_model_folder_is_told(tmp_path: Path) -> None:
         folder_splitter(tmp_path / "model")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=ANY_TEXT)
 def test_sentences_as_they_stand_are_the_text_but_for_the_spaces_between_them(text: str) -> None:
     text = text.strip()

@@ -1,14 +1,11 @@
 """Corpora of sequences: levels apart, exact held-out numbers, quotas, and the same bytes under any shard layout."""
 
 import csv
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence as Items
 from pathlib import Path
 from typing import Any
 
-import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -301,20 +298,6 @@ def test_selections_of_another_kind_are_named(tmp_path: Path, three: dict[str, M
 def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         settings(**changes)
-
-
-def test_the_command_writes_a_corpus(tmp_path: Path, repository: Path, three: dict[str, Manifest]) -> None:
-    body = {"groups": [{"level": "span", "selections": ["web_spans"], "development": 4}]}
-    command = [sys.executable, "scripts/run.py", "group_sequences", "--output", str(tmp_path / "out" / "manifest.json")]
-    stage = json.dumps({"stage": "group_sequences", "stage_version": 1, **body})
-    command += ["--settings", stage, "--selection", f"web_spans={three['web_spans'].path}"]
-    forked.run(command, cwd=repository, check=True, capture_output=True)
-    corpus = read_manifest(tmp_path / "out" / "manifest.json")
-    corpus.verify()
-    assert corpus.measures["dev"]["documents"] == 4
-    wrong = forked.run([*command, "--selection", "b=x"], cwd=repository, capture_output=True, text=True, check=False)
-    assert wrong.returncode == 1
-    assert wrong.stderr.splitlines()[-1].startswith("error: ")
 
 
 ONE_LEVEL = settings(groups=[{"level": "sentence", "selections": ["books"]}])

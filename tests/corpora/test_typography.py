@@ -31,7 +31,7 @@ def moses() -> object:
     return pytest.importorskip("sacremoses").MosesPunctNormalizer(lang="en", penn=False)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(text=PUNCTUATION)
 @example(text="´´’´´")
 @example(text="\u00a0«\u00a0»\u00a0")
@@ -40,19 +40,19 @@ def test_normaliser_equals_sacremoses_on_the_characters_of_its_rules(moses: obje
     assert normalise_punctuation(text) == moses.normalize(text)  # type: ignore[attr-defined]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(text=st.text(max_size=200))
 def test_normaliser_equals_sacremoses_on_arbitrary_text(moses: object, text: str) -> None:
     assert normalise_punctuation(text) == moses.normalize(text)  # type: ignore[attr-defined]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(TROUBLED)
 def test_repair_equals_ftfy_on_the_characters_that_it_treats(text: str) -> None:
     assert repair_encoding(text) == ftfy.fix_text(text)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.text(max_size=200))
 def test_repair_equals_ftfy_on_arbitrary_text(text: str) -> None:
     assert repair_encoding(text) == ftfy.fix_text(text)

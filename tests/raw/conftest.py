@@ -1,7 +1,5 @@
-"""A web server of our own whose failures can be scripted, and a disk that is soon full."""
+"""A web server of our own whose failures can be scripted."""
 
-import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -85,19 +83,6 @@ def web() -> Iterator[Web]:
         yield state
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
-    folder = tmp_path / "small_disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    command = [str(mount), "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount a small file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 def tree(folder: Path) -> list[str]:

@@ -284,7 +284,7 @@ def test_a_full_disk_is_told(suffix: str, tmp_path: Path, small_disk: Path) -> N
         unpack(archive, small_disk / "target", LIMITS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(name=st.text(st.characters(codec="utf-8"), min_size=1, max_size=30), suffix=st.sampled_from([".tar", ".zip"]))
 def test_whatever_a_member_is_called_nothing_is_written_outside(
     name: str, suffix: str, tmp_path_factory: pytest.TempPathFactory

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -107,7 +107,6 @@ def test_blank_lines_and_stray_white_space_do_not_make_sentences(one_document) -
 lines = st.lists(st.sampled_from(["a", " b ", "", " ", "\t"]), max_size=12)
 
 
-@settings(deadline=None)
 @given(lines)
 def test_sentences_are_the_non_blank_lines_and_paragraphs_end_at_blank_ones(lines: list[str]) -> None:
     sentences, ends = split_sentences("\n".join(lines))

@@ -43,7 +43,6 @@ def save(definition: dict[str, Any], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
-@settings(deadline=None)
 @given(text=texts)
 def test_any_text_is_known_and_comes_back_with_its_prefix_space(
     tokenizers: dict[str, Tokenizer], kind: str, text: str
@@ -113,7 +112,7 @@ def test_the_published_tokenizer_behaves_as_its_reference_says(published: Path) 
     assert tokenizer.unknown_id in tab, "the published alphabet lacks bytes"
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.sampled_from(string.ascii_letters + string.digits + " .,:;!?'()-"), max_size=60))
 def test_ordinary_text_comes_back_from_the_published_tokenizer(published: Path, text: str) -> None:
     tokenizer = load_tokenizer(published, recognise=())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
@@ -170,7 +170,6 @@ def known_text(**options: Any) -> st.SearchStrategy[str]:
     return st.text(st.sampled_from(LETTERS + "   "), **options)
 
 
-@settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 @example(" a")
 @example("<mask>")
@@ -182,7 +181,6 @@ def test_byte_level_without_a_prefix_space_comes_back_exactly(paths: dict[str, P
         assert tokenizer.decode(ids) == text
 
 
-@settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_byte_level_with_a_prefix_space_comes_back_with_it(paths: dict[str, Path], text: str) -> None:
     tokenizer = load_tokenizer(paths["byte_bpe"], recognise=())
@@ -190,7 +188,6 @@ def test_byte_level_with_a_prefix_space_comes_back_with_it(paths: dict[str, Path
     assert tokenizer.decode(ids) == (text if text.startswith(" ") or not text else " " + text)
 
 
-@settings(deadline=None)
 @given(text=known_text(max_size=40).map(str.lstrip))
 def test_metaspace_text_without_unknown_characters_comes_back(paths: dict[str, Path], text: str) -> None:
     tokenizer = load_tokenizer(paths["unigram"], recognise=())
@@ -200,7 +197,6 @@ def test_metaspace_text_without_unknown_characters_comes_back(paths: dict[str, P
 
 
 @pytest.mark.parametrize("kind", ["prefix_wordpiece", "prefix_on_white_space"])
-@settings(deadline=None)
 @given(text=known_text(max_size=40))
 def test_pre_tokens_come_back_from_a_continuation_prefix(paths: dict[str, Path], kind: str, text: str) -> None:
     tokenizer = load_tokenizer(paths[kind], recognise=())

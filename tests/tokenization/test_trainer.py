@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import forked
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest
@@ -122,11 +121,6 @@ def test_all_parts_but_vocabulary_and_post_processor_equal_the_published_tokeniz
     for definition in (published, ours):
         del definition["model"]["vocab"], definition["post_processor"]
     assert ours == published
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
-def test_special_tokens_come_first_and_in_order(tokenizer_manifests: dict[str, Path], kind: str) -> None:
-    assert tuple(vocabulary(tokenizer_manifests[kind])[:7]) == SPECIAL_SETS["babylm"].order
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -256,15 +250,3 @@ def test_a_corpus_without_training_text_is_refused(small: SimpleNamespace, tmp_p
     no_text = small.write_corpus(tmp_path / "no_text", {"train": [" \n \n", "[PAR]"]})
     with pytest.raises(CorpusError, match="no text to train"):
         train_changed(small, no_text, tmp_path / "b")
-
-
-def test_the_command_tells_a_mistake_in_one_line(
-    small: SimpleNamespace, corpus: Path, tmp_path: Path, repository: Path
-) -> None:
-    settings = json.dumps(small.tokenizer_settings(vocabulary_size=8))
-    output = tmp_path / "manifest.json"
-    command = [sys.executable, str(repository / "scripts/run.py"), "train_tokenizer", "--settings", settings]
-    done = forked.run([*command, "--corpus", str(corpus), "--output", str(output)], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: train_tokenizer.vocabulary_size: 8 is too small")
-    assert done.stderr.count("\n") == 1

@@ -2,7 +2,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN
@@ -37,7 +37,6 @@ def groups(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
-@settings(deadline=None)
 @given(texts=st.lists(sentences, min_size=1, max_size=3))
 def test_tokens_between_word_starts_are_the_words_of_the_text(
     tokenizers: dict[str, Tokenizer], kind: str, texts: list[str]
@@ -47,7 +46,6 @@ def test_tokens_between_word_starts_are_the_words_of_the_text(
     assert [text.strip(ASCII_SPACE) for text in found] == [word for text in texts for word in words_of(text)]
 
 
-@settings(deadline=None)
 @given(texts=st.lists(sentences, min_size=1, max_size=3))
 def test_words_are_counted_right_when_characters_are_unknown(
     tokenizers: dict[str, Tokenizer], texts: list[str]

@@ -1,6 +1,5 @@
 """Selections from the documents of a corpus: lines are sentences, sources are those of the documents."""
 
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -92,24 +91,17 @@ def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both
         ("corpus: dmeo\n", "corpus: got 'dmeo', no such corpus; .*'demo'"),
     ],
 )
-def test_a_selection_of_both_kinds_is_refused(tmp_path: Path, repository: Path, text: str, message: str) -> None:
-    folder = copied(repository, tmp_path)
-    (folder / "selections/mine.yaml").write_text(f"vocabulary: demo\nlevel: sentences\n{text}", encoding="utf-8")
+def test_a_selection_of_both_kinds_is_refused(configuration: Path, text: str, message: str) -> None:
+    (configuration / "selections/mine.yaml").write_text(f"vocabulary: demo\nlevel: sentences\n{text}", encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
-        Project(folder).check("selection", "mine")
+        Project(configuration).check("selection", "mine")
 
 
-def test_a_corpus_that_is_selected_from_itself_is_told(tmp_path: Path, repository: Path) -> None:
-    folder = copied(repository, tmp_path)
-    path = folder / "selections/real_small_sentences.yaml"
+def test_a_corpus_that_is_selected_from_itself_is_told(configuration: Path) -> None:
+    path = configuration / "selections/real_small_sentences.yaml"
     path.write_text(path.read_text().replace("corpus: real_small", "corpus: real_scaling"), encoding="utf-8")
     with pytest.raises(ConfigError, match="made from itself: real_scaling -> real_scaling"):
-        Project(folder).check("corpus", "real_scaling")
-
-
-def copied(repository: Path, target: Path) -> Path:
-    shutil.copytree(repository / "config", target / "config")
-    return target / "config"
+        Project(configuration).check("corpus", "real_scaling")
 
 
 def test_real_transcripts_are_selected_as_they_are_said(
