@@ -7,7 +7,7 @@ x in the bad one. A judge that knows only how frequent or how long words are is 
 import random
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from demo.grammar import text_of
 from demo.scenes import Words
@@ -76,7 +76,7 @@ def draw_pairs(paradigm: Paradigm, count: int, seed: int, taken: Container[str])
     return pairs
 
 
-def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, Any]]:
+def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, object]]:
     """The pairs as rows of a BLiMP file."""
     return [
         {

@@ -9,12 +9,11 @@ import time
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
 
 
-def surroundings(started: float) -> dict[str, Any]:
+def surroundings(started: float) -> dict[str, object]:
     """The facts of this process, which began its work at `started` (seconds since 1970)."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {

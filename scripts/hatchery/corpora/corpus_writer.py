@@ -42,7 +42,7 @@ _TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED)
 _SAMPLED_AT_ONCE = 1000
 
 
-def document_row(doc_id: str, source: str, split: str | None, text: str) -> dict[str, Any]:
+def document_row(doc_id: str, source: str, split: str | None, text: str) -> dict[str, object]:
     """A row of a document shard, with its counts."""
     return {
         "doc_id": doc_id,

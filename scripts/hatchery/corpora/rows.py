@@ -113,7 +113,7 @@ def json_rows(lines: Lines, strict: bool = False) -> Iterator[Row]:
 _KEY_END = re.compile(r'"[ \t\r\n]*:')
 
 
-def _surely_unique(values: dict[str, Any], text: str) -> bool:
+def _surely_unique(values: dict[str, object], text: str) -> bool:
     """Whether the count of colons alone shows that no key stands twice; looking at every key is much slower.
 
     Each key that is written has a colon behind its closing quote, and texts can only add to their number: where there
@@ -132,7 +132,7 @@ def _key_count(value: object) -> int:
     return sum(map(_key_count, value)) if isinstance(value, list) else 0
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]

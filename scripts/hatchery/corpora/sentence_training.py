@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import nltk
 from nltk.tokenize.punkt import _ORTHO_LC, PunktParameters, PunktToken, PunktTrainer
@@ -187,7 +187,7 @@ def train_model(recipe_path: Path, sources: Mapping[str, Path], folder: Path) ->
         raise ConfigError(f"--source: got {', '.join(sorted(sources))}, the recipe names {', '.join(sorted(names))}")
     text = "\n\n".join(training_text(text, sources[text.name]) for text in recipe.texts)
     entries = save_parameters(train_parameters(text, recipe), folder)
-    card: dict[str, Any] = {
+    card = {
         "sources": {
             name: {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
             for name, path in sorted(sources.items())

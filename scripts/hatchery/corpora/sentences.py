@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.corpora.packed_files import where_in
 from hatchery.corpora.settings import ENGLISH
-from hatchery.corpora.text_files import read_text
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
@@ -152,7 +152,7 @@ def open_splitter(
         return pinned_splitter(reading)
     names = {name: _member(source, name, language) for name in PARAMETER_FILES}
     return SentenceSplitter(
-        parse_model(lambda name: read_text(source, names[name]), lambda name: where_in(source, names[name])),
+        parse_model(lambda name: "\n".join(Lines(source, names[name])), lambda name: where_in(source, names[name])),
         reading,
     )
 

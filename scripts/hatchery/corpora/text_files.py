@@ -1,4 +1,4 @@
-"""Raw text as lines or whole, decoded with errors that say where.
+"""Raw text as lines, decoded with errors that say where.
 
 Lines are streamed, so that a file of any size passes in flat memory.
 """
@@ -223,19 +223,3 @@ def _wrong_encoding(source: RawSource, name: str, encoding: str, byte: int, reas
         f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); "
         "save it as UTF-8; a source in config/corpora/ may also name its encoding, as in `options: {encoding: cp1252}`"
     )
-
-
-def read_text(source: RawSource, name: str, encoding: str = "utf-8") -> str:
-    """The text of a member with newlines as `\\n`, without a byte-order mark.
-
-    Raises SourceError naming the file and the byte offset of the first byte that the encoding cannot have, and
-    ConfigError for an unknown encoding.
-    """
-    content = source.read_bytes(name)
-    try:
-        text = content.decode(encoding)
-    except LookupError as error:
-        raise _unknown_encoding(encoding) from error
-    except UnicodeDecodeError as error:
-        raise _wrong_encoding(source, name, encoding, error.start, error.reason) from error
-    return with_unified_ends(text.removeprefix("\ufeff"))

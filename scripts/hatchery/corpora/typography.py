@@ -6,7 +6,6 @@ find nothing. Both promise what the libraries give, which tests compare on arbit
 """
 
 import re
-from typing import Any
 
 _NO_BREAK = "\u00a0"
 
@@ -124,19 +123,6 @@ def repair_encoding(text: str) -> str:
     return text
 
 
-# Of all that the library offers, what undoes a wrong decoding and nothing else.
-_MOJIBAKE_ALONE: dict[str, Any] = {
-    "unescape_html": False,
-    "remove_terminal_escapes": False,
-    "fix_latin_ligatures": False,
-    "fix_character_width": False,
-    "uncurl_quotes": False,
-    "fix_line_breaks": False,
-    "fix_surrogates": False,
-    "remove_control_chars": False,
-    "normalization": None,
-    "explain": False,
-}
 # The end of a Portuguese word in capitals with its quotation mark (“IRMÃ”) looks like one letter in a wrong decoding
 # (IRMÔ). Where nothing else in the text does, it is what it says.
 _CAPITAL_BEFORE_MARK = re.compile("(?<=[A-ZÀ-ÖØ-Þ])[ÂÃ](?=[”“’‘»«›‹…–—\u00a0 ])")
@@ -155,7 +141,19 @@ def repair_mojibake(text: str) -> str:
     # Half of what it takes to import the readers, which whoever plans does, too.
     from ftfy import TextFixerConfig, fix_text
 
-    config = TextFixerConfig(**_MOJIBAKE_ALONE)
+    # Of all that the library offers, what undoes a wrong decoding and nothing else.
+    config = TextFixerConfig(
+        unescape_html=False,
+        remove_terminal_escapes=False,
+        fix_latin_ligatures=False,
+        fix_character_width=False,
+        uncurl_quotes=False,
+        fix_line_breaks=False,
+        fix_surrogates=False,
+        remove_control_chars=False,
+        normalization=None,
+        explain=False,
+    )
     repaired = fix_text(text, config)
     if repaired != text and (plain := _CAPITAL_BEFORE_MARK.sub("A", text)) != text:
         return text if fix_text(plain, config) == plain else repaired

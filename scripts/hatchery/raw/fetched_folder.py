@@ -7,7 +7,6 @@ is renamed to `<name>`; a stamp inside says what it was made from, so that it is
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.checksums import digest
@@ -17,7 +16,7 @@ from hatchery.raw.registration import FETCHED as STAMP
 class FetchedFolder:
     """`path` with everything that `origin` (a value that JSON can hold) describes, and the working folder `work`."""
 
-    def __init__(self, path: Path, origin: dict[str, Any]) -> None:
+    def __init__(self, path: Path, origin: dict[str, object]) -> None:
         self.path = path
         self.work = path.with_name(f".{path.name}.partial")
         self.origin = origin

@@ -11,11 +11,11 @@ import itertools
 import json
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 from datasets import IterableDataset, load_dataset
@@ -33,6 +33,15 @@ DOCUMENTS_PER_SHARD = 50_000
 
 # What the library raises for a data set that it cannot find, reach or decode; errors of the network are OSErrors.
 _UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
+
+
+class State(TypedDict):
+    """How far a split has come: documents and shards that are written, and where the stream goes on."""
+
+    documents: int
+    finished: bool
+    position: Any
+    shards: int
 
 
 def open_stream(hub: Hub, split: str) -> IterableDataset:
@@ -77,7 +86,7 @@ def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> 
     if state["position"] is not None:
         stream.load_state_dict(state["position"])
     documents, shards = state["documents"], state["shards"]
-    rows: Iterator[dict[str, Any]] = iter(stream)
+    rows: Iterator[Mapping[str, object]] = iter(stream)
     with Progress(max(expected, documents), f"{hub.dataset} {split}", "documents", initial=documents) as progress:
         while not state["finished"]:
             wanted = documents_per_shard
@@ -95,7 +104,7 @@ def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> 
             write_json(_state_path(work, split), state)
 
 
-def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[dict[str, Any]], progress: Progress) -> int:
+def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[Mapping[str, object]], progress: Progress) -> int:
     with atomic_path(path) as partial, TableWriter(partial, schema) as writer:
         for row in rows:
             writer.write(row)
@@ -129,11 +138,12 @@ def _state_path(work: Path, split: str) -> Path:
     return work / f".{split}.json"
 
 
-def _read_state(work: Path, split: str) -> dict[str, Any]:
+def _read_state(work: Path, split: str) -> State:
     path = _state_path(work, split)
     if not path.exists():
         return {"documents": 0, "finished": False, "position": None, "shards": 0}
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    state: State = json.loads(path.read_text(encoding="utf-8"))
+    return state
 
 
 DESCRIPTIONS = ("config.json", "generation_config.json")

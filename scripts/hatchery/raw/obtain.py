@@ -29,7 +29,7 @@ class Obtained:
     """Where a source's files lie, where they came from (a value that JSON can hold), and the archive that held them."""
 
     root: Path
-    origin: dict[str, Any]
+    origin: dict[str, object]
     archive: Path | None = None
 
 
@@ -84,7 +84,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
     )
 
 
-def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, Any]) -> Obtained:
+def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, object]) -> Obtained:
     """What lies at `path`; an archive is unpacked into `folder`."""
     if not is_archive(path):
         return Obtained(path, origin)

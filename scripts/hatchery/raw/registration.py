@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from hatchery.artifacts.atomic import json_value, write_json, write_text
 from hatchery.artifacts.checksums import Expected, check_file
@@ -166,7 +166,7 @@ def register_source(
     *,
     licence: str = "",
     terms: str = "",
-    origin: dict[str, Any] | None = None,
+    origin: dict[str, object] | None = None,
     archive: Path | None = None,
 ) -> None:
     """Write the source manifest of the file or folder at `root` to `output`, and its location beside it.
@@ -209,7 +209,7 @@ def register_source(
     write_text(output, text)
 
 
-def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, Any]]) -> str:
+def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, object]]) -> str:
     """The manifest as JSON with one line per file: as readable as an indented one, and much faster to write."""
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
     files = ",\n".join(f"  {json.dumps(entry, sort_keys=True, ensure_ascii=False)}" for entry in entries)

@@ -7,14 +7,14 @@ corrected restores `true` and `false`, keeps `nan`, and leaves out and counts th
 lost.
 """
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.records import read_rows
 from hatchery.corpora.rows import cell
 from hatchery.corpora.text_files import Lines
-from hatchery.errors import ManifestError, SourceError
+from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
 from hatchery.vocabulary.transcripts import table_rows
@@ -91,17 +91,6 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
 
 
 def read_vocabulary(manifest: str | Path) -> frozenset[str]:
-    """The words of a built vocabulary. Raises ManifestError when its file is missing or damaged."""
-    record = read_manifest(manifest)
-    path = record.file("vocabulary.csv")
-    try:
-        with path.open(encoding="utf-8", newline="") as handle:
-            rows = csv.reader(handle, strict=True)
-            if next(rows, None) != ["word", "frequency"]:
-                raise ManifestError(f"{path}: line 1: not a vocabulary: expected the header word,frequency")
-            words = frozenset(row[0] for row in rows)
-    except (OSError, UnicodeDecodeError, IndexError, csv.Error) as error:
-        raise ManifestError(f"{path}: not a vocabulary: {error}") from error
-    if not words:
-        raise ManifestError(f"{path}: the vocabulary is empty")
-    return words
+    """The words of a built vocabulary. Raises ManifestError or EvaluationError when its file is missing or damaged."""
+    path = read_manifest(manifest).file("vocabulary.csv")
+    return frozenset(texts["word"] for _, texts in read_rows(path, ("word", "frequency")))
