@@ -15,11 +15,11 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.runner import run_stage
+from hatchery.tokenization.encoder import WordStarts
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
-from hatchery.tokenization.word_starts import WordStarts
 
 LINES = ["the old dogs don't see 12 cats.", "a cat's cats, dogs and (old) houses", "do dogs do it? they can't 19"] * 9
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,?!()[]{}#@'\"<>_-ABCDEFGHIJKLMNOPQRSTUVWXYZé"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN
+from hatchery.tokenization.encoder import ASCII_SPACE, WordStarts
 from hatchery.tokenization.tokenizer_file import Tokenizer
-from hatchery.tokenization.word_starts import ASCII_SPACE, WordStarts
 
 ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
 TRICKY_CHARACTER = st.sampled_from("ab'1٣ \t\n\u00a0.é中¿ж\u0301")

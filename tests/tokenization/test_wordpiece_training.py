@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers, trainers
 
-from hatchery.tokenization.wordpiece_training import train_wordpiece
+from hatchery.tokenization.trainer import train_wordpiece
 
 SPECIAL = ["[UNK]", "[CLS]"]
 

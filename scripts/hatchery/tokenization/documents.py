@@ -7,7 +7,7 @@ As published (docs/papers/elc-bert.md, "Tokenizers"), training lines that are em
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +82,8 @@ def _open(path: Path) -> pq.ParquetFile:
 
 
 DOCUMENTS_PER_BATCH = 256
+Lines = Iterable[str] | Iterable[list[str]]
+"""Lines to learn from, or lists of lines."""
 ANY_SPECIAL_TOKEN = re.compile(
     "|".join(re.escape(name) for name in sorted({name for known in SPECIAL_SETS.values() for name in known.order}))
 )

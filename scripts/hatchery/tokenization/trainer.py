@@ -4,10 +4,16 @@ Kinds and sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers fo
 "Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts around the vocabulary are in `definitions.py`.
 The same text gives the same `tokenizer.json`, byte for byte, whatever the number of threads or the order of the
 documents: by the library's trainers where they allow it (byte-level BPE and WordPiece with an empty prefix;
-`wordpiece_training.py` for a prefix), and by `unigram_training.py`.
+`train_wordpiece` for a prefix), and by `unigram_training.py`.
+
+The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
+seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six files. So a prefix
+is trained in two passes with the same trainer. The first has no room for merges and finds these characters; the second
+gets them as fixed entries in the order of their code points, and then nothing random is left. Vocabulary and quality
+are the library's own; a test compares the vocabulary with a plain merge loop, which would be slower by far.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tokenizers import AddedToken, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
@@ -17,13 +23,63 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
 from hatchery.tokenization import definitions
-from hatchery.tokenization.documents import LineStream, count_documents
+from hatchery.tokenization.documents import Lines, LineStream, count_documents
 from hatchery.tokenization.shards import shards_of
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.tokenization.unigram_training import train_unigram
-from hatchery.tokenization.wordpiece_training import Lines, train_wordpiece, wordpiece_model
+
+
+def train_wordpiece(
+    untrained: Callable[[], Backend],
+    lines: Lines,
+    vocabulary_size: int,
+    min_frequency: int,
+    special_tokens: list[str],
+    prefix: str,
+    initial_alphabet: list[str],
+) -> dict[str, int]:
+    """Ids of the entries: special tokens, then continuing and plain characters by code point, then merges as learned.
+
+    `untrained` makes a tokenizer with the normaliser and pre-tokeniser to use; `lines` are gone through once with an
+    empty prefix and otherwise twice, so they must not be a one-way iterator then. More entries than `vocabulary_size`
+    come out when the characters alone are more.
+    """
+
+    def learn(fixed: list[str], size: int) -> dict[str, int]:
+        backend = untrained()
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=size,
+            min_frequency=min_frequency,
+            special_tokens=fixed,
+            initial_alphabet=initial_alphabet,
+            continuing_subword_prefix=prefix,
+            show_progress=False,
+        )
+        backend.train_from_iterator(lines, trainer)
+        return backend.get_vocab(with_added_tokens=True)
+
+    if not prefix:
+        return learn(special_tokens, vocabulary_size)
+    unmerged = learn(special_tokens, len(special_tokens))
+    # Without merges a plain entry is a single character, so an entry of this length is a continuing one.
+    continuing = sorted(
+        entry
+        for entry in unmerged
+        if len(entry) == len(prefix) + 1 and entry.startswith(prefix) and entry not in special_tokens
+    )
+    return learn([*special_tokens, *continuing], vocabulary_size)
+
+
+def wordpiece_model(vocabulary: dict[str, int], unknown: str, prefix: str, max_characters: int) -> models.WordPiece:
+    """The model over a vocabulary: greedy, longest match first, a word that it cannot cover is `unknown` as a whole."""
+    return models.WordPiece(
+        vocab=vocabulary,
+        unk_token=unknown,
+        max_input_chars_per_word=max_characters,
+        continuing_subword_prefix=prefix,
+    )
 
 
 def untrained(settings: TokenizerSettings) -> Backend:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from tokenizers import Tokenizer as Backend
 
-from hatchery.tokenization.wordpiece_training import Lines
+from hatchery.tokenization.documents import Lines
 
 # Every probability of n characters is multiplied by exp(n x this): it cancels out in the end, and keeps long texts far
 # from the smallest double (about exp(-745)).
