@@ -17,6 +17,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import LabelledSpan, bracketed, read_gold_conll, read_hub_rows, tagged
 from hatchery.evaluation.probing.conll2012_records import FOLDERS
 from hatchery.evaluation.stages.convert_conll2012 import Conll2012Settings, convert_conll2012
+from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task
 from hatchery.experiment.project import Project
 
@@ -214,6 +215,25 @@ def test_the_command_writes_the_records_and_refuses_wrong_settings(
     assert len((tmp_path / "out" / "srl" / "train.json").read_text().splitlines()) == 2
     failed = run({"splits": {"train": "*.gold_conll"}, "tasks": ["const"]})
     assert failed.returncode == 1 and len(failed.stderr.splitlines()) == 1 and "tasks" in failed.stderr
+
+
+@pytest.mark.parametrize("layer", sorted(RECORDS))
+def test_probes_read_the_files_of_ontonotes_where_these_are_given_and_records_are_not(
+    repository: Path, layer: str
+) -> None:
+    def settings(task: str, **paths: str) -> TaskSettings:
+        project = Project(repository / "config", {"data": {name: {"path": path} for name, path in paths.items()}})
+        return project.task(task).settings(task)
+
+    task, direct = f"probe_{layer}", f"probe_{layer}_conll2012"
+    for paths in ({}, {"ontonotes_probing": "a"}, {"ontonotes_probing": "a", "ontonotes_conll2012": "b"}):
+        assert settings(task, **paths).format == "jiant"
+    given = settings(task, ontonotes_conll2012="b")
+    assert replace(given, name=direct) == settings(direct) == settings(direct, ontonotes_conll2012="b")
+    published = settings(f"{task}_as_published", ontonotes_conll2012="b")
+    assert (published.format, published.suite) == ("conll2012", "probing_as_published")
+    assert published.head.options["layer_reading"] == "outputs"
+    assert settings("demo_" + task, ontonotes_conll2012="b") == settings("demo_" + task)
 
 
 @pytest.mark.parametrize("layer", sorted(RECORDS))

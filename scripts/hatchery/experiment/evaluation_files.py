@@ -56,6 +56,9 @@ class Variant(TaskKeys):
     """A raw input of config.yaml."""
     embedded: Literal["glue", "superglue", "filter_data", "hans", "edge_probing"] = ABSENT
     """A folder of the generated sources."""
+    otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
+    """A task that lies in other files: its `data`, `format`, `files` and `label_field` are taken where config.yaml says
+    where those are, and not where the files of this task are."""
     vocabulary: NamedVocabularyFilter | None = None
     """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()

@@ -95,9 +95,26 @@ class Project:
 
     def block(self, kind: str, name: str) -> Any:
         """The block of this kind and name, of its class; whether it fits other files, `check` says."""
+        found = self._as_written(kind, name)
+        return self._with_rows_that_are_here(found) if kind == "task" else found
+
+    def _as_written(self, kind: str, name: str) -> Any:
         if (kind, name) not in self._blocks:
             self._blocks[kind, name] = self._read(kind, name)
         return self._blocks[kind, name]
+
+    def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
+        """The task with the files of its `otherwise`, where config.yaml says how to get those, and not its own."""
+        if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
+            return task
+        other: TaskFile = self._as_written("task", task.otherwise)
+        if not self._can_be_had(other.data):
+            return task
+        return replace(task, data=other.data, format=other.format, files=other.files, label_field=other.label_field)
+
+    def _can_be_had(self, data: str) -> bool:
+        found = self.config.data.get(data)
+        return found is not None and any((found.path, found.hub, found.hub_model, found.download))
 
     def _read(self, kind: str, name: str) -> Any:
         if kind == "experiment":
@@ -107,7 +124,7 @@ class Project:
         refuse_sweeps(raw, place)
         if kind == "task" and (task := self.written.file_of_variant(name)):
             # What is wrong with the file is told once, where it stands.
-            self.task(task)
+            self._as_written("task", task)
         # A place in another block's file ends in a key.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
         return self._take_raw_input(name, made, place) if kind == "corpus" else made
