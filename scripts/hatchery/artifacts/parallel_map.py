@@ -46,8 +46,8 @@ def make_parts(
     `work` writes the file at `path`, a temporary name, and returns facts that JSON can hold; with more than one
     worker it must be importable (a function of a module, or a partial of one) and the tasks picklable. `keys` are
     values that JSON can hold, one per task and all different: everything that determines the part beside this code.
-    The first error in task order is raised; parts that are finished stay in `folder` for the next attempt, and
-    `remove_parts` removes them after success.
+    The first error in task order is raised; parts that are finished stay in `folder` for the next attempt;
+    who is done with them removes the folder.
     """
     names = [digest([_code(), key])[:32] for key in keys]
     if len(set(names)) != len(tasks):
@@ -129,8 +129,3 @@ def _finished(path: Path, facts_path: Path) -> Facts | None:
 def _checksum(path: Path, facts: Facts) -> str:
     """One checksum for the file of a part and its facts, which end in the result alike."""
     return digest([sha256_file(path), facts])
-
-
-def remove_parts(folder: Path) -> None:
-    """Remove a folder of parts that have been used."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -5,15 +5,17 @@ processes, so the same sources give the same bytes. Memory stays flat: a process
 killed conversion goes on with the files that are missing; a damaged source leaves no shard and no table behind.
 """
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.artifacts.parallel_map import Part, make_parts, remove_parts
+from hatchery.artifacts.parallel_map import Part, make_parts
 from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter
-from hatchery.corpora.document_parts import FileGroup, file_groups, opened, reader_of, rejections_of, write_documents
+from hatchery.corpora.document_parts import FileGroup, file_groups, opened, reader_of, write_documents
+from hatchery.corpora.documents import Rejections
 from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
@@ -45,7 +47,7 @@ def convert(
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
     _merge(settings, groups, parts, _skipped(settings, source), run)
-    remove_parts(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
@@ -110,7 +112,8 @@ def _merge(
         found = Counter[str]()
         for group, part in zip(groups, parts, strict=True):
             found[group.source.name] += part.facts["documents"]
-            corpus.rejections[group.source.name].merge(rejections_of(part.facts))
+            rejected = Rejections(Counter(part.facts["rejected"]), part.facts["samples"])
+            corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
             for row in read_rows(part.path):
                 corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})

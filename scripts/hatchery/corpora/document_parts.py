@@ -5,7 +5,6 @@ that its reader can divide is several tasks. A part holds the documents in readi
 source does not say them.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -166,8 +165,3 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
         "samples": dict(sorted(rejections.samples.items())),
         "assumed": dict(sorted(context.assumed.items())),
     }
-
-
-def rejections_of(facts: Facts) -> Rejections:
-    """The rejections of a part from its facts."""
-    return Rejections(Counter(facts["rejected"]), {reason: list(texts) for reason, texts in facts["samples"].items()})

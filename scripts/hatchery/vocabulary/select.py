@@ -6,6 +6,7 @@ bytes per accepted text where the whole corpus is one save unit, and for the dra
 The published shuffling through a set is left to the grouping stage, which gets the number of the save unit.
 """
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import StageRun
-from hatchery.artifacts.parallel_map import Part, make_parts, remove_parts
+from hatchery.artifacts.parallel_map import Part, make_parts
 from hatchery.artifacts.parquet import ShardWriter, read_groups
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.document_parts import GROUP_BYTES, opened
@@ -67,7 +68,7 @@ def select(
             parts.append(part)
             progress.update(size)
     _join(settings, texts.name, parts, run)
-    remove_parts(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check(settings: SelectionSettings, sentence_model: Path | None) -> None:

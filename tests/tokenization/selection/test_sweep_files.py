@@ -144,13 +144,6 @@ def test_equal_scores_go_to_the_first_type() -> None:
     assert best_type({"a": 0.1, "b": 0.3, "c": 0.3}) == "b"
 
 
-def test_nothing_to_choose_from_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        closest_size({}, 1.0, None)
-    with pytest.raises(ConfigError):
-        best_type({})
-
-
 @given(ratios_by_size, st.floats(1.0, 3.0))
 def test_no_other_size_is_closer(ratios: dict[int, float], reference: float) -> None:
     chosen = closest_size(ratios, reference, None)

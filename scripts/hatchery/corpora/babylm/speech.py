@@ -5,11 +5,9 @@ from collections.abc import Iterable, Iterator
 from hatchery.corpora.babylm.treatment import (
     Treatment,
     collapse,
-    quoted,
     quoted_speech,
     single_boundaries,
     unescape_once,
-    upper_first,
     without_dash,
 )
 
@@ -102,9 +100,9 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     def utterances() -> Iterator[str]:
         for line in map(str.strip, lines):
             if line:
-                text = treatment.full(upper_first(line))
+                text = treatment.full(line[:1].upper() + line[1:])
                 if treatment.keeps(text, line):
-                    yield quoted(text)
+                    yield f'"{text}"'
 
     return treatment.without_repeats(utterances())
 
@@ -130,9 +128,9 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
             elif line in (".", "!", "?"):
                 treatment.leave_out("only a mark", line)
             else:
-                text = treatment.full(upper_first(line))
+                text = treatment.full(line[:1].upper() + line[1:])
                 if treatment.keeps(text, line):
-                    yield quoted(text)
+                    yield f'"{text}"'
 
     return treatment.without_repeats(turns())
 
@@ -155,6 +153,6 @@ def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
         for line in map(collapse, lines):
             text = treatment.minimal(without_dash(line))
             if not line or treatment.keeps(text, line):
-                yield quoted(text) if text else ""
+                yield f'"{text}"' if text else ""
 
     return treatment.without_repeats(utterances(), across_boundaries=not treatment.corrected)

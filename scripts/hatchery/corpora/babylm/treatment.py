@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from hatchery.corpora.cleaning import BABYLM_PUBLISHED_RULES, BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import Rejections
 
-_CITATION = re.compile(r"\[\d+\]")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 # Possessive, so that a hostile line of many `=` takes linear time. Without attributes, `a <b and c> d` is no tag.
 _SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=[^<>]*+)?\s*/?>", re.IGNORECASE)
@@ -32,11 +31,6 @@ def without_dash(line: str) -> str:
     return line[2:] if line.startswith("- ") else line.removeprefix("-")
 
 
-def quoted(line: str) -> str:
-    """The line between double quotes, the sign of speech."""
-    return f'"{line}"'
-
-
 def quoted_speech(line: str) -> str:
     """The line between double quotes, unless it introduces speech, is quoted at an end, or is a noise in brackets.
 
@@ -44,17 +38,7 @@ def quoted_speech(line: str) -> str:
     """
     if line.endswith(":") or line.startswith('"') or line.endswith('"') or _PAIRS.get(line[:1]) == line[-1:]:
         return line
-    return quoted(line)
-
-
-def upper_first(line: str) -> str:
-    """The line with its first character in upper case."""
-    return line[:1].upper() + line[1:]
-
-
-def without_citations(line: str) -> str:
-    """The line without citations such as [12]."""
-    return _CITATION.sub("", line)
+    return f'"{line}"'
 
 
 def without_subtitle_tags(line: str) -> str:

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from hatchery.corpora.babylm.treatment import Treatment, collapse, unescape_once, without_citations
+from hatchery.corpora.babylm.treatment import Treatment, collapse, unescape_once
+
+_CITATION = re.compile(r"\[\d+\]")
 
 
 def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
@@ -152,7 +154,7 @@ def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
         if not text or text.startswith(_FILE_OR_CATEGORY_MARK):
             treatment.leave_out("file or category line", line)
             continue
-        text = without_citations(text)
+        text = _CITATION.sub("", text)
         if corrected:
             for _ in range(_DEEPEST_LINK):
                 text = _LINK.sub(_shown, text)
@@ -203,7 +205,7 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
     begun = False
     for raw in chain(lines, [""] if treatment.corrected else []):
         line = collapse(raw)
-        text = treatment.minimal(without_citations(line))
+        text = treatment.minimal(_CITATION.sub("", line))
         if not text:
             if line and not treatment.keeps(text, line):
                 continue

@@ -17,7 +17,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from hatchery.artifacts.records import read_rows
-from hatchery.errors import ConfigError
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.selection.frequency_rule import SearchResult
 from hatchery.tokenization.selection.settings import SweepSettings
@@ -144,10 +143,8 @@ _COMPARED_DIGITS = 9
 def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | None) -> int:
     """The size whose ratio is closest to `reference`, both rounded to `decimals` (None: not); the smaller in a tie.
 
-    `ratios` are word-split ratios by vocabulary size. Raises ConfigError when there is none.
+    `ratios` are word-split ratios by vocabulary size.
     """
-    if not ratios:
-        raise ConfigError("sizes: there is no size to choose from")
 
     def rounded(value: float) -> float:
         return value if decimals is None else round(value, decimals)
@@ -158,12 +155,7 @@ def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | 
 
 
 def best_type(scores: Mapping[str, float]) -> str:
-    """The type with the highest ESMS among the chosen sizes, the first in a tie.
-
-    Raises ConfigError when there is no type.
-    """
-    if not scores:
-        raise ConfigError("types: there is no type to choose from")
+    """The type with the highest ESMS among the chosen sizes, the first in a tie."""
     return max(scores, key=scores.__getitem__)
 
 

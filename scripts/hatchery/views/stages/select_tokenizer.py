@@ -56,7 +56,8 @@ def select_tokenizer(
     threads: int = 1,
 ) -> None:
     """Sweep the tokenizers of `settings`, write what `sweep_tokenizers` says, and show it. Raises like that."""
-    from hatchery.artifacts.parallel_map import remove_parts
+    import shutil
+
     from hatchery.rendering.drawing import figure_style, save_svg
     from hatchery.rendering.style import Style
     from hatchery.tokenization.selection.sweep import sweep_tokenizers
@@ -73,4 +74,4 @@ def select_tokenizer(
         )
     run.add_output(table)
     run.add_output(figure)
-    remove_parts(sweep.parts)
+    shutil.rmtree(sweep.parts, ignore_errors=True)
