@@ -92,5 +92,5 @@ def read_call(path: str | Path) -> Call:
         raise ConfigError(
             f"{path}: the settings were altered: expected the SHA-256 {path.stem}..., found {found}...; {remedy}"
         )
-    value: dict[str, Any] = json.loads(content)
+    value: Mapping[str, Any] = json.loads(content)
     return Call(canonical_json(value["settings"]), value["arguments"])

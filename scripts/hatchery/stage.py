@@ -141,6 +141,6 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def arguments_for(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_for(function: Callable[..., Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Those of the values that the function takes by their names."""
     return {name: values[name] for name in parameters(function) if name in values}

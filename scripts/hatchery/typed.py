@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 
 
-def stage_body(settings: Mapping[str, Any]) -> dict[str, Any]:
+def stage_body(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings of a stage without the keys that only identify it (`stage`, `stage_version`)."""
     return {key: value for key, value in settings.items() if key not in ("stage", "stage_version")}
 

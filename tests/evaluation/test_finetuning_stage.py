@@ -13,8 +13,8 @@ from forked import Forked
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning import run as run_module
-from hatchery.evaluation.finetuning import stage as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.stages.finetune import finetune
 from hatchery.runner import run_stage

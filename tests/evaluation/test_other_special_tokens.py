@@ -13,8 +13,8 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.language_model import LanguageModel

@@ -11,9 +11,9 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import decide
 from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
-from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.published_names import from_published

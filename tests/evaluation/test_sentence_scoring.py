@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
 from hatchery.evaluation.minimal_pairs.scoring import (
     LOGITS_PER_BATCH,
     SCORINGS,
@@ -21,7 +22,6 @@ from hatchery.evaluation.minimal_pairs.scoring import (
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel, word_numbers
 from hatchery.evaluation.minimal_pairs.settings import ScoringName
-from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 

@@ -20,7 +20,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, HatcheryError, TrainingError
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
-from hatchery.evaluation.translation.stage import best_beam
+from hatchery.evaluation.translation.translate_all import best_beam
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -88,7 +89,7 @@ class JobLines(logging.Formatter):
         kinds = ", ".join(f"{count} {rule}" for rule, count in counts.items())
         return f"{self._total} job{'s' if self._total != 1 else ''} to run: {kinds}"
 
-    def _starts(self, said: dict[str, Any]) -> str:
+    def _starts(self, said: Mapping[str, Any]) -> str:
         jobid = said["jobid"]
         again = jobid in self._began
         self._began[jobid] = time.monotonic()
@@ -104,7 +105,7 @@ class JobLines(logging.Formatter):
         seconds = time.monotonic() - self._began.get(jobid, time.monotonic())
         return _dated(f"{self._failed.name_of(jobid)}: done in {seconds:,.0f} s") if seconds >= LONG_SECONDS else ""
 
-    def _fails(self, said: dict[str, Any]) -> str:
+    def _fails(self, said: Mapping[str, Any]) -> str:
         name = self._failed.name_of(said["jobid"]) if "jobid" in said else str(said.get("groupid"))
         return _dated(f"{name}: {'stopped' if INTERRUPTED.is_set() else 'failed'}")
 

@@ -91,7 +91,7 @@ class Jobs:
         Raises ConfigError for what the stage does not make, such as converting a corpus that is a sample.
         """
         record = stage_of(stage)
-        taken = arguments_for(record.settings, wildcards) | arguments_for(record.inputs, wildcards)
+        taken = {**arguments_for(record.settings, wildcards), **arguments_for(record.inputs, wildcards)}
         key = (stage, *taken.values())
         if key not in self._calls:
             known = {"jobs": self, "data": self.data, "results": self.results, **taken}

@@ -7,7 +7,7 @@ spare, not measurements; `results/benchmarks/` holds what jobs really took.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -40,7 +40,7 @@ class PlannedWork:
 
     def __init__(self, settings: str, cluster: ClusterSettings, evaluation_threads: int) -> None:
         body = json.loads(settings)
-        self._runs: dict[str, dict[str, Any]] = {run["name"]: run["pretraining"] for run in body["runs"]}
+        self._runs: dict[str, Mapping[str, Any]] = {run["name"]: run["pretraining"] for run in body["runs"]}
         self._first_steps: dict[str, int] = {run["name"]: run.get("first_step", 0) for run in body["runs"]}
         self._vocabulary_size = int(body["vocabulary_size"])
         self._suites = {suite["name"]: SuiteSettings(**suite) for suite in body["suites"]}

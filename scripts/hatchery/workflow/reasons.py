@@ -111,7 +111,7 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
     return [] if before is None or now is None else differences(before, now)
 
 
-def _remembered(params: Iterable[str]) -> dict[str, Any] | None:
+def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
     """The settings among recorded parameters, of which Snakemake keeps the `repr`."""
     found = [text for text in params if '"stage":' in text]
     return load_settings(ast.literal_eval(found[0])) if len(found) == 1 else None

@@ -140,7 +140,7 @@ class Resources:
             return 1
         return TOKENIZATION_THREADS if kind == "tokenization" else int(getattr(self._config.compute, f"{kind}_threads"))
 
-    def of_rule(self, name: str) -> dict[str, Any]:
+    def of_rule(self, name: str) -> Mapping[str, Resource | Callable[..., Resource]]:
         """The `resources` of a stage's rule: constants, and functions of wildcards and attempt.
 
         A key that the job must not have is missing. What does not grow with the attempt is a constant, which keeps

@@ -19,7 +19,7 @@ from hatchery.views.paper_tables.layout import OrderLayout, read_layout
 from hatchery.views.paper_tables.order_table import order_table
 from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.views.paper_tables.stage import Inputs, all_tables
+from hatchery.views.paper_tables.write_all import Inputs, all_tables
 
 TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
 

@@ -16,8 +16,8 @@ from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Lin
 from hatchery.views.paper_tables.layout import read_layout
 from hatchery.views.paper_tables.scores import LEADERBOARD_FILES, leaderboard_scores
 from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.views.paper_tables.stage import Inputs, all_tables
 from hatchery.views.paper_tables.views import latex_table, markdown_table
+from hatchery.views.paper_tables.write_all import Inputs, all_tables
 
 
 def line(source: str, *means: float | None, **more: Any) -> Line:

@@ -22,7 +22,7 @@ from hatchery.typed import build
 from hatchery.views.paper_tables.grid import PUBLISHED, PaperTable, Value
 from hatchery.views.paper_tables.scores import LEADERBOARD_FILES
 from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.views.paper_tables.stage import Inputs, all_tables
+from hatchery.views.paper_tables.write_all import Inputs, all_tables
 from hatchery.views.stages.summarise import summarise
 
 PAIRS = ("blimp_filtered", "supplement_filtered")

@@ -11,8 +11,8 @@ from baseline_cases import ARCHITECTURES, NAMES, build, imported
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
-from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.runner import run_stage

@@ -60,6 +60,6 @@ def finetune(
     for wrong data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source
     loaders.
     """
-    from hatchery.evaluation.finetuning.stage import finetune_on_task
+    from hatchery.evaluation.finetuning.finetune_on_task import finetune_on_task
 
     finetune_on_task(job, settings, runtime, model, source, vocabulary, checkpoints, run)

@@ -46,6 +46,6 @@ def measure_perplexity(
     EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the
     errors of the model and token loaders.
     """
-    from hatchery.evaluation.perplexity.stage import measure
+    from hatchery.evaluation.perplexity.measure import measure
 
     measure(settings, runtime, model, tokens, corpus, run)

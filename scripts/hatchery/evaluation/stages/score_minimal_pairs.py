@@ -39,6 +39,6 @@ def score_minimal_pairs(
     and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
     loaders.
     """
-    from hatchery.evaluation.minimal_pairs.stage import score_suite
+    from hatchery.evaluation.minimal_pairs.score_suite import score_suite
 
     score_suite(settings, runtime, model, source, run)

@@ -45,6 +45,6 @@ def translate_tests(
     names than those of the settings, CorpusError for a split that is not there or holds no pairs, EvaluationError for a
     model that does not translate, and the errors of the model's loader.
     """
-    from hatchery.evaluation.translation.stage import translate_all
+    from hatchery.evaluation.translation.translate_all import translate_all
 
     translate_all(settings, runtime, model, corpus, run)

@@ -59,6 +59,6 @@ def export_model(
     writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
     unusable inputs, EvaluationError for examples that are none.
     """
-    from hatchery.export.stage import write_export
+    from hatchery.export.write_export import write_export
 
     write_export(settings, pretraining, summary, filled, run)

@@ -110,7 +110,7 @@ def pretrain(
     """
     leave_on_signals()
     from hatchery.training.run import Inputs
-    from hatchery.training.stage import train_and_export
+    from hatchery.training.train_and_export import train_and_export
 
     try:
         inputs = Inputs(tokens, tokenizer, initial_model, counts)

@@ -41,6 +41,6 @@ def describe_corpus(
     `published` is a table of published sizes, `tokens` the manifest of the corpus's token shards. Raises ConfigError,
     ManifestError, CorpusError or EvaluationError naming the input at fault; then no file is written.
     """
-    from hatchery.views.cards.stage import write_card
+    from hatchery.views.cards.write_card import write_card
 
     write_card(settings, corpus, published, tokens, run)

@@ -62,6 +62,6 @@ def write_tables(
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
     """
-    from hatchery.views.paper_tables.stage import Inputs, write_all
+    from hatchery.views.paper_tables.write_all import Inputs, write_all
 
     write_all(settings, Inputs(summary, published, layout, measurements, layers, sizes, card, task), run)

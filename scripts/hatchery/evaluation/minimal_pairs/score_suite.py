@@ -1,4 +1,4 @@
-"""The stage `score_minimal_pairs`: one language model on one suite of minimal pairs.
+"""One language model on one suite of minimal pairs.
 
 Writes scores.parquet (one row per pair), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files for
 suites of whole files, and the manifest. The runtime values (tokens per batch, device) change the speed and, at most,

@@ -1,4 +1,4 @@
-"""The `pretrain` stage: from token shards to an exported model, in one process or many.
+"""From token shards to an exported model, in one process or many.
 
 The run folder lies under `--checkpoints` and is named by the digest of the settings and the input manifests, so a
 killed run is found again and a changed one is not. It is removed only after the export is complete: from then on the

@@ -1,4 +1,4 @@
-"""The stage `measure_perplexity`: one pretrained model on the held-out splits of token shards.
+"""One pretrained model on the held-out splits of token shards.
 
 Writes perplexity.csv (a row per split) and the manifest; of a causal model words.csv
 too, since its loss adds up to that of the text; where asked for, frequency.csv. The model is scored without dropout in

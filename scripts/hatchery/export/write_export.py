@@ -1,4 +1,4 @@
-"""The stage `export_model`: a model as a folder for `transformers`."""
+"""A model as a folder for `transformers`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the stage `finetune` does: one pretrained model on one task over seeds and learning rates.
+"""One pretrained model on one task over seeds and learning rates.
 
 It writes results.csv (one row per scored set, run and metric, values as fractions), predictions.parquet,
 breakdown.csv where rows have facts, layer_weights.csv for probes, and the manifest. A run that collapsed is named in

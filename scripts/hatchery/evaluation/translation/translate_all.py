@@ -1,4 +1,4 @@
-"""The stage `translate_tests`: one model translates test sets of raw text; BLEU and chrF of each, and the translations.
+"""One model translates test sets of raw text; BLEU and chrF of each, and the translations.
 
 Writes scores.csv, `<test>.txt` with a translation per line, `<test>.reference.txt` with what it is compared with, and
 the manifest; `beams.csv` where a beam is chosen, by BLEU of validation text, as Section 4.1 of "A Natural Bias for

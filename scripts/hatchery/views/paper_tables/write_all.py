@@ -1,4 +1,4 @@
-"""The `write_tables` stage: every table of a paper that the experiment has numbers for, as Markdown and as LaTeX.
+"""Every table of a paper that the experiment has numbers for, as Markdown and as LaTeX.
 
 Beside one `.md` and one `.tex` per table lie `tables.md` with all of them and `tables.tex`, a document that shows them.
 A table without any number of ours is not written; `tables.md` says which those are.

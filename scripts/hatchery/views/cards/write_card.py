@@ -1,4 +1,4 @@
-"""Stage `describe_corpus`: from the folder of a corpus to its card, with the tables and figures that the card shows."""
+"""From the folder of a corpus to its card, with the tables and figures that the card shows."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The stage `fill_sentences`: what a pretrained model writes where a word of a sentence was left out.
+"""What a pretrained model writes where a word of a sentence was left out.
 
 A causal model goes on with the beginning of a sentence instead, and one that translates translates whole ones.
 
