@@ -7,7 +7,7 @@ import pytest
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.tidy_tables import CURVES, write_rows
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.views.figures.early_panels import Panel, draw_early, points_by_model
+from hatchery.views.figures.lines import Panel, draw_steps, points_by_model
 
 
 def test_a_point_is_the_mean_of_the_seeds_with_its_standard_error() -> None:
@@ -24,5 +24,5 @@ def test_the_axis_says_that_it_is_logarithmic(tmp_path: Path) -> None:
     path = tmp_path / "curves.parquet"
     write_rows(path, CURVES, [])
     settings = FigureSettings("demo", (SeededRun("plain-s1", "plain", 1),))
-    (axes,) = draw_early(settings, {"curves": path}, [Panel("loss", "Loss")]).axes
+    (axes,) = draw_steps(settings, {"curves": path}, [Panel("loss", "Loss")]).axes
     assert (axes.get_xscale(), axes.get_xlabel()) == ("symlog", "optimiser steps (logarithmic)")

@@ -16,8 +16,7 @@ from hatchery.typed import build, stage_body
 from hatchery.views.figures.bias_runs import read_bias_runs
 from hatchery.views.figures.bias_violins import draw_bias_violins, kernel_density, violins
 from hatchery.views.figures.feature_dots import draw_feature_dots
-from hatchery.views.figures.published_marks import comparable_values
-from hatchery.views.figures.run_dots import BIAS_LANE, swarm_offsets
+from hatchery.views.figures.marks import BIAS_LANE, comparable_values, swarm_offsets
 
 MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS
 ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}

@@ -16,8 +16,8 @@ from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
 from hatchery.typed import build, stage_body
+from hatchery.views.figures.marks import comparable_values
 from hatchery.views.figures.phenomena import draw_phenomena, suite_bars
-from hatchery.views.figures.published_marks import comparable_values
 from hatchery.views.figures.task_scores import draw_task_scores, suite_scores
 from hatchery.views.stages.draw_figure import figure_settings
 

@@ -4,7 +4,7 @@ import pytest
 from measured_rows import frame
 
 from hatchery.errors import EvaluationError
-from hatchery.views.paper_tables.run_scores_of_models import run_scores
+from hatchery.views.paper_tables.order_table import run_scores
 
 Scores = dict[tuple[str, int, float], float | None]
 

@@ -91,19 +91,13 @@ class SummaryRow:
             parts.append(f"published {published} in {self.published_source}: {self.verdict}")
         return " ".join(parts)
 
-    def number(self, plus_minus: str = "± ") -> str:
-        """`mean ± std` with the decimals of the metric; a dash where no run gave a number."""
-        return "-" if self.mean is None else self._shown(self.mean, self.std, plus_minus)
-
     def published(self, decimals: int | None = None) -> str:
         """The published value with its deviation; empty where there is none to compare with."""
         if not self.verdict or self.published_mean is None:
             return ""
-        return self._shown(self.published_mean, self.published_std, decimals=decimals)
-
-    def _shown(self, mean: float, std: float | None, plus_minus: str = "± ", decimals: int | None = None) -> str:
         digits = decimals_of(self.metric) if decimals is None else decimals
-        return f"{mean:.{digits}f}" + ("" if std is None else f" {plus_minus}{std:.{digits}f}")
+        deviation = "" if self.published_std is None else f" ± {self.published_std:.{digits}f}"
+        return f"{self.published_mean:.{digits}f}{deviation}"
 
     def runs(self, decimals: int | None = None) -> str:
         """`5`, or `5, 2 failed (64.0 without), 1 more without a number`."""

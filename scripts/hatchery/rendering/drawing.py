@@ -8,22 +8,26 @@ identifiers are hashed with a fixed salt, and neither time nor software version 
 
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import ModelStyle, Style
 from hatchery.rendering.svg import NARROW_ID, prefixed_ids
 
 MUTED = "#595959"
@@ -179,6 +183,35 @@ def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
         named = ", ".join(models) if len(models) <= MOST_NAMED else f"{len(models)} models"
         text = wrapped(f"not evaluated: {named}", style.width_inches * 72 * 0.5, style.font_size * 0.8)
         axes.set_title(text, loc="right", fontsize=style.font_size * 0.8, color=MUTED)
+
+
+def no_measurements(axes: Axes, text: str = "no measurements") -> None:
+    """Say in the middle of an empty panel why it is."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=MUTED)
+
+
+def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **line: Any) -> list[Line2D]:
+    """An entry of a legend for the line of every model."""
+    return [
+        Line2D([], [], color=looks[model].colour, linestyle=looks[model].dashes, label=label, **line)
+        for model, label in labels.items()
+    ]
+
+
+def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
+    """A scale of colours below the panels of `grid`."""
+    made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
+    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+    if made.solids is not None:
+        made.solids.set(rasterized=False, edgecolor="face")
+    made.set_label(label)
+    return made
+
+
+def colour_on(fill: np.ndarray) -> str:
+    """Black or white, by the relative luminance of the RGBA colour behind (Rec. 709): every number can be read."""
+    red, green, blue, _ = fill
+    return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"
 
 
 def abbreviated(value: float, _: int | None = None) -> str:

@@ -42,10 +42,12 @@ from hatchery.views.pages.figures import figure_of
 from hatchery.views.pages.links import address
 from hatchery.views.pages.run_details import RunDetails, run_details
 from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs, training_times
+from hatchery.views.pages.scores import MOST_MODELS, ScoreTables
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
-from hatchery.views.score_tables import COMPARED, MOST_MODELS, ScoreTables, compared_cells
+from hatchery.views.score_table import score_of
 from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes, read_notes
+from hatchery.views.summary_tables import COMPARED, compared_cells
 
 COMPARED_SHOWN = 500
 MOST_IN_LEGEND = 12
@@ -249,7 +251,7 @@ def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
     made = []
     for suite, rows in scores.compared().items():
         body = [
-            compared_cells(scores, row, notes.remarks, f"{row.number()} (n={row.n})", None)
+            compared_cells(scores, row, notes.remarks, f"{score_of(row).text()} (n={row.n})", None)
             for row in rows[:COMPARED_SHOWN]
         ]
         rest = f"; the first {COMPARED_SHOWN} of {len(rows):,}" if len(rows) > COMPARED_SHOWN else ""

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.rendering.table import GAP, table
-from hatchery.views.score_tables import ROWS_FROM, verdict_counts
-from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
+from hatchery.views.score_table import Line
+from hatchery.views.summary_sections import failure_texts, incomplete_texts, sections
+from hatchery.views.summary_tables import ROWS_FROM, table_of, verdict_counts
 
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
@@ -48,31 +48,43 @@ def text_summary(summary: Summary) -> str:
     longest = max((len(name) + INDENT for name in names), default=0)
     label_width = min(max(longest + GAP, LABEL_WIDTHS[0]), LABEL_WIDTHS[1])
     room = WIDTH - label_width
-    cells = {model: _cells(summary, shown, model) for model in models_shown}
-    widest = {
-        model: max((len(cell) for found in cells[model].values() for cell in found), default=0) for model in cells
-    }
+    starred = {row.model for row in summary.rows if row.starred}
+    texts: dict[str, dict[str, list[str]]] = {}
     for section in shown:
         models = [model for model in summary.with_numbers(section.measures) if model in models_shown]
-        if not models:
+        made = table_of(summary, section.measures, models)
+        texts[section.title] = {line.model: _texts(line, line.model in starred) for line in made.lines}
+    widest: dict[str, int] = {}
+    for cells in texts.values():
+        widest |= {model: max(widest.get(model, 0), *map(len, found)) for model, found in cells.items()}
+    for section in shown:
+        cells = texts[section.title]
+        if not cells:
             continue
         if as_rows:
-            names = [summary.label(model) for model in models]
+            names = [summary.label(model) for model in cells]
             columns = [
-                _column(_heading(measure.label), [cells[m][section.title][index] for m in models], room)
-                for index, measure in enumerate(section.measures)
+                _column(textwrap.wrap(measure.label, HEADING_WIDTH, break_long_words=False), column, room)
+                for measure, column in zip(section.measures, zip(*cells.values(), strict=True), strict=True)
             ]
         else:
             names = [measure.label for measure in section.measures]
             columns = [
-                _column(summary.label(m).split(NAME_SEPARATOR), cells[m][section.title], room, widest[m])
-                for m in models
+                _column(summary.label(model).split(NAME_SEPARATOR), column, room, widest[model])
+                for model, column in cells.items()
             ]
         lines += _section_lines(section.title, names, columns, label_width)
     lines.append("")
     for note in _notes(summary):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="    ")
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
+
+
+def _texts(line: Line, starred: bool) -> list[str]:
+    """The numbers of a model, with a star where runs failed or gave none."""
+    texts = ["-" if each is None else each.text("+-") + "*" * bool(each.failures_text) for each in line.values]
+    # Room for the star of other cells keeps the digits below each other.
+    return [text if text.endswith("*") or not starred else text + " " for text in texts]
 
 
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
@@ -96,24 +108,6 @@ def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column],
         drawn = table([""] * (1 + len(block)), rows)
         lines += ["", *([title] if own_line else []), *drawn.text([label_width, *(c.width for c in block)])[1:]]
     return lines
-
-
-def _cells(summary: Summary, shown: Sequence[Section], model: str) -> dict[str, list[str]]:
-    """The cells of a model by the titles of the sections."""
-    found = {s.title: [_cell(summary.of(measure, model)) for measure in s.measures] for s in shown}
-    if not any(row.starred for row in summary.rows if row.model == model):
-        return found
-    # Room for the star of other cells keeps the digits below each other.
-    return {title: [text if text.endswith("*") else text + " " for text in texts] for title, texts in found.items()}
-
-
-def _cell(row: SummaryRow | None) -> str:
-    """The number, with a star where runs failed or gave none."""
-    return "-" if row is None else row.number("+-") + "*" * row.starred
-
-
-def _heading(label: str) -> list[str]:
-    return textwrap.wrap(label, HEADING_WIDTH, break_long_words=False)
 
 
 def _column(heading: Sequence[str], cells: Sequence[str], room: int, least: int = 0) -> _Column:

@@ -14,7 +14,7 @@ from hatchery.analysis.scaling.frontier import regions_of_one_model
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
 from hatchery.rendering.style import OKABE_ITO, Style
-from hatchery.views.figures.scaling_panels import draw_laws
+from hatchery.views.figures.scaling_panels import draw_entries
 from hatchery.views.figures.scores_by_cost import draw_scores
 
 Rows = Sequence[Mapping[str, str]]
@@ -51,7 +51,7 @@ def dots(axes: Axes) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("axis", ["flops", "tokens", "parameters"])
 def test_the_compute_optimal_points_of_each_source_have_a_panel(laws: Rows, axis: str) -> None:
-    found = panels(draw_laws(WIDE, {"power_laws": laws}, axis))
+    found = panels(draw_entries(WIDE, {"power_laws": laws}, axis))
     assert list(found) == ["ours", "published curves"]
     for source, axes in found.items():
         best = [row for row in laws if (row["source"], row["optimal"]) == (source, "1")]
@@ -62,22 +62,22 @@ def test_the_compute_optimal_points_of_each_source_have_a_panel(laws: Rows, axis
 
 
 def test_regions_with_all_points_are_not_drawn_twice(laws: Rows) -> None:
-    found = panels(draw_laws(WIDE, {"power_laws": laws}, "flops"))
+    found = panels(draw_entries(WIDE, {"power_laws": laws}, "flops"))
     assert [len(axes.get_title(loc="left").split("\n")) - 1 for axes in found.values()] == [1, 3]
     assert "above break: e = \N{MINUS SIGN}0.1429, R² = 0.990" in found["published curves"].get_title(loc="left")
 
 
 def test_the_break_is_shaded_where_it_is_decisive_and_on_the_axis_of_flops_alone(laws: Rows) -> None:
-    assert len(panels(draw_laws(WIDE, {"power_laws": laws}, "flops"))["published curves"].patches) == 1
+    assert len(panels(draw_entries(WIDE, {"power_laws": laws}, "flops"))["published curves"].patches) == 1
     doubtful = [row | {"gain": "3"} if row["kind"] == "break" else row for row in laws]
-    assert not panels(draw_laws(WIDE, {"power_laws": doubtful}, "flops"))["published curves"].patches
+    assert not panels(draw_entries(WIDE, {"power_laws": doubtful}, "flops"))["published curves"].patches
 
 
 @pytest.mark.parametrize("axis", ["flops", "tokens", "parameters"])
 def test_the_points_of_a_model_that_stays_compute_optimal_lie_in_a_grey_box_but_for_the_axis_of_flops(
     laws: Rows, axis: str
 ) -> None:
-    axes = panels(draw_laws(WIDE, {"power_laws": laws}, axis))["published curves"]
+    axes = panels(draw_entries(WIDE, {"power_laws": laws}, axis))["published curves"]
     best = sorted((row for row in laws if row["source"] == "published curves" and row["optimal"] == "1"), key=by_flops)
     regions = regions_of_one_model([row["model"] for row in best])
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_alpha() == 0.35]
@@ -105,7 +105,7 @@ def test_a_compute_optimal_model_is_a_star_with_its_word_in_the_legend(scores: R
 
 
 def test_entries_are_told_apart_where_there_are_several(laws: Rows) -> None:
-    found = panels(draw_laws(WIDE, {"all_models": laws, "small_ones": laws}, "flops"))
+    found = panels(draw_entries(WIDE, {"all_models": laws, "small_ones": laws}, "flops"))
     assert list(found)[::2] == ["all models: ours", "small ones: ours"]
 
 
@@ -120,7 +120,7 @@ def test_every_model_is_a_mark_in_its_panels(scores: Rows) -> None:
     assert sorted(line.get_marker() for line in drawn[0].lines) == sorted(marks)
 
 
-@pytest.mark.parametrize("draw", [lambda s, rows: draw_laws(s, rows, "flops"), draw_scores])
+@pytest.mark.parametrize("draw", [lambda s, rows: draw_entries(s, rows, "flops"), draw_scores])
 def test_without_measurements_the_figure_says_so(draw: Callable[..., Figure]) -> None:
     for entries in ({}, {"empty": []}):
         figure = draw(WIDE, entries)
@@ -135,7 +135,7 @@ def test_the_same_rows_give_the_same_file_for_wide_screens_and_phones(
 
     def draw(style: Style) -> Figure:
         settings = FigureSettings("invented", (), style)
-        return draw_laws(settings, {"e": rows}, "tokens") if name == "laws" else draw_scores(settings, {"e": rows})
+        return draw_entries(settings, {"e": rows}, "tokens") if name == "laws" else draw_scores(settings, {"e": rows})
 
     for file in ("a.svg", "b.svg"):
         save_drawings(draw, Style(), tmp_path / file, "a figure")
@@ -148,6 +148,6 @@ def test_the_same_rows_give_the_same_file_for_wide_screens_and_phones(
 def test_every_style_can_be_drawn(laws: Rows, scores: Rows, width: float, colours: Any) -> None:
     settings = FigureSettings("invented", (), Style(width_inches=width, colours=colours))
     with figure_style(settings.style):
-        for figure in (draw_laws(settings, {"e": laws}, "flops"), draw_scores(settings, {"e": scores})):
+        for figure in (draw_entries(settings, {"e": laws}, "flops"), draw_scores(settings, {"e": scores})):
             figure.draw_without_rendering()
             assert figure.get_figwidth() == width

@@ -14,12 +14,12 @@ from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import stage_run
 from hatchery.typed import build
-from hatchery.views.paper_tables.grid import PaperTable
 from hatchery.views.paper_tables.layout import OrderLayout, read_layout
 from hatchery.views.paper_tables.order_table import order_table
 from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.score_table import PaperTable
 
 TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
 

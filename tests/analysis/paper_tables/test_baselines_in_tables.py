@@ -11,9 +11,9 @@ from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment.project import Project
 from hatchery.typed import build
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
 from hatchery.views.stages.write_tables import tables_settings
 
 # Where the papers print the rows of these models. Of BERT, LTG-BERT's Table 2 has none.

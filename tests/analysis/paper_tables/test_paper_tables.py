@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.published_values import OVER
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.views.paper_tables.layout import ScoreLayout, read_layout
 from hatchery.views.paper_tables.views import latex_table, markdown_table
+from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
 
 # As transcribed, Table 7 leaves four best values of STRICT-SMALL plain, and 73.5 is bold though a baseline has 74.5.
 NOT_BOLD_IN_PRINT = {
@@ -105,7 +105,7 @@ def test_the_bold_face_of_the_printed_lines_is_that_of_the_paper(
     for track, block in zip(tracks, drawn[STRICT][number].blocks, strict=True):
         for line in block.lines:
             for value in line.values:
-                if line.source == PUBLISHED and value is not None and value.bold:
+                if line.source == PUBLISHED and value is not None and value.best:
                     shown[track, Decimal(value.mean_text)] += 1
     assert shown - NOT_BOLD_IN_PRINT.get(number, Counter()) == expected - BOLD_THOUGH_NOT_BEST.get(number, Counter())
 
@@ -141,7 +141,7 @@ def test_in_two_tables_of_ltg_bert_all_within_a_deviation_of_the_best_are_bold(n
         heading: [
             value.mean_text
             for line in table.lines
-            if line.source == PUBLISHED and (value := line.values[column]) is not None and value.bold
+            if line.source == PUBLISHED and (value := line.values[column]) is not None and value.best
         ]
         for column, heading in enumerate(table.headings)
     }

@@ -7,7 +7,7 @@ import pytest
 from measured_rows import frame
 
 from hatchery.typed import build
-from hatchery.views.paper_tables.run_scores_of_models import lists_of_models
+from hatchery.views.paper_tables.order_table import lists_of_models
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.views import latex_table, markdown_table, read_views, view, views_json
 
@@ -22,8 +22,8 @@ def test_every_form_of_every_table_has_the_labels_alone(paper: str, request: pyt
     present, shown = set(), set()
     for table in toy.tables().values():
         present |= {labels[line.model] for line in table.lines if line.model}
-        (read,) = read_views(views_json([view(table, labels)]))
-        for text in (markdown_table(table, labels=labels), latex_table(table, labels), *map(str, _page(read))):
+        (read,) = read_views(views_json([view(table)]))
+        for text in (markdown_table(table), latex_table(table), *map(str, _page(read))):
             assert not re.search(r"our\\?_", text), f"Table {table.number}"
             shown |= {label for label in labels.values() if label in text}
     assert present and present <= shown

@@ -10,8 +10,8 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import latex_text
-from hatchery.views.paper_tables.grid import OURS, Block, Digits, Line, PaperTable, Value
 from hatchery.views.paper_tables.views import latex_document, latex_table
+from hatchery.views.score_table import OURS, Block, Digits, Line, PaperTable, Score
 
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 HOSTILE = r"50% of a_b & {c} #1 $x^2$ ~ \d `q` <p> [s] – “é”"
@@ -75,10 +75,11 @@ def test_the_head_of_a_table_names_its_paper_and_the_packages_that_it_needs(draw
 
 
 def hostile_table() -> PaperTable:
-    values = (Value(-1.5, Digits(signed=True), 0.5, n=4, n_failed=1, comparable=False, bold=True), None)
+    values = (Score(-1.5, Digits(signed=True), 0.5, n=4, n_failed=1, comparable=False, best=True), None)
     line = Line(HOSTILE.replace("é", "e"), OURS, values, model="a_model")
     text = HOSTILE.replace("é", "e")
-    return PaperTable("elc_bert", "9", text, text, (text, f"{text} {text}"), (Block(text, (line,)),), (text,))
+    blocks = (Block(text, (line,)),)
+    return PaperTable(text, text, (text, f"{text} {text}"), blocks, (text,), paper="elc_bert", number="9")
 
 
 def test_text_that_tex_would_read_as_commands_is_shown_as_it_is() -> None:
@@ -89,8 +90,8 @@ def test_text_that_tex_would_read_as_commands_is_shown_as_it_is() -> None:
 
 
 def test_a_row_that_begins_with_a_bracket_is_no_option_of_the_line_before_it() -> None:
-    line = Line("[a]", OURS, (Value(1.0, Digits()),))
-    text = latex_table(PaperTable("elc_bert", "9", "c", "l", ("h",), (Block("", (line,)),)))
+    line = Line("[a]", OURS, (Score(1.0, Digits()),))
+    text = latex_table(PaperTable("c", "l", ("h",), (Block("", (line,)),), paper="elc_bert", number="9"))
     assert "\n{[a]} & ours" in text
 
 

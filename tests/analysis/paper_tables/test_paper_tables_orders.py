@@ -14,7 +14,7 @@ from summary_text import write_summary
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError
 from hatchery.typed import build
-from hatchery.views.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
+from hatchery.views.paper_tables.order_table import lists_of_models, read_runs, tasks_of_average
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 
 ROWS = {"plain": "ltg_bert_base", "elc": "elc_bert_base"}

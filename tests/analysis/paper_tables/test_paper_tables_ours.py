@@ -12,10 +12,10 @@ from hatchery.analysis.tidy_tables import LAYERS, write_rows
 from hatchery.errors import ManifestError
 from hatchery.runner import run_stage, verify_inputs
 from hatchery.typed import build
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.views import markdown_table, read_views, view, views_json
 from hatchery.views.paper_tables.write_all import all_tables
+from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
 from hatchery.views.stages.write_tables import write_tables
 
 STRICT = ("elc_bert", "strict")

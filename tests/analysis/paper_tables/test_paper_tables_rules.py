@@ -12,23 +12,21 @@ from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.typed import build
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value, with_best_bold
 from hatchery.views.paper_tables.layout import read_layout
-from hatchery.views.paper_tables.scores import LEADERBOARD_FILES, leaderboard_scores
+from hatchery.views.paper_tables.score_table import LEADERBOARD_FILES, leaderboard_scores
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.views import latex_table, markdown_table
 from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
 
 
 def line(source: str, *means: float | None, **more: Any) -> Line:
-    values = (None if mean is None else Value(mean, Digits(), **more) for mean in means)
+    values = (None if mean is None else Score(mean, Digits(), **more) for mean in means)
     return Line("model", source, tuple(values))
 
 
 def bold(lines: list[Line]) -> list[list[str]]:
-    return [
-        [value.mean_text for value in line.values if value is not None and value.bold] for line in with_best_bold(lines)
-    ]
+    return [[value.mean_text for value in line.values if value is not None and value.best] for line in with_best(lines)]
 
 
 def test_the_best_of_every_column_is_bold_among_the_printed_and_among_ours() -> None:
@@ -51,23 +49,23 @@ def test_where_less_is_better_the_lowest_is_bold() -> None:
 
 def test_what_is_within_one_deviation_of_the_best_is_bold_where_the_caption_says_so() -> None:
     lines = [
-        Line("model", OURS, (Value(mean, Digits(), deviation),))
+        Line("model", OURS, (Score(mean, Digits(), deviation),))
         # Two are best; the larger of their deviations counts. Deviations of the others do not.
         for mean, deviation in ((92.8, 0.4), (92.8, 0.5), (92.3, 0.1), (92.2, 0.9), (92.4, None))
     ]
-    marked = [[value.mean_text for value in line.values if value and value.bold] for line in lines_of(lines)]
+    marked = [[value.mean_text for value in line.values if value and value.best] for line in lines_of(lines)]
     assert marked == [["92.8"], ["92.8"], ["92.3"], [], ["92.4"]]
     assert [bool(texts) for texts in bold(lines)] == [True, True, False, False, False]
 
 
 def lines_of(lines: list[Line]) -> list[Line]:
-    return with_best_bold(lines, "within_deviation")
+    return with_best(lines, within_deviation=True)
 
 
 def test_the_row_that_others_are_changes_from_competes_as_a_change_of_zero() -> None:
-    reference = Line("all", OURS, (Value(95.3, Digits(), 0.1, reference=True),))
-    changes = [Line("one", OURS, (Value(change, Digits(signed=True), 0.1),)) for change in (0.0, -0.1, -0.2)]
-    assert [line.values[0].bold for line in lines_of([reference, *changes]) if line.values[0]] == [
+    reference = Line("all", OURS, (Score(95.3, Digits(), 0.1, reference=True),))
+    changes = [Line("one", OURS, (Score(change, Digits(signed=True), 0.1),)) for change in (0.0, -0.1, -0.2)]
+    assert [line.values[0].best for line in lines_of([reference, *changes]) if line.values[0]] == [
         *(True, True, True, False)
     ]
 
@@ -105,8 +103,8 @@ def test_markdown_text_has_no_markup_in_it_that_was_not_meant() -> None:
 
 
 def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
-    lines = (Line("a|b_c&d", PUBLISHED, (Value(1.0, Digits()),)), Line("a|b_c&d", OURS, (None,), "x|y"))
-    table = PaperTable("elc_bert", "2", "50% & more", "model", ("h|1",), (Block("", lines),))
+    lines = (Line("a|b_c&d", PUBLISHED, (Score(1.0, Digits()),)), Line("a|b_c&d", OURS, (None,), "x|y"))
+    table = PaperTable("50% & more", "model", ("h|1",), (Block("", lines),), paper="elc_bert", number="2")
     assert markdown_table(table).splitlines()[4:] == [
         r"| model | numbers | n | h\|1 |",
         "| :-- | :-- | --: | --: |",
@@ -160,7 +158,7 @@ def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: An
 
 def test_the_undamaged_layout_is_accepted(layout: dict[str, Any], repository: Path, tmp_path: Path) -> None:
     [table] = tables_of(layout, repository, tmp_path)
-    assert table.lines[1].values[0] == Value(80.0, Digits(1, 1), n=1)
+    assert table.lines[1].values[0] == Score(80.0, Digits(1, 1), n=1)
 
 
 def damaged(layout: dict[str, Any], how: str) -> None:

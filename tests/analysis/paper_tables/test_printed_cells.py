@@ -19,10 +19,10 @@ from hatchery.analysis.tidy_tables import LAYERS
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.typed import build
-from hatchery.views.paper_tables.grid import PUBLISHED, PaperTable, Value
-from hatchery.views.paper_tables.scores import LEADERBOARD_FILES
+from hatchery.views.paper_tables.score_table import LEADERBOARD_FILES
 from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.score_table import PUBLISHED, PaperTable, Score
 from hatchery.views.stages.summarise import summarise
 
 PAIRS = ("blimp_filtered", "supplement_filtered")
@@ -118,7 +118,7 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     return Repeated(read_summary(summary), {table.number: table for table in tables})
 
 
-def pairs_of(table: PaperTable) -> Iterator[tuple[str, str, Value, Value]]:
+def pairs_of(table: PaperTable) -> Iterator[tuple[str, str, Score, Score]]:
     """Row, column, the printed value and ours below it."""
     for block in table.blocks:
         for printed, ours in zip(block.lines, block.lines[1:], strict=False):
@@ -129,8 +129,8 @@ def pairs_of(table: PaperTable) -> Iterator[tuple[str, str, Value, Value]]:
                         yield printed.label, heading, one, other
 
 
-def shown(value: Value) -> tuple[str, str, bool]:
-    return value.mean_text, value.deviation_text, value.bold
+def shown(value: Score) -> tuple[str, str, bool]:
+    return value.mean_text, value.deviation_text, value.best
 
 
 def compare(track: str, table: PaperTable) -> int:
@@ -141,7 +141,7 @@ def compare(track: str, table: PaperTable) -> int:
         # The leaderboard prints no deviations.
         deviation = ours.deviation_text if printed.deviation_text else ""
         *expected, reason = OTHERWISE.get(place, (*shown(printed), ""))
-        assert (ours.mean_text, deviation, ours.bold) == tuple(expected), place
+        assert (ours.mean_text, deviation, ours.best) == tuple(expected), place
         assert not reason or tuple(expected) != shown(printed), f"{place} is as printed"
         if reason in (ROUNDED, DEVIATIONS):
             assert ours.mean is not None and printed.mean is not None

@@ -14,7 +14,7 @@ from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.measurements import TRANSLATION_SUITE
 from hatchery.analysis.settings import FigureSettings, RegularisedStart, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, no_measurements
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import METRICS
@@ -121,4 +121,4 @@ def _draw(
     axes.set(xlim=(-0.5, len(places) - 0.5), xlabel=AXES[along], ylabel="BLEU")
     axes.grid(visible=True, axis="y")
     if not scores:
-        axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+        no_measurements(axes)

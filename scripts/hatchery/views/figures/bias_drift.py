@@ -3,12 +3,10 @@
 Source: "A Natural Bias for Language Generation Models", Figures 11 and 12.
 """
 
-from matplotlib.figure import Figure
+from functools import partial
 
-from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.early_panels import Panel, draw_early
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.lines import Panel, draw_steps
 
 FIGURE = Declaration(
     title="Drift of the output bias",
@@ -26,12 +24,11 @@ Source: `curves.parquet`.
 """,
 )
 
-
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
-    panels = (
+draw = partial(
+    draw_steps,
+    panels=(
         Panel("bias_kl_unigram", "From unigram (nats)"),
         Panel("bias_norm", "L2 norm"),
         Panel("bias_change", "L2 norm of the change"),
-    )
-    return draw_early(settings, tables, panels)
+    ),
+)

@@ -24,26 +24,24 @@ from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.bias_runs import BiasRuns, read_bias_runs, suites_of
-from hatchery.views.figures.published_marks import (
-    Published,
-    comparable_values,
-    published_handle,
-    published_mark,
-)
-from hatchery.views.figures.registry import Tables
-from hatchery.views.figures.run_dots import (
+from hatchery.views.figures.marks import (
     BIAS_LABEL,
     DotScale,
+    Published,
     Runs,
     bias_axis,
+    comparable_values,
     draw_bias_runs,
     failed_handle,
     has_failed,
     has_no_value,
     mean_mark,
+    published_handle,
+    published_mark,
     run_mark,
     runs_of,
 )
+from hatchery.views.figures.registry import Tables
 
 FIGURE = Declaration(
     title="Linguistic bias",

@@ -13,7 +13,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, save_drawings
+from hatchery.rendering.drawing import (
+    MUTED,
+    abbreviated,
+    is_narrow,
+    legend_below,
+    legend_columns,
+    no_measurements,
+    save_drawings,
+)
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import DASHES, GREYS, OKABE_ITO, ModelStyle, Style
 from hatchery.views.cards.vocabulary import VocabularyFacts
@@ -79,7 +87,7 @@ def draw_vocabulary_growth(
         seen = [types for points in curves for words, types in points if words >= left]
         logarithmic_axis(axes, "y", min(seen), max(seen))
     else:
-        axes.text(0.5, 0.5, "no words", transform=axes.transAxes, ha="center", color=MUTED)
+        no_measurements(axes, "no words")
     axes.grid(visible=True)
     axes.set_xlabel("running words read")
     axes.set_ylabel("types (different words)")

@@ -15,30 +15,28 @@ from matplotlib.lines import Line2D
 from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES
-from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, no_measurements, wrapped
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
-from hatchery.views.figures.published_marks import (
-    Published,
-    comparable_values,
-    published_handle,
-    published_mark,
-)
-from hatchery.views.figures.registry import Tables
-from hatchery.views.figures.run_dots import (
+from hatchery.views.figures.marks import (
     DotScale,
+    Published,
     Runs,
     bias_axis,
+    comparable_values,
     draw_bias_runs,
     failed_handle,
     has_failed,
     has_no_value,
     mean_mark,
+    published_handle,
+    published_mark,
     run_mark,
     runs_of,
 )
+from hatchery.views.figures.registry import Tables
 
 FIGURE = Declaration(
     title="Linguistic bias by features",
@@ -108,7 +106,7 @@ def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Publi
             task = by_place.get(pair)
             if task is None:
                 axes.set_axis_off()
-                axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=MUTED)
+                no_measurements(axes, "not run")
                 continue
             bias_axis(axes, lane)
             for place, model in enumerate(models):

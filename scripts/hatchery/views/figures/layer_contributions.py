@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 
 from hatchery.analysis.read_tables import LayerContribution, read_layer_contributions
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
-from hatchery.rendering.drawing import GRID, MUTED
+from hatchery.rendering.drawing import GRID, MUTED, colour_bar, colour_on
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.registry import Tables
@@ -81,11 +81,7 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
     grid.flat[-1].set_xlabel("layer")
     # Matplotlib takes both as shares of the figure's height, which grows with the panels.
     thickness, distance = 2 * line / height, 1.5 * line / height
-    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40, fraction=thickness, pad=distance)
-    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
-    if bar.solids is not None:
-        bar.solids.set(rasterized=False, edgecolor="face")
-    bar.set_label("contribution (%)")
+    colour_bar(figure, mapping, grid, "contribution (%)", shrink=0.7, fraction=thickness, pad=distance)
     return figure
 
 
@@ -113,10 +109,8 @@ def _heatmap(axes: Axes, rows: Rows, depth: int, mapping: ScalarMappable, font_s
     for place, (_, entry) in enumerate(rows):
         fills = mapping.to_rgba(np.array(entry.percent))
         for layer, (percent, fill) in enumerate(zip(entry.percent, fills, strict=True), start=1):
-            red, green, blue, _ = fill
             axes.add_patch(Rectangle((layer - 0.5, place - 0.5), 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.5))
-            # Relative luminance (Rec. 709) decides between black and white, so that every number can be read.
-            colour = "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"
+            colour = colour_on(fill)
             text = f"{percent:.1f}"
             axes.text(layer, place, text, ha="center", va="center_baseline", fontsize=font_size, color=colour)
         slope = f"{entry.slope:+.2f}".replace("-", "\N{MINUS SIGN}")

@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 from hatchery.analysis.read_tables import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, models_with_counts
 from hatchery.errors import EvaluationError
-from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines
+from hatchery.rendering.drawing import GRID, colour_bar, colour_on, grid_shape, is_narrow, most_lines
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.registry import Tables
 
@@ -130,11 +130,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Fig
             _label(axes, panels[index], titles[index], first_column=index % columns == 0)
         else:
             axes.set_axis_off()
-    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.9, pad=0.03, aspect=40)
-    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
-    if bar.solids is not None:
-        bar.solids.set(rasterized=False, edgecolor="face")
-    bar.set_label(scale)
+    colour_bar(figure, mapping, grid, scale, shrink=0.9, pad=0.03)
     return figure
 
 
@@ -148,12 +144,8 @@ def _heatmap(axes: Axes, panel: Panel, mapping: ScalarMappable, font_size: float
     for ((consuming, producing), weight), fill in zip(panel.table.scaled.items(), fills, strict=True):
         corner = (producing - 0.5, consuming - 0.5)
         axes.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.5))
-        red, green, blue, _ = fill
-        # Relative luminance (Rec. 709) decides between black and white, so that every number can be read.
-        dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
         text = f"{weight:.1f}" if weight >= 9.95 else f"{weight:.2f}"
-        colour = "white" if dark else "black"
-        axes.text(producing, consuming, text, ha="center", va="center", fontsize=font_size, color=colour)
+        axes.text(producing, consuming, text, ha="center", va="center", fontsize=font_size, color=colour_on(fill))
 
 
 def _label(axes: Axes, panel: Panel, title: str, first_column: bool) -> None:

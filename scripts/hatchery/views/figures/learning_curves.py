@@ -23,10 +23,10 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
-from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
+from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, no_measurements
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.bands import Point, draw_band, point_of
+from hatchery.views.figures.lines import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
 
 FIGURE = Declaration(
@@ -197,7 +197,7 @@ def _finish_axes(axes: Axes, step_tokens: float | None) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if not axes.has_data() or not any(len(line.get_xdata()) for line in axes.lines):  # type: ignore[arg-type]
-        axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+        no_measurements(axes)
     if step_tokens is not None:
         functions = (lambda tokens: np.asarray(tokens) / step_tokens, lambda steps: np.asarray(steps) * step_tokens)
         steps = axes.secondary_xaxis("top", functions=functions)

@@ -1,10 +1,8 @@
 """The loss of every model against tokens, with the compute-optimal points and the power law through them."""
 
-from matplotlib.figure import Figure
+from functools import partial
 
-from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.registry import Tables, numbers_of
 from hatchery.views.figures.scaling_panels import draw_laws
 
 FIGURE = Declaration(
@@ -23,7 +21,4 @@ Source: `numbers.csv` of the analysis `power_laws`.
 """,
 )
 
-
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
-    return draw_laws(settings, numbers_of(tables, "power_laws"), "tokens")
+draw = partial(draw_laws, axis="tokens")

@@ -3,12 +3,10 @@
 Source: "A Natural Bias for Language Generation Models", Figure 1.
 """
 
-from matplotlib.figure import Figure
+from functools import partial
 
-from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.early_panels import Panel, draw_early
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.lines import Panel, draw_steps
 
 FIGURE = Declaration(
     title="Divergences of the output",
@@ -27,12 +25,11 @@ Source: `curves.parquet`.
 """,
 )
 
-
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
-    panels = (
+draw = partial(
+    draw_steps,
+    panels=(
         Panel("kl_unigram", "From unigram (nats)", marks_minimum=True),
         Panel("kl_uniform", "From uniform (nats)"),
         Panel("kl_empirical", "From the labels (nats)"),
-    )
-    return draw_early(settings, tables, panels)
+    ),
+)

@@ -26,7 +26,7 @@ from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_ro
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.views.figures.published_marks import (
+from hatchery.views.figures.marks import (
     Published,
     comparable_values,
     published_handle,

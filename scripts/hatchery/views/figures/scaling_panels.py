@@ -19,9 +19,10 @@ from hatchery.analysis.scaling.frontier import regions_of_one_model
 from hatchery.analysis.scaling.laws import WHOLE
 from hatchery.analysis.scaling.power_law import DECISIVE
 from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below
+from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below, no_measurements
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import OKABE_ITO, Style
+from hatchery.views.figures.registry import Tables, numbers_of
 
 OPTIMAL, REGION = OKABE_ITO[2], MUTED
 Rows = Sequence[Mapping[str, str]]
@@ -50,8 +51,13 @@ def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
     return [panel for panel in found if panel.of_kind("point")]
 
 
-def draw_laws(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) -> Figure:
-    """The loss against FLOPs, tokens or parameters."""
+def draw_laws(settings: FigureSettings, tables: Tables, axis: str) -> Figure:
+    """The loss against FLOPs, tokens or parameters. Raises ManifestError for an altered table."""
+    return draw_entries(settings, numbers_of(tables, "power_laws"), axis)
+
+
+def draw_entries(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) -> Figure:
+    """The same of what the analysis found, by entries of a study."""
     style, panels = settings.style, law_panels(entries)
     width, size = style.width_inches, style.font_size
     rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
@@ -65,7 +71,7 @@ def draw_laws(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) 
         elif place:
             axes.set_axis_off()
         else:
-            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+            no_measurements(axes)
     legend_below(figure, _handles(panels, axis, size), style)
     return figure
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from hatchery.analysis.analyses.correlation import OURS, TABULATED
 from hatchery.analysis.analyses.power_laws import AXIS_NAMES
 from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below
+from hatchery.rendering.drawing import MUTED, abbreviated, colour_bar, is_narrow, legend_below, no_measurements
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 from hatchery.views.figures.registry import Tables, numbers_of
@@ -65,7 +65,7 @@ def draw_scores(settings: FigureSettings, entries: Mapping[str, Rows]) -> Figure
     grid = figure.subplots(rows, columns, squeeze=False)
     if not panels:
         for axes in grid.flat:
-            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+            no_measurements(axes)
         return figure
     ours = [float(row["perplexity"]) for _, models in panels for row in models if row["source"] == OURS]
     mapping = _colours(ours, style)
@@ -73,11 +73,7 @@ def draw_scores(settings: FigureSettings, entries: Mapping[str, Rows]) -> Figure
     for axes, (title, models, axis) in zip(grid.flat, places, strict=True):
         _draw_panel(axes, title, models, axis, mapping, size)
     if ours:
-        bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.8, pad=0.02, aspect=40)
-        # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
-        if bar.solids is not None:
-            bar.solids.set(rasterized=False, edgecolor="face")
-        bar.set_label("perplexity of ours")
+        bar = colour_bar(figure, mapping, grid, "perplexity of ours", shrink=0.8, pad=0.02)
         bar.minorticks_off()
         bar.set_ticks(_few(ours), labels=[f"{value:g}" for value in _few(ours)])
     legend_below(figure, _handles(panels, size), style)

@@ -6,16 +6,16 @@ analysis `starts`.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hatchery.analysis.scores import SHOWN_METRICS
 from hatchery.analysis.settings import FigureSettings, labels_of
-from hatchery.rendering.drawing import MUTED, is_narrow
+from hatchery.rendering.drawing import is_narrow, no_measurements
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS
+from hatchery.views.figures.marks import MeanRow, draw_means
 from hatchery.views.figures.registry import Tables, numbers_of
 
 FIGURE = Declaration(
@@ -53,24 +53,18 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     figure = Figure(figsize=(style.width_inches, sum(heights)), layout="constrained")
     grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": heights})
     if not panels:
-        grid.flat[0].text(0.5, 0.5, "no measurements", transform=grid.flat[0].transAxes, ha="center", color=MUTED)
+        no_measurements(grid.flat[0])
     for axes, (title, metric, found) in zip(grid.flat, panels, strict=False):
         styles = model_styles(list(found), style)
-        for place, (model, (mean, error)) in enumerate(reversed(found.items())):
-            axes.errorbar(
-                *([mean], [place]),
-                xerr=[error],
-                fmt=styles[model].marker,
-                color=styles[model].colour,
-                markersize=size * 0.5,
-                capsize=2,
-            )
-        names = [labels.get(model, model).partition("/")[2] or model for model in reversed(found)]
-        axes.set_yticks(range(len(found)), names)
-        axes.set_ylim(-0.6, max(len(found), 2) - 0.4)
-        axes.set_title(f"{title}, {metric}", loc="left")
-        axes.grid(visible=True, axis="x")
-        _widen(axes)
+        rows = [
+            MeanRow(labels.get(model, model).partition("/")[2] or model, styles[model], mean)
+            for model, mean in found.items()
+        ]
+        draw_means(axes, f"{title}, {metric}", rows, size, least=2)
+        low, high = axes.get_xlim()
+        lacking = max(0.0, LEAST_SPAN - (high - low))
+        if lacking:
+            axes.set_xlim(low - lacking / 2, high + lacking / 2)
     return figure
 
 
@@ -88,10 +82,3 @@ def panels_of(rows: Rows) -> Iterator[Panel]:
         for task in sorted(tasks, key=lambda task: task.startswith("area, ")):
             for metric in METRICS:
                 yield f"{experiment}\n{task}", SHOWN_METRICS[metric], found.get((experiment, task, metric), {})
-
-
-def _widen(axes: Axes) -> None:
-    low, high = axes.get_xlim()
-    lacking = LEAST_SPAN - (high - low)
-    if lacking > 0:
-        axes.set_xlim(low - lacking / 2, high + lacking / 2)

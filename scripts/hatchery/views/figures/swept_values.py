@@ -21,18 +21,18 @@ from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
-    MUTED,
     abbreviated,
     grid_shape,
     is_narrow,
     legend_below,
     legend_rows,
+    no_measurements,
 )
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import BLEU
-from hatchery.views.figures.bands import Point, draw_band, point_of
+from hatchery.views.figures.lines import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
 
 FIGURE = Declaration(
@@ -174,7 +174,7 @@ def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
     for axes, panel in zip(grid, panels, strict=False):
         _draw_panel(axes, panel, looks, size)
     if not panels:
-        grid[0].text(0.5, 0.5, "no measurements", transform=grid[0].transAxes, ha="center", color=MUTED)
+        no_measurements(grid[0])
     for axes in grid[max(1, len(panels)) :]:
         axes.remove()
     if handles:

@@ -29,14 +29,17 @@ from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, m
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.views.figures.published_marks import (
+from hatchery.views.figures.marks import (
     Published,
+    Runs,
     comparable_values,
+    failed_handle,
     published_handle,
     published_mark,
+    run_mark,
+    runs_of,
 )
 from hatchery.views.figures.registry import Tables
-from hatchery.views.figures.run_dots import Runs, failed_handle, run_mark, runs_of
 
 FIGURE = Declaration(
     title="Task scores",

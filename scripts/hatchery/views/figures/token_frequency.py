@@ -13,7 +13,7 @@ from hatchery.analysis.measurements import split_of_bin
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS
-from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_columns
+from hatchery.rendering.drawing import is_narrow, legend_below, legend_columns, no_measurements
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.registry import Tables
 
@@ -78,7 +78,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
         axes.label_outer()
         axes.grid(visible=True)
         if not axes.lines:
-            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+            no_measurements(axes)
     handles = [
         Line2D([], [], color=styles[m].colour, linestyle=styles[m].dashes, marker=styles[m].marker, label=label)
         for m, label in labels.items()

@@ -3,12 +3,10 @@
 Source: "A Natural Bias for Language Generation Models", whose Figures 3, 6 and 8 are areas under these curves.
 """
 
-from matplotlib.figure import Figure
+from functools import partial
 
-from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.early_panels import Panel, draw_early
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.lines import Panel, draw_steps
 
 FIGURE = Declaration(
     title="Translation of development text",
@@ -25,7 +23,4 @@ Source: `curves.parquet`.
 """,
 )
 
-
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
-    return draw_early(settings, tables, (Panel("development_bleu", "BLEU"), Panel("development_chrf", "chrF")))
+draw = partial(draw_steps, panels=(Panel("development_bleu", "BLEU"), Panel("development_chrf", "chrF")))

@@ -3,19 +3,20 @@
 Source: "A Natural Bias for Language Generation Models", Figures 2, 5, 7, 10, 13 and 14.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.measurements import TRANSLATION_SUITE
+from hatchery.analysis.scores import SHOWN_METRICS
 from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.rendering.drawing import MUTED, is_narrow
+from hatchery.rendering.drawing import is_narrow, no_measurements
 from hatchery.rendering.figures import Declaration
 from hatchery.translation.metrics import METRICS
+from hatchery.views.figures.marks import MeanRow, draw_means
 from hatchery.views.figures.registry import Tables
 
 FIGURE = Declaration(
@@ -47,21 +48,19 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, (test, metric) in zip(grid.flat, panels, strict=True):
         values = chosen.filter((pl.col("task") == test) & (pl.col("metric") == metric))
-        for place, model in enumerate(reversed(models)):
-            _draw_mean(
-                axes, place, values.filter(pl.col("model") == model)["value"].to_list(), looks[model].colour, size
+        means = {
+            model: mean_and_error(rows["value"].to_list())
+            for (model,), rows in values.partition_by("model", as_dict=True).items()
+        }
+        shown = [
+            MeanRow(
+                labels[model],
+                replace(looks[model], marker="o"),
+                (means[model][0], means[model][1] or 0.0) if model in means else None,
             )
-        axes.set_yticks(range(len(models)), [labels[model] for model in reversed(models)])
-        axes.set_ylim(-0.6, len(models) - 0.4)
-        axes.set_title(f"{test}, {'BLEU' if metric == METRICS[0] else 'chrF'}".lstrip(", "), loc="left")
-        axes.grid(visible=True, axis="x")
+            for model in models
+        ]
+        draw_means(axes, f"{test}, {SHOWN_METRICS[metric]}".lstrip(", "), shown, size)
         if values.is_empty():
-            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+            no_measurements(axes)
     return figure
-
-
-def _draw_mean(axes: Axes, place: int, values: Sequence[float], colour: str, size: float) -> None:
-    if not values:
-        return
-    mean, error = mean_and_error(values)
-    axes.errorbar([mean], [place], xerr=[error or 0.0], fmt="o", color=colour, markersize=size * 0.5, capsize=2)

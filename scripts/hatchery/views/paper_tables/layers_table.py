@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.read_tables import read_layer_contributions
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
+from hatchery.analysis.settings import labels_of
 from hatchery.views.paper_tables.layout import LayersLayout
 from hatchery.views.paper_tables.notes import common_notes
 from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,13 @@ def layers_table(
         *common_notes(settings, lines, headings, layout.remark),
     ]
     blocks = (Block("", tuple(lines)),)
-    return PaperTable(settings.published.paper, number, layout.caption, "task", headings, blocks, tuple(notes))
+    paper = settings.published.paper
+    return PaperTable(
+        layout.caption, "task", headings, blocks, tuple(notes), labels_of(settings.runs), paper=paper, number=number
+    )
 
 
-def _values(shares: Shares, depth: int, digits: Digits) -> tuple[Value | None, ...]:
-    values = [Value(percent, digits) for percent in shares.percent]
+def _values(shares: Shares, depth: int, digits: Digits) -> tuple[Score | None, ...]:
+    values = [Score(percent, digits) for percent in shares.percent]
     padding = [None] * (depth - len(values))
-    return (*values, *padding, Value(shares.slope, digits))
+    return (*values, *padding, Score(shares.slope, digits))

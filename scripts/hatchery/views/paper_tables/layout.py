@@ -17,7 +17,9 @@ from hatchery.errors import ConfigError
 from hatchery.settings.base import Settings, require
 from hatchery.settings.fields import ChosenBy
 from hatchery.typed import validated
-from hatchery.views.paper_tables.grid import BoldRule
+
+BoldRule = Literal["best", "within_deviation"]
+"""What is bold: the best number, or all that are within one standard deviation of it."""
 
 
 @dataclass(frozen=True)

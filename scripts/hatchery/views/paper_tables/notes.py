@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from hatchery.analysis.published_values import PAPERS
-from hatchery.views.paper_tables.grid import PUBLISHED, Line, remarks
 from hatchery.views.paper_tables.layout import ScoreLayout
 from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.score_table import PUBLISHED, Line, remarks
 
 SAMPLE_DEVIATION = (
     "± is the sample standard deviation over n runs (divided by n - 1); a run is one pretraining seed and, in"
@@ -49,7 +49,7 @@ def score_notes(
     # Which digits are compared matters: equal as shown is equal.
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"
-    if any(value is not None and value.bold for line in lines for value in line.values):
+    if any(value is not None and value.best for line in lines for value in line.values):
         best = "the best" if layout.bold == "best" else "all within one standard deviation of the best"
         apart = "printed numbers and ours judged apart, ties all bold"
         notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")

@@ -2,21 +2,32 @@
 
 Every row has the printed line, ours with the confidence corrected for the whole matrix, and ours computed as the
 package behind the paper does. The rows and columns of ours are the models that repeat a published row, then the others.
+
+The order compares runs, which a summary no longer has: they are read from the tidy table of measurements. The tasks
+are those of the published average of a suite; a run is its seeds and the place of its learning rate.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from hatchery.analysis.aggregates import by_run, mean_and_deviation
 from hatchery.analysis.published_values import OVER
+from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import labels_of
 from hatchery.analysis.stochastic_order import THRESHOLD, OrderMatrix, order_matrix
+from hatchery.analysis.task_averages import PUBLISHED_AVERAGES
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import ReadingName
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.views.paper_tables.layout import OrderLayout
 from hatchery.views.paper_tables.notes import common_notes
 from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import Entry, PaperTablesSettings, entry_blocks
+from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
 
 READINGS: dict[ReadingName, str] = {"corrected": OURS, "as_published": f"{OURS}, computed as published"}
 
@@ -34,8 +45,7 @@ def order_table(
     Raises ConfigError when layout and printed table do not fit.
     """
     compared = scores if len(scores) > 1 else {}
-    blocks = entry_blocks((layout.block,), settings, compared)
-    block = blocks[0]
+    block = entry_blocks((layout.block,), settings, compared)[0]
     order = settings.order
     matrices = {
         reading: order_matrix(
@@ -66,14 +76,9 @@ def order_table(
     notes = _notes(layout, settings, matrices, left_out)
     notes += [f"Models of ours: {named}"] if named else []
     notes += common_notes(settings, lines, headings, layout.remark)
+    blocks, paper = (Block(block.heading, tuple(lines)),), settings.published.paper
     return PaperTable(
-        settings.published.paper,
-        number,
-        layout.caption,
-        "row better than column",
-        headings,
-        (Block(block.heading, tuple(lines)),),
-        tuple(notes),
+        layout.caption, "row better than column", headings, blocks, tuple(notes), labels, paper=paper, number=number
     )
 
 
@@ -87,7 +92,7 @@ def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
     return rows
 
 
-def _printed(layout: OrderLayout, printed: PrintedTable, row: Entry, column: str, digits: Digits) -> Value | None:
+def _printed(layout: OrderLayout, printed: PrintedTable, row: Entry, column: str, digits: Digits) -> Score | None:
     if not column:
         return None
     place = (layout.block.track, row.row, layout.suite, layout.average, f"{OVER}{column}")
@@ -95,23 +100,16 @@ def _printed(layout: OrderLayout, printed: PrintedTable, row: Entry, column: str
     return None if value is None or value.mean is None else _judged(value, value.mean)
 
 
-def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits) -> Value | None:
+def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits) -> Score | None:
     if not column or row == column:
         return None
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
-    return _judged(Value(mean=epsilon, digits=digits, n=runs), epsilon)
+    return _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
 
 
-def _judged(value: Value, epsilon: float) -> Value:
-    return Value(
-        mean=value.mean,
-        digits=value.digits,
-        n=value.n,
-        comparable=value.comparable,
-        note=value.note,
-        bold=bool(np.less(epsilon, THRESHOLD)),
-    )
+def _judged(value: Score, epsilon: float) -> Score:
+    return replace(value, deviation=None, best=bool(np.less(epsilon, THRESHOLD)))
 
 
 def _heading(entry: Entry, model: str) -> str:
@@ -143,3 +141,73 @@ def _notes(
         )
     notes += [f"Left out: {reason}" for reason in left_out.values()]
     return notes
+
+
+def read_runs(settings: PaperTablesSettings, measurements: Path) -> pl.DataFrame:
+    """Every value of the first metric of every task. Raises ManifestError for an altered table."""
+    shown = set(settings.shown)
+    found = read_measurements(measurements, [run for run in settings.runs if run.model in shown], kind="finetuning")
+    return found.filter("primary", "main")
+
+
+def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
+    """The tasks of a published average. Raises ConfigError for an average that is none, or that joins metrics."""
+    members = PUBLISHED_AVERAGES.get(suite, {}).get(average, ())
+    tasks = tuple(task for member in members for task, metric in member if len(member) == 1 and not metric)
+    if not tasks or len(tasks) < len(members):
+        raise ConfigError(f"an order needs an average over first metrics of tasks, and {suite} {average} is none")
+    return tasks
+
+
+def lists_of_models(
+    runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Scores per run (the mean over `tasks`) of the models that have them, and why the other models have none.
+
+    A model with no run on any of the tasks is in neither.
+    """
+    lists: dict[str, list[float]] = {}
+    left_out: dict[str, str] = {}
+    labels = labels_of(settings.runs)
+    named = runs.with_columns(pl.col("task").map_elements(settings.papers_task, pl.String))
+    for model in settings.shown:
+        label = labels.get(model, model)
+        own = named.filter(pl.col("model") == model, pl.col("task").is_in(tasks))
+        if own.is_empty():
+            continue
+        if missing := sorted(set(tasks).difference(own["task"])):
+            left_out[model] = f"{label} was not run on {', '.join(missing)}"
+            continue
+        try:
+            found = run_scores(own, tasks)
+        except EvaluationError as error:
+            left_out[model] = f"{label}: {error}"
+            continue
+        if len(found) < 2:
+            left_out[model] = f"{label} has a single run"
+        else:
+            lists[model] = found
+    return lists, left_out
+
+
+def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
+    """The mean over `tasks` of every run that has a value for all of them, of the rows of one model.
+
+    ELC-BERT, Appendix E, does not say what its order compares: averaging the tasks within each run reproduces the
+    pattern of its Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs that
+    collapsed to a constant answer do have a value and stay: the order compares whole distributions.
+    Raises EvaluationError when a run lacks a task or has it twice, or no score is left.
+    """
+    scores = []
+    for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):
+        run, counts = f"seed {seed}, {tuned or 0} at learning rate {rate} of the sweep", Counter(rows["task"])
+        if missing := sorted(set(tasks) - counts.keys()):
+            raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
+        if twice := sorted(task for task, count in counts.items() if count > 1):
+            raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
+        # Exactly: equal averages must come out equal, or the order would take a rounding error for dominance.
+        mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
+        scores += [] if rows["value"].has_nulls() or mean is None else [mean]
+    if not scores:
+        raise EvaluationError("no run has a score for every task")
+    return scores

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hatchery.analysis.published_values import PublishedNumber
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import nearest
-from hatchery.views.paper_tables.grid import Digits, Value
+from hatchery.views.score_table import Digits, Score
 
 Place = tuple[str, str, str, str, str]
 
@@ -25,7 +25,7 @@ class PrintedTable:
 
     def value(
         self, place: Place, digits: Digits, reference: bool = False, lower_is_better: bool = False
-    ) -> Value | None:
+    ) -> Score | None:
         """The number at a place as it is printed; None where the table prints none.
 
         Raises ConfigError when the layout would show fewer digits than are printed.
@@ -43,7 +43,7 @@ class PrintedTable:
                     f"{self.where}: {kind}: {', '.join(filter(None, place))} is printed as"
                     f" {printed * digits.scale:g}, which the layout would show as {shown}"
                 )
-        return Value(
+        return Score(
             mean=number.value,
             deviation=number.spread,
             digits=digits,

@@ -2,29 +2,85 @@
 
 Below the printed line of a model stand those of ours that repeat it, in the same units and digits. Where a paper has
 models as columns, every task has a printed line and one of ours.
+
+Ours are read from `summary.parquet` under the paper's names. A summary has no rows for what the organisers of BabyLM
+2023 computed over suites (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP and
+supplement, and the weighted total. They are added here under the suite `leaderboard`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from hatchery.analysis.aggregates import Aggregate, average_of_tasks
+from hatchery.analysis.measurements import ACCURACY
 from hatchery.analysis.published_values import MINUS
 from hatchery.analysis.settings import labels_of
-from hatchery.errors import ConfigError
-from hatchery.views.paper_tables.grid import (
-    OURS,
-    PUBLISHED,
-    Block,
-    Digits,
-    Line,
-    PaperTable,
-    Value,
-    with_best_bold,
-)
+from hatchery.analysis.suite_averages import PARADIGMS_OF_PHENOMENON, SUPPLEMENT_FILES, dynabench_score
+from hatchery.analysis.summary_rows import read_summary
+from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
 from hatchery.views.paper_tables.notes import score_notes
 from hatchery.views.paper_tables.printed import PrintedTable
-from hatchery.views.paper_tables.scores import Measure, Scores
 from hatchery.views.paper_tables.settings import Entry, EntryBlock, PaperTablesSettings, entry_blocks
+from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
+
+LEADERBOARD = "leaderboard"
+LEADERBOARD_FILES = (
+    *(("blimp_filtered", phenomenon) for phenomenon in PARADIGMS_OF_PHENOMENON),
+    *(("supplement_filtered", file) for file in SUPPLEMENT_FILES),
+)
+Measure = tuple[str, str, str]
+Scores = Mapping[str, Mapping[Measure, Aggregate]]
+"""Scores by model, then by (suite, task, metric) in the names of the paper."""
+
+
+def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
+    """The scores of all models of `settings`; a model without any has an empty mapping.
+
+    Raises ManifestError for a summary that was altered or is none, EvaluationError naming the file for one of another
+    experiment, a model that the settings do not list, and two rows that the paper would call the same.
+    """
+    scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
+    for row in read_summary(path):
+        if row.experiment != settings.experiment or row.model not in scores:
+            raise EvaluationError(
+                f"{path}: {row.model!r} of {row.experiment!r} is none of the models of {settings.experiment!r},"
+                f" {', '.join(scores)}"
+            )
+        measure = (settings.papers_suite(row.suite), settings.papers_task(row.task), row.metric)
+        own = scores[row.model]
+        if measure in own:
+            raise EvaluationError(f"{path}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
+        counts = row.n, row.n_failed, row.mean_without_failed, row.n_without_number
+        own[measure] = Aggregate(row.mean, row.std, *counts)
+    for own in scores.values():
+        own |= leaderboard_scores(own)
+    return scores
+
+
+def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Aggregate]:
+    """The columns of the leaderboard that one model's scores give; none where an ingredient is missing.
+
+    BLiMP over 17 files, GLUE over eleven tasks, MSGS over the six ambiguous tasks (ELC-BERT's mean, not the
+    unpublished scale of the board), and the total of 0.5, 0.3 and 0.2 of them. Deviations of the averages are the root
+    mean squares of the deviations of what is averaged; the total has none.
+    """
+    found: dict[str, Aggregate] = {}
+    files = [scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES]
+    known = [score for score in files if score is not None and score.mean is not None]
+    if len(known) == len(files):
+        found["blimp"] = average_of_tasks(known)
+    for name, suite in (("glue", "babylm_glue"), ("msgs", "msgs")):
+        if (average := scores.get((suite, AVERAGE, AVERAGE_METRIC))) is not None:
+            found[name] = average
+    averages = {name: score.mean for name, score in found.items() if score.mean is not None}
+    if len(averages) == 3:
+        total = average_of_tasks(list(found.values()))
+        found[AVERAGE] = replace(total, mean=dynabench_score(averages), std=None)
+    return {(LEADERBOARD, name, AVERAGE_METRIC): score for name, score in found.items()}
+
 
 TRAINING_TIME = ("pretraining", "duration")
 """Suite and task of how long a model trained: a number that tables have of the papers alone."""
@@ -44,7 +100,7 @@ class _Filler:
         assert column.decimals is not None and column.deviation_decimals is not None and column.scale is not None
         return Digits(column.decimals, column.deviation_decimals, column.scale, signed)
 
-    def published(self, track: str, entry: Entry) -> tuple[Value | None, ...]:
+    def published(self, track: str, entry: Entry) -> tuple[Score | None, ...]:
         changed = self.layout.change_from not in ("", entry.row)
         values = []
         for column in self.columns:
@@ -55,11 +111,11 @@ class _Filler:
             values.append(self.printed.value(place, digits, reference, column.lower_is_better))
         return tuple(values)
 
-    def ours(self, entry: Entry, model: str) -> tuple[Value | None, ...]:
+    def ours(self, entry: Entry, model: str) -> tuple[Score | None, ...]:
         changed = bool(self.layout.change_from) and model != self.reference
         return tuple(self._our_value(column, model, changed) for column in self.columns)
 
-    def _our_value(self, column: ColumnLayout, model: str, changed: bool) -> Value | None:
+    def _our_value(self, column: ColumnLayout, model: str, changed: bool) -> Score | None:
         measure: Measure = (column.suite, column.task, column.metric)
         score = self.scores[model].get(measure)
         if score is None:
@@ -70,7 +126,7 @@ class _Filler:
             if start is None or start.mean is None:
                 return None
             mean = None if mean is None else mean - start.mean
-        return Value(
+        return Score(
             mean=mean,
             deviation=score.std,
             digits=self.digits(column, changed),
@@ -102,17 +158,27 @@ def score_table(
     filler = _Filler(layout, columns, printed, scores, reference)
     grouped = [_lines(block, filler) for block in blocks]
     printed.check_complete(rows)
+    within = layout.bold == "within_deviation"
     if layout.best_over == "block":
-        grouped = [with_best_bold(lines, layout.bold) for lines in grouped]
+        grouped = [with_best(lines, within) for lines in grouped]
     else:
-        grouped = _split(with_best_bold([line for lines in grouped for line in lines], layout.bold), grouped)
+        marked = iter(with_best([line for lines in grouped for line in lines], within))
+        grouped = [[next(marked) for _ in lines] for lines in grouped]
     headings = tuple(column.heading for column in columns)
-    notes = score_notes(layout, settings, [line for lines in grouped for line in lines], headings)
+    lines = [line for part in grouped for line in part]
+    notes = score_notes(layout, settings, lines, headings)
+    labels, paper = labels_of(settings.runs), settings.published.paper
     if layout.models == "rows":
-        found = tuple(Block(block.heading, tuple(lines)) for block, lines in zip(blocks, grouped, strict=True))
-        with_times = any((column.suite, column.task) == TRAINING_TIME for column in columns)
-        return PaperTable(settings.published.paper, number, layout.caption, "model", headings, found, notes, with_times)
-    return _transposed(number, layout, settings, grouped, headings, notes)
+        found = tuple(Block(block.heading, tuple(part)) for block, part in zip(blocks, grouped, strict=True))
+        times = any((column.suite, column.task) == TRAINING_TIME for column in columns)
+        return PaperTable(
+            layout.caption, "model", headings, found, notes, labels, paper=paper, number=number, with_times=times
+        )
+    models, lines, named = _transposed(lines, headings, labels)
+    notes = (*notes, f"Models of ours: {named}") if named else notes
+    return PaperTable(
+        layout.caption, "task", models, (Block("", tuple(lines)),), notes, labels, paper=paper, number=number
+    )
 
 
 def _lines(block: EntryBlock, filler: _Filler) -> list[Line]:
@@ -124,41 +190,30 @@ def _lines(block: EntryBlock, filler: _Filler) -> list[Line]:
     return lines
 
 
-def _split(lines: Sequence[Line], like: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    rest = iter(lines)
-    return [[next(rest) for _ in block] for block in like]
-
-
 def _transposed(
-    number: str,
-    layout: ScoreLayout,
-    settings: PaperTablesSettings,
-    grouped: Sequence[Sequence[Line]],
-    tasks: Sequence[str],
-    notes: tuple[str, ...],
-) -> PaperTable:
-    """Models as columns: one for every published row and, where several of ours repeat it, for every one of ours."""
+    lines: Sequence[Line], tasks: Sequence[str], labels: Mapping[str, str]
+) -> tuple[tuple[str, ...], list[Line], str]:
+    """Headings and lines with models as columns, and which models of ours stand in a printed one's column.
+
+    There is a column for every published row and, where several of ours repeat it, for every one of ours.
+    """
     pairs: list[tuple[Line | None, Line | None]] = []
-    for line in (line for lines in grouped for line in lines):
+    for line in lines:
         if line.source == PUBLISHED:
             pairs.append((line, None))
         elif pairs and pairs[-1][0] is not None and pairs[-1][1] is None and pairs[-1][0].label == line.label:
             pairs[-1] = (pairs[-1][0], line)
         else:
             pairs.append((None, line))
-    lines: list[Line] = []
+    turned = []
     for index, task in enumerate(tasks):
         for side, source in enumerate((PUBLISHED, OURS)):
             models = [pair[side] for pair in pairs]
-            lines.append(Line(task, source, tuple(None if model is None else model.values[index] for model in models)))
-    labels = labels_of(settings.runs)
-    headings = tuple(_heading(*pair, labels) for pair in pairs)
+            turned.append(Line(task, source, tuple(None if model is None else model.values[index] for model in models)))
     named = "; ".join(
         f"{published.label} is {labels.get(ours.model, ours.model)}" for published, ours in pairs if published and ours
     )
-    notes = (*notes, f"Models of ours: {named}") if named else notes
-    blocks = (Block("", tuple(lines)),)
-    return PaperTable(settings.published.paper, number, layout.caption, "task", headings, blocks, notes)
+    return tuple(_heading(*pair, labels) for pair in pairs), turned, named
 
 
 def _heading(published: Line | None, ours: Line | None, labels: Mapping[str, str]) -> str:

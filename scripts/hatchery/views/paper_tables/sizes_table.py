@@ -8,10 +8,10 @@ from hatchery.analysis.published_values import PAPERS
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.artifacts.records import read_rows
 from hatchery.errors import ConfigError
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.views.paper_tables.layout import SizeColumn, SizeRow, SizesLayout
 from hatchery.views.paper_tables.notes import common_notes
 from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
 
 CARD_KEY = ("source", "split")
 MEASURES = ("documents", "sentences", "words", "pre_tokens", "subwords")
@@ -66,7 +66,7 @@ def sizes_table(
                 row.heading,
                 OURS,
                 tuple(
-                    None if size is None else Value(size, _digits(column))
+                    None if size is None else Score(size, _digits(column))
                     for size, column in zip(own, layout.columns, strict=True)
                 ),
             )
@@ -74,17 +74,18 @@ def sizes_table(
     headings = tuple(column.heading for column in layout.columns)
     notes = common_notes(settings, lines, headings, layout.remark)
     blocks = (Block("", tuple(lines)),)
-    return PaperTable(settings.published.paper, number, layout.caption, "part", headings, blocks, tuple(notes))
+    paper = settings.published.paper
+    return PaperTable(layout.caption, "part", headings, blocks, tuple(notes), paper=paper, number=number)
 
 
 def _printed(
     published: Mapping[Size, tuple[float, str]], row: SizeRow, column: SizeColumn, caveat: bool, where: str
-) -> Value | None:
+) -> Score | None:
     found = published.get(_place(row, column))
     if found is None:
         return None
     size, note = found
-    value = Value(size, _digits(column), comparable=not caveat, note=note)
+    value = Score(size, _digits(column), comparable=not caveat, note=note)
     if abs(float(value.mean_text.replace(",", "")) * column.unit - size) > 1e-6 * column.unit:
         raise ConfigError(f"{where}: decimals: {row.heading}, {column.heading} is printed as {size / column.unit:g}")
     return value

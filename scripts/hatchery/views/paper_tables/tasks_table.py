@@ -11,11 +11,11 @@ from typing import Annotated
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.artifacts.records import Exact, Record, record
 from hatchery.settings.base import Natural
-from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.views.paper_tables.layout import TasksLayout
 from hatchery.views.paper_tables.notes import common_notes
 from hatchery.views.paper_tables.printed import PrintedTable
 from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
 
 METRICS = ("train_rows", "validation_rows", "at_least_512_subwords_percent")
 HEADINGS = ("Training rows", "Validation rows", "512 subwords or more (%)")
@@ -71,7 +71,7 @@ def tasks_table(
         lines.append(Line(heading, PUBLISHED, values))
         if (size := ours.get(task)) is not None:
             found = (size.train_rows, size.validation_rows, size.percent_cut)
-            lines.append(Line(heading, OURS, tuple(map(Value, found, digits))))
+            lines.append(Line(heading, OURS, tuple(map(Score, found, digits))))
     printed.check_complete([("", layout.row)])
     limits = sorted({size.max_length for size in ours.values()})
     notes = [
@@ -80,4 +80,5 @@ def tasks_table(
         *common_notes(settings, lines, HEADINGS, layout.remark),
     ]
     blocks = (Block("", tuple(lines)),)
-    return PaperTable(settings.published.paper, number, layout.caption, "task", HEADINGS, blocks, tuple(notes))
+    paper = settings.published.paper
+    return PaperTable(layout.caption, "task", HEADINGS, blocks, tuple(notes), paper=paper, number=number)

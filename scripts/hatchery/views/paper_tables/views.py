@@ -4,13 +4,13 @@ The LaTeX document that shows all of them needs `geometry`, too.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hatchery.analysis.published_values import PAPERS
 from hatchery.rendering.escaping import markdown_text
-from hatchery.rendering.table import Cell, Column, Content, Group, Table, as_json, from_json, latex_of_files
-from hatchery.views.paper_tables.grid import Line, PaperTable, Value
+from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
+from hatchery.views.score_table import PaperTable
 
 TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
 
@@ -29,36 +29,14 @@ class PaperTableView:
         return Table(self.table.columns, self.table.groups, label=self.heading)
 
 
-def view(table: PaperTable, labels: Mapping[str, str] | None = None) -> PaperTableView:
-    """The table as it is shown; `labels` are what people read for our models."""
-    columns = [Column(table.label_heading, words=True), Column("numbers", words=True), Column("n")]
-    columns += [Column(heading) for heading in table.headings]
-    groups = [Group(_rows(block.lines, labels or {}), block.heading) for block in table.blocks]
-    shown = Table(columns, groups, table.caption, notes=table.notes)
-    return PaperTableView(f"{PAPERS[table.paper]}, Table {table.number}", shown, table.with_times)
+def view(table: PaperTable) -> PaperTableView:
+    """The table as it is shown."""
+    return PaperTableView(f"{PAPERS[table.paper]}, Table {table.number}", table.shown(), table.with_times)
 
 
-def _rows(lines: Sequence[Line], labels: Mapping[str, str]) -> list[list[Content]]:
-    rows, previous = [], ""
-    for line in lines:
-        # A label stands once, above the lines of ours that repeat it.
-        label, previous = ("" if line.label == previous else line.label), line.label
-        model = labels.get(line.model, line.model)
-        source = f"{line.source}: {model}" if model and model != line.label else line.source
-        rows.append([label, source, line.runs, *(cell(value) for value in line.values)])
-    return rows
-
-
-def cell(value: Value | None) -> Content:
-    """One value; a dash where there is none."""
-    if value is None:
-        return "-"
-    return Cell(value.mean_text, value.deviation_text, value.failures_text, value.bold, value.comparable)
-
-
-def markdown_table(table: PaperTable, level: int = 1, labels: Mapping[str, str] | None = None) -> str:
+def markdown_table(table: PaperTable, level: int = 1) -> str:
     """The table with a heading of that level, its caption, and its notes as a list; ends in a newline."""
-    shown = view(table, labels)
+    shown = view(table)
     caption = markdown_text(table.caption, foreign=False)
     blocks = [f"{'#' * level} {shown.heading}", caption, shown.table.markdown()]
     if table.notes:
@@ -66,9 +44,9 @@ def markdown_table(table: PaperTable, level: int = 1, labels: Mapping[str, str] 
     return "\n\n".join(blocks) + "\n"
 
 
-def latex_table(table: PaperTable, labels: Mapping[str, str] | None = None) -> str:
+def latex_table(table: PaperTable) -> str:
     """The table as a `table` environment with caption, label and notes; ends in a newline."""
-    shown = view(table, labels)
+    shown = view(table)
     return shown.table.latex(shown.heading, table.name.replace("_", "-"))
 
 

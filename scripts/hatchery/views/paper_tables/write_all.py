@@ -11,12 +11,10 @@ from pathlib import Path
 import polars as pl
 
 from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_numbers
-from hatchery.analysis.settings import labels_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.rendering.templates import render
-from hatchery.views.paper_tables.grid import PaperTable
 from hatchery.views.paper_tables.layers_table import layers_table, read_shares
 from hatchery.views.paper_tables.layout import (
     LayersLayout,
@@ -28,11 +26,9 @@ from hatchery.views.paper_tables.layout import (
     TasksLayout,
     read_layout,
 )
-from hatchery.views.paper_tables.order_table import order_table
+from hatchery.views.paper_tables.order_table import lists_of_models, order_table, read_runs, tasks_of_average
 from hatchery.views.paper_tables.printed import PrintedTable
-from hatchery.views.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
-from hatchery.views.paper_tables.score_table import score_table
-from hatchery.views.paper_tables.scores import Scores, read_scores
+from hatchery.views.paper_tables.score_table import Scores, read_scores, score_table
 from hatchery.views.paper_tables.settings import PaperTablesSettings, check_rows
 from hatchery.views.paper_tables.sizes_table import read_card_sizes, sizes_printed_in, sizes_table
 from hatchery.views.paper_tables.tasks_table import read_task_sizes, tasks_table
@@ -45,6 +41,7 @@ from hatchery.views.paper_tables.views import (
     view,
     views_json,
 )
+from hatchery.views.score_table import PaperTable
 
 
 @dataclass(frozen=True)
@@ -68,11 +65,10 @@ class Inputs:
 def write_all(settings: PaperTablesSettings, inputs: Inputs, run: StageRun) -> None:
     """Write the tables; those of an earlier run that are not written again are removed."""
     tables, without = all_tables(settings, inputs)
-    labels = labels_of(settings.runs)
     texts = _index(settings, tables, without) | {"tables.tex": latex_document(tables)}
     for table in tables:
-        texts[f"{table.name}.md"] = markdown_table(table, labels=labels)
-        texts[f"{table.name}.tex"] = latex_table(table, labels)
+        texts[f"{table.name}.md"] = markdown_table(table)
+        texts[f"{table.name}.tex"] = latex_table(table)
     for old in sorted(run.folder.glob("*_table_[0-9][0-9].*")):
         if old.name not in texts:
             old.unlink()
@@ -135,11 +131,10 @@ def _table(
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
     """All tables in one text, on one page, and as data for the page of the experiment."""
     heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
-    labels = labels_of(settings.runs)
     plural = "s" if len(without) > 1 else ""
     missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."
-    blocks = [f"# {heading}", *(markdown_table(table, 2, labels).rstrip("\n") for table in tables)]
-    views = [view(table, labels) for table in tables]
+    blocks = [f"# {heading}", *(markdown_table(table, 2).rstrip("\n") for table in tables)]
+    views = [view(table) for table in tables]
     title = f"Tables of {settings.experiment}"
     page = render(
         "paper_tables.html.j2", title=title, heading=heading, tables=views, without=missing if without else ""

@@ -1,20 +1,52 @@
-"""Panels of what was measured of the output layer at doubling steps: a line per model, the mean of its seeds."""
+"""Lines of means over pretraining seeds, each with a band of how far the seeds are apart.
 
-from collections.abc import Sequence
+`draw_steps` is the figure of all that was measured at doubling steps: a panel for each column of the curves.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.aggregates import mean_and_deviation, mean_and_error
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, read_frame
-from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
+from hatchery.rendering.drawing import (
+    abbreviated,
+    is_narrow,
+    legend_below,
+    legend_columns,
+    line_handles,
+    no_measurements,
+)
 from hatchery.rendering.style import ModelStyle
-from hatchery.views.figures.bands import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
+
+Point = tuple[float, float, float]
+"""Place on the axis, mean over the seeds, and their spread to either side (0 with one seed)."""
+
+
+def point_of(
+    place: float,
+    values: Sequence[float],
+    of: Callable[[Sequence[float]], tuple[float | None, float | None]] = mean_and_deviation,
+) -> Point:
+    """The point of at least one value; `of` gives mean and spread, by default the sample standard deviation."""
+    mean, spread = of(values)
+    assert mean is not None
+    return place, mean, spread or 0.0
+
+
+def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, **line: Any) -> None:
+    """Draw the line of some points in their order, and its band where any of them has a spread."""
+    places, means = [place for place, _, _ in points], [mean for _, mean, _ in points]
+    axes.plot(places, means, color=look.colour, linestyle=look.dashes, **{"linewidth": 1.4, **line})
+    if any(spread for _, _, spread in points):
+        low, high = ([mean + sign * spread for _, mean, spread in points] for sign in (-1, 1))
+        axes.fill_between(places, low, high, color=look.colour, alpha=0.2, linewidth=0)
 
 
 @dataclass(frozen=True)
@@ -26,7 +58,7 @@ class Panel:
     marks_minimum: bool = False
 
 
-def draw_early(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]) -> Figure:
+def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]) -> Figure:
     """The figure: panels side by side (one below the other on phones) with one legend.
 
     Raises ManifestError for an altered table.
@@ -44,12 +76,14 @@ def draw_early(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]
     for index, (panel, axes) in enumerate(zip(panels, figure.subplots(*shape, squeeze=False).flat, strict=True)):
         lines = points_by_model([(model, step, values[index]) for model, step, *values in rows])
         for model in models:
-            _draw_line(axes, lines.get(model, []), styles[model], size, panel.marks_minimum)
+            if points := lines.get(model):
+                draw_band(axes, points, styles[model])
+                if panel.marks_minimum:
+                    step, mean, _ = min(points, key=lambda point: point[1])
+                    dot = {"marker": "o", "markersize": size * 0.5, "linestyle": "none"}
+                    axes.plot([step], [mean], color=styles[model].colour, **dot)
         _finish(axes, panel.title)
-    handles = [
-        Line2D([], [], color=styles[m].colour, linestyle=styles[m].dashes, linewidth=1.6, label=label)
-        for m, label in labels.items()
-    ]
+    handles = line_handles(labels, styles, linewidth=1.6)
     legend_below(figure, handles, style)
     return figure
 
@@ -68,15 +102,6 @@ def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, 
     }
 
 
-def _draw_line(axes: Axes, points: Sequence[Point], look: ModelStyle, size: float, marks_minimum: bool) -> None:
-    if not points:
-        return
-    draw_band(axes, points, look)
-    if marks_minimum:
-        step, mean, _ = min(points, key=lambda point: point[1])
-        axes.plot([step], [mean], color=look.colour, marker="o", markersize=size * 0.5, linestyle="none")
-
-
 def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_xlabel("optimiser steps (logarithmic)")
@@ -86,4 +111,4 @@ def _finish(axes: Axes, title: str) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
     axes.grid(visible=True)
     if not axes.lines:
-        axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+        no_measurements(axes)

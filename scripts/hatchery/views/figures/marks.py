@@ -1,10 +1,12 @@
-"""Single runs as dots: filled where a run is sound, hollow where it failed, in a lane of their own without a value.
+"""The marks of figures: single runs, means of models, and published values.
 
-Dots that would hide each other are moved apart across the axis of values, the same way every time.
+A run is a dot, filled where it is sound, hollow where it failed, in a lane of its own without a value. Dots that would
+hide each other are moved apart across the axis of values, the same way every time. Of published values only those that
+are comparable with ours are marked, as open diamonds; what else is printed stands in the summary with the reason.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from hatchery.analysis.published_values import Key, PublishedValue, chosen_values
+from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import GRID, MUTED, outline
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.views.figures.registry import FAILED_LABEL
+from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED, PUBLISHED_LABEL, Tables
 
 NO_VALUE = "no\nvalue"
 BIAS_LANE = -1.27
@@ -126,3 +130,62 @@ def bias_axis(axes: Axes, lane: bool) -> None:
     for tick in (-1.0, -0.5, 0.5, 1.0):
         axes.axvline(tick, color=GRID, linewidth=0.6, zorder=0)
     axes.tick_params(axis="y", length=0)
+
+
+Published = Mapping[Key, PublishedValue]
+"""Published values by (our model, suite, task, metric)."""
+
+
+def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
+    """The published values that the models of the experiment are set beside; none without a paper.
+
+    Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
+    """
+    papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
+    values = chosen_values(settings.published, papers, "--tables: published")
+    return {key: value for key, value in values.items() if value.comparable}
+
+
+def published_mark(style: Style, face: str = "none") -> dict[str, Any]:
+    """Keywords of `Axes.plot` for a published value; open, so that a value of ours behind it is seen."""
+    return {
+        "marker": "D",
+        "markersize": style.font_size * 0.52,
+        "markerfacecolor": face,
+        "markeredgecolor": "black",
+        "markeredgewidth": 1.1,
+        "linestyle": "none",
+        "zorder": 8,
+    }
+
+
+def published_handle(style: Style) -> Line2D:
+    """The entry of a legend."""
+    return Line2D([], [], **published_mark(style), label=PUBLISHED_LABEL)
+
+
+@dataclass(frozen=True)
+class MeanRow:
+    """A row of a panel of means: its name, its look, and mean and spread to either side, None where there is none."""
+
+    name: str
+    look: ModelStyle
+    mean: tuple[float, float] | None
+
+
+def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, least: int = 1) -> None:
+    """A panel of one number per model: rows from top to bottom, a dot with its spread; room for `least` rows."""
+    for place, row in enumerate(reversed(rows)):
+        if row.mean is not None:
+            mean, spread = row.mean
+            mark: dict[str, Any] = {
+                "fmt": row.look.marker,
+                "color": row.look.colour,
+                "markersize": size * 0.5,
+                "capsize": 2,
+            }
+            axes.errorbar([mean], [place], xerr=[spread], **mark)
+    axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
+    axes.set_ylim(-0.6, max(len(rows), least) - 0.4)
+    axes.set_title(title, loc="left")
+    axes.grid(visible=True, axis="x")

@@ -1,0 +1,109 @@
+"""The scores of an experiment as tables of a page, ours beside the published ones, each a link to where it comes from.
+
+The link leads to the row on the page of provenance, and from there to the manifests.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+from hatchery.analysis.scores import Measure, Scores
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS
+from hatchery.rendering.escaping import breakable
+from hatchery.rendering.table import Table, divided
+from hatchery.rendering.templates import render
+from hatchery.views.score_table import Block, Line, Score, ScoreTable
+from hatchery.views.summary_tables import ROWS_FROM, SIDE_BY_SIDE, blind_guesses, table_of
+
+# A page of more models than this shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
+MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
+
+
+class ScoreTables:
+    """Tables of scores whose numbers lead to `provenance`, the address of that page."""
+
+    def __init__(self, scores: Scores, provenance: str) -> None:
+        """The address is relative to the page of the tables."""
+        self.scores, self._provenance = scores, provenance
+        self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
+
+    def of(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
+        """Tables of measures (rows) by models (columns); from ROWS_FROM models on, these are the rows.
+
+        The first `averages` rows are set apart from the rest. The best of a row are bold, and what a blind guess
+        has is the last column. Of many models the first MODELS_OF_MANY are in them.
+        """
+        models = self.scores.with_numbers(measures)
+        if len(self.scores.models) > MOST_MODELS:
+            models = models[:MODELS_OF_MANY]
+        if not models or len(models) >= ROWS_FROM:
+            return self._models_as_rows(label, models, measures)
+        return [self._models_as_columns(label, models, measures, averages)]
+
+    def overview(self, label: str, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
+        """The same of averages, with a caption: of many models the first ROWS_SHOWN, below the name of their set."""
+        if len(self.scores.models) >= ROWS_FROM:
+            return self._models_as_rows(label, self.scores.models[:ROWS_SHOWN], measures, label, sets)
+        models = self.scores.with_numbers(measures)
+        return [self._models_as_columns(label, models, measures, 0, label)] if models else []
+
+    def _models_as_columns(
+        self, label: str, models: Sequence[str], measures: Sequence[Measure], averages: int, caption: str = ""
+    ) -> Table:
+        table, guesses = self._table(measures, models, caption)
+        # A long name may break where its words end; otherwise it would push the last columns out of sight.
+        lines = (*(replace(line, label=breakable(line.label)) for line in table.lines), *guesses)
+        turned = replace(table, blocks=(Block("", lines),)).turned("measure")
+        parts = (turned.lines[:averages], turned.lines[averages:])
+        return self._shown(replace(turned, blocks=tuple(Block("", tuple(part)) for part in parts if part)), label)
+
+    def _models_as_rows(
+        self,
+        label: str,
+        models: Sequence[str],
+        measures: Sequence[Measure],
+        caption: str = "",
+        sets: Mapping[str, str] | None = None,
+    ) -> list[Table]:
+        made = []
+        for part in divided(self.scores.present(measures), SIDE_BY_SIDE):
+            table, guesses = self._table(part, models, caption)
+            groups = {"": [*guesses]} if guesses else {}
+            for line in table.lines:
+                # The heading stands for the experiment of a study, too.
+                group = (sets or {}).get(line.model, "")
+                name = line.label.rpartition("/")[2] if group else line.label
+                groups.setdefault(group, []).append(replace(line, label=breakable(name)))
+            blocks = tuple(Block(heading, tuple(lines)) for heading, lines in groups.items())
+            made.append(self._shown(replace(table, blocks=blocks), label))
+        return made
+
+    def _table(
+        self, measures: Sequence[Measure], models: Sequence[str], caption: str
+    ) -> tuple[ScoreTable, tuple[Line, ...]]:
+        """Models as lines, and the line of blind guesses."""
+        shown = self.scores.present(measures)
+        guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))
+        return table_of(self.scores, shown, models, caption, best=True), guesses
+
+    def _shown(self, table: ScoreTable, label: str) -> Table:
+        return table.shown(self.cell, label, kind="scores")
+
+    def cell(self, score: Score) -> str:
+        """Ours as a link, runs and failures, and below it the published value with the verdict."""
+        if (row := score.row) is None:
+            return score.words
+        # The page of provenance has no place for rows beyond the first.
+        address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
+        return render("number.html.j2", score=score, row=row, address=address)
+
+    def left_out(self) -> str:
+        """What a page of many models does not show; empty where it shows all."""
+        count = len(self.scores.models)
+        if count <= MOST_MODELS:
+            return ""
+        shown = f"the first {ROWS_SHOWN} of " if count > ROWS_SHOWN else "all "
+        return (
+            f"The experiment has {count:,} models. Averages are shown of {shown}them, single tasks of the first "
+            f"{MODELS_OF_MANY}; summary.csv has every number of every model."
+        )

@@ -1,0 +1,249 @@
+"""A table of scores: rows and columns of numbers, each with its deviation, runs, failures and place among the others.
+
+Summary, page and tables of papers are such tables; `ScoreTable.shown` gives what is drawn as Markdown, HTML, LaTeX or
+for a terminal. Numbers are rounded by Python's formatting of the four decimals of `summary.csv`; what is best in a
+table of a paper is judged on the numbers as shown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hatchery.analysis.aggregates import least_of_best
+from hatchery.analysis.summary_rows import SummaryRow, decimals_of
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+
+PUBLISHED = "published"
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Digits:
+    """How numbers are shown: times `scale`, with so many decimals, and with a sign where they are changes."""
+
+    decimals: int = 1
+    deviation_decimals: int = 1
+    scale: float = 1.0
+    signed: bool = False
+    grouped: bool = False
+
+    def mean(self, value: float) -> str:
+        """The number as text; zero has no sign."""
+        text = _plain(value * self.scale, self.decimals, self.grouped)
+        return f"+{text}" if self.signed and float(text.replace(",", "")) > 0 else text
+
+    def deviation(self, value: float) -> str:
+        """The deviation as text."""
+        return _plain(value * self.scale, self.deviation_decimals, self.grouped)
+
+
+def _plain(value: float, decimals: int, grouped: bool) -> str:
+    # Without the inner rounding, a scale of 0.01 would turn some ties of the last digit by a binary fraction.
+    text = f"{round(value, 10):{',' if grouped else ''}.{decimals}f}"
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number in its place.
+
+    `mean` is None where no run gave a number; `words` stand there then. `n` runs are in it, of which `n_failed` failed;
+    `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed number; one that is not
+    `comparable` has its reason there. `best` marks the best; a `reference`, from which the others of its column are
+    changes, competes with them as a change of 0. `row` is the row of the summary that it is, if it is one, with the
+    published value and the verdict.
+    """
+
+    mean: float | None
+    digits: Digits = Digits()
+    deviation: float | None = None
+    n: int = 0
+    n_failed: int = 0
+    n_without_number: int = 0
+    comparable: bool = True
+    note: str = ""
+    best: bool = False
+    reference: bool = False
+    lower_is_better: bool = False
+    words: str = "-"
+    row: SummaryRow | None = None
+
+    @property
+    def mean_text(self) -> str:
+        """The number as shown, or what stands there without one."""
+        return self.words if self.mean is None else self.digits.mean(self.mean)
+
+    @property
+    def deviation_text(self) -> str:
+        """The deviation as shown; empty where there is none."""
+        return "" if self.mean is None or self.deviation is None else self.digits.deviation(self.deviation)
+
+    @property
+    def failures_text(self) -> str:
+        """`2 failed, 1 without a number`; empty where all is well."""
+        failed = f"{self.n_failed} failed" if self.n_failed else ""
+        without = f"{self.n_without_number} without a number" if self.n_without_number else ""
+        return ", ".join(filter(None, (failed, without)))
+
+    def text(self, plus_minus: str = "± ") -> str:
+        """Mean and deviation."""
+        return self.mean_text + (f" {plus_minus}{self.deviation_text}" if self.deviation_text else "")
+
+    def cell(self) -> Cell:
+        """The number with its deviation, and how many runs failed."""
+        return Cell(self.mean_text, self.deviation_text, self.failures_text, self.best, self.comparable)
+
+
+def score_of(row: SummaryRow, best: bool = False) -> Score:
+    """A row of a summary with the decimals of its metric."""
+    digits = Digits(decimals_of(row.metric), decimals_of(row.metric))
+    runs = row.n, row.n_failed, row.n_without_number
+    return Score(row.mean, digits, row.std, *runs, best=best, row=row)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: its label, whose numbers they are (`source`, and `model` for ours), and the scores."""
+
+    label: str
+    source: str
+    values: tuple[Score | None, ...]
+    model: str = ""
+
+    @property
+    def runs(self) -> str:
+        """Numbers of runs behind the scores of ours: `5`, or `5-9`; empty for printed numbers."""
+        counts = [value.n for value in self.values if value is not None and value.n + value.n_without_number]
+        if not counts:
+            return ""
+        low, high = min(counts), max(counts)
+        return str(low) if low == high else f"{low}-{high}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines below one heading, which may be empty."""
+
+    heading: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """A whole table. `corner` stands above the labels of the lines, `headings` above the scores.
+
+    `labels` are what people read for our models, where lines say whose numbers they are.
+    """
+
+    caption: str
+    corner: str
+    headings: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of all blocks."""
+        return [line for block in self.blocks for line in block.lines]
+
+    def turned(self, corner: str) -> "ScoreTable":
+        """The table of one block with its columns as lines."""
+        columns = zip(*(line.values for line in self.lines), strict=True)
+        lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
+        labels = tuple(line.label for line in self.lines)
+        return replace(self, corner=corner, headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
+
+    def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
+        """The table as it is drawn: a dash where there is no score, and whose numbers they are where lines say that."""
+        said = any(line.source for line in self.lines)
+        columns = [Column(self.corner, words=True), *([Column("numbers", words=True), Column("n")] if said else [])]
+        columns += [Column(heading) for heading in self.headings]
+        groups = [Group(self._rows(block, cell, said), block.heading) for block in self.blocks]
+        return Table(columns, groups, self.caption, label, self.notes, kind=kind)
+
+    def _rows(self, block: Block, cell: Callable[[Score], Content], said: bool) -> list[list[Content]]:
+        rows: list[list[Content]] = []
+        previous = ""
+        for line in block.lines:
+            # A label stands once, above the lines of ours that repeat it.
+            label, previous = "" if said and line.label == previous else line.label, line.label
+            model = self.labels.get(line.model, line.model)
+            source = f"{line.source}: {model}" if model and model != line.label else line.source
+            scores = ["-" if value is None else cell(value) for value in line.values]
+            rows.append([label, *([source, line.runs] if said else []), *scores])
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable(ScoreTable):
+    """A table of a paper, by its printed number.
+
+    Of a table `with_times` the paper prints how long models trained, which the page of an experiment adds of ours.
+    """
+
+    paper: str
+    number: str
+    with_times: bool = False
+
+    @property
+    def name(self) -> str:
+        """The beginning of its file names: `elc_bert_table_07`."""
+        return f"{self.paper}_table_{int(self.number):02d}"
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether any number of ours is in it: without one there is nothing to set beside the paper's."""
+        return any(line.source != PUBLISHED and any(line.values) for line in self.lines)
+
+
+def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
+    """The lines with the best number of every column marked: among the printed ones, and apart from them among ours.
+
+    Numbers that look the same are the same: ties are all best. `within_deviation` adds what is at most the deviation of
+    the best below it; of several that are best, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2 is
+    bold beside 92.8 ± 0.5 and 92.8 ± 0.4). A number without rivals is not the best.
+    """
+    columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
+    for line in lines:
+        for column, value in enumerate(line.values):
+            if value is not None and (strength := _strength(value)) is not None:
+                reach = float(value.deviation_text or 0) if within_deviation else 0.0
+                columns.setdefault((line.source == PUBLISHED, column), []).append((strength, reach))
+    least = {key: least_of_best(found) for key, found in columns.items()}
+
+    def marked(value: Score | None, key: tuple[bool, int]) -> Score | None:
+        strength = None if value is None else _strength(value)
+        if value is None or strength is None or len(columns[key]) < 2:
+            return value
+        return replace(value, best=strength >= least[key])
+
+    return [
+        replace(line, values=tuple(marked(value, (line.source == PUBLISHED, c)) for c, value in enumerate(line.values)))
+        for line in lines
+    ]
+
+
+def _strength(value: Score) -> float | None:
+    """The number as shown, higher being better; None where there is none."""
+    if value.mean is None:
+        return None
+    shown = 0.0 if value.reference else float(value.mean_text.replace(",", ""))
+    return -shown if value.lower_is_better else shown
+
+
+def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
+    """The remarks on printed numbers that are (not) comparable, each once, with the places that it is about."""
+    places: dict[str, list[str]] = {}
+    for line in lines:
+        for heading, value in zip(headings, line.values, strict=True):
+            if value is None or not value.note or value.comparable != comparable:
+                continue
+            # A reason is told whole; mere remarks are told one by one, because many numbers share them.
+            for remark in [value.note] if not comparable else value.note.split("; "):
+                places.setdefault(remark, []).append(f"{line.label}, {heading}")
+    return [f"{note} ({_named(where)})" for note, where in places.items()]
+
+
+def _named(places: list[str]) -> str:
+    distinct = list(dict.fromkeys(places))
+    return "; ".join(distinct) if len(distinct) <= 3 else f"{len(distinct)} numbers"
