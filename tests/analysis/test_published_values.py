@@ -1,6 +1,7 @@
 """The papers' numbers as data: all of them, each once, under our names, and consistent with each other."""
 
 import csv
+import re
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -208,6 +209,19 @@ def test_no_table_of_ours_is_left_unchecked_by_the_tests_above(numbers: list[Pub
         *(("reduced_vocabulary", table) for table in ("text", "Figure 1", "repository of January 2023")),
         ("babylm_pipeline", "README"),
     }
+
+
+def test_the_page_of_elc_bert_tells_every_number_of_its_text_and_the_papers_own_error(
+    numbers: list[PublishedNumber], repository: Path
+) -> None:
+    page = (repository / "docs/papers/elc-bert.md").read_text(encoding="utf-8")
+    section = page.partition("## Numbers of the text\n")[2].partition("\n## ")[0]
+    told = re.findall(
+        r"(?<![\d.])-?\d+(?:\.\d+)?", " ".join(line.split("|")[1] for line in section.splitlines() if "|" in line)
+    )
+    of_the_text = [number for number in numbers if (number.paper, number.table) == ("elc_bert", "text")]
+    assert Counter(map(float, told)) == Counter(number.value for number in of_the_text)
+    assert "an error: 76.6 - 42.4 = 34.2" in section
 
 
 def test_the_official_baselines_are_those_of_the_pipelines_read_me(

@@ -188,6 +188,19 @@ MISTAKES: dict[str, Mistake] = {
         "revision: main",
         "data.glue_cola.hub.revision: got 'main', expected a commit - 40 digits 0-9 and a-f",
     ),
+    "a model of the hub without its commit": (
+        "config.yaml",
+        "      revision: cd5ef92a9fb2f889e972770a36d4ed042daf221e\n",
+        "",
+        "data.bert_base_cased.hub_model: got none of these, expected exactly one of: `revision: <40 digits 0-9 and a-f>"
+        "` (A commit from the history of its files on the hub)",
+    ),
+    "a model of the hub at a branch": (
+        "config.yaml",
+        "revision: cd5ef92a9fb2f889e972770a36d4ed042daf221e",
+        "revision: main",
+        "data.bert_base_cased.hub_model.revision: got 'main', expected a commit from the history of its files",
+    ),
     "a number without end": (
         DEMO,
         "steps: 1700",

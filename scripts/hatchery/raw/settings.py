@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
 from annotated_types import MinLen
 
 from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
 from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
-from hatchery.settings.fields import NotEmpty, SomeNames, Text, Unique
+from hatchery.settings.fields import ABSENT, NotEmpty, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
 # What is said about a raw input; no result depends on it.
@@ -52,10 +52,14 @@ KEYS = ("obtain", "licence", "terms")
 class HubModel(Settings):
     """A model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/; no code of it."""
 
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("revision",): "revision: <40 digits 0-9 and a-f>"}
+
     repository: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
     """Its repository, owner/name."""
-    revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
-    """The commit of its repository; a branch or tag is refused, because it may change."""
+    revision: Annotated[
+        str, Text("^[0-9a-f]{40}$", "a commit from the history of its files on the hub - 40 digits 0-9 and a-f")
+    ] = ABSENT
+    """A commit from the history of its files on the hub; a branch or tag is refused, because it may change."""
 
 
 @dataclass(frozen=True)
