@@ -1,4 +1,4 @@
-"""What an experiment gets of the papers' numbers, and which tables of them are refused."""
+"""What an experiment gets of the papers' numbers, which tables of them are refused, and the verdicts about ours."""
 
 from pathlib import Path
 
@@ -9,9 +9,11 @@ from hatchery.analysis.published_values import (
     MINUS,
     OVER,
     PublishedNumber,
+    combined_deviation,
     for_experiment,
+    half_of_last_digit,
+    judge,
     read_numbers,
-    stochastic_order,
 )
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS
 from hatchery.analysis.task_averages import LTG_TABLE_3
@@ -70,13 +72,7 @@ def test_an_ablation_printed_as_a_change_is_added_to_its_reference(numbers: list
     assert not any(MINUS in metric for _, _, _, metric in found)
 
 
-def test_the_matrix_of_the_stochastic_order_has_a_lookup_of_its_own(numbers: list[PublishedNumber]) -> None:
-    glue = stochastic_order(numbers, "elc_bert", "strict", "babylm_glue")
-    msgs = stochastic_order(numbers, "elc_bert", "strict", "msgs")
-    assert len(glue) == len(msgs) == 5 * 4
-    assert glue["elc_bert_base_zero", "elc_bert_base"].value == 0.05
-    assert msgs["elc_bert_base", "ltg_bert_base"].value == 0.2
-    assert {row for row, _ in glue} == set(STRICT.values())
+def test_what_is_printed_of_one_row_over_another_is_no_value_of_a_row(numbers: list[PublishedNumber]) -> None:
     assert not any(OVER in key[3] for key in for_experiment(numbers, "elc_bert", "strict", STRICT))
 
 
@@ -142,3 +138,45 @@ def test_an_unknown_paper_is_refused(tmp_path: Path) -> None:
     path.write_text(COLUMNS + "\n" + GOOD + "\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match="strict is none of the papers"):
         read_numbers(path)
+
+
+@pytest.mark.parametrize(
+    ("difference", "deviation", "verdict"),
+    [
+        (2.0, 1.0, "within"),
+        (2.001, 1.0, "above"),
+        (-2.001, 1.0, "below"),
+        (-2.0, 1.0, "within"),
+        (0.5, None, "within"),
+        (0.51, None, "above"),
+        (-0.51, None, "below"),
+        (0.05, 0.0, "within"),
+        (-0.06, 0.0, "below"),
+        (85.3 - 84.8, None, "within"),
+    ],
+)
+def test_ours_is_within_two_deviations_or_half_a_point(difference: float, deviation: float, verdict: str) -> None:
+    assert judge(difference, deviation) == verdict
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "sampling", "combined"),
+    [
+        (3.0, 4.0, 100.0, 5.0),
+        (None, 4.0, 100.0, 4.0),
+        (3.0, None, None, 3.0),
+        (3.0, None, 4.0, 5.0),
+        (None, None, 1.5, 1.5),
+        (0.0, 0.0, None, 0.0),
+        (None, None, None, None),
+    ],
+)
+def test_the_binomial_deviation_stands_in_only_where_ours_has_none_over_runs(
+    published: float | None, ours: float | None, sampling: float | None, combined: float | None
+) -> None:
+    assert combined_deviation(published, ours, sampling) == combined
+
+
+@pytest.mark.parametrize(("number", "half"), [("61.4", 0.05), ("-72", 0.5), ("0.25", 0.005)])
+def test_the_rounding_of_a_printed_number_is_half_of_its_last_digit(number: str, half: float) -> None:
+    assert half_of_last_digit(number) == pytest.approx(half)

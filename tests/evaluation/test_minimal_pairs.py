@@ -1,5 +1,4 @@
 import collections
-import json
 
 import pytest
 
@@ -9,7 +8,6 @@ from hatchery.evaluation.minimal_pairs.accuracy import (
     decide,
     predictions_text,
     preferred_sentences,
-    submission_line,
 )
 from hatchery.evaluation.minimal_pairs.pairs import (
     POOLED_FILES,
@@ -230,13 +228,3 @@ def test_predictions_are_the_preferred_texts_of_each_file_with_ties_to_the_good_
     preferred = preferred_sentences(pairs, ["correct", "wrong", "wrong", "tie"])
     assert preferred == {"qa": ["A: x?\nB: y.", "bad .", "same"], "b": ["bad ."]}
     assert predictions_text(preferred["qa"]) == "index\tprediction\n0\tA: x?\\nB: y.\n1\tbad .\n2\tsame\n"
-    (line,) = submission_line("supplement", "qa", preferred["qa"]).splitlines()
-    assert json.loads(line) == {
-        "task": "supplement",
-        "sub_task": "qa",
-        "predictions": [
-            {"id": "qa_0", "pred": "A: x?\\nB: y."},
-            {"id": "qa_1", "pred": "bad ."},
-            {"id": "qa_2", "pred": "same"},
-        ],
-    }

@@ -190,15 +190,6 @@ def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[s
         raise ConfigError("\n".join(lines))
 
 
-def stochastic_order(
-    numbers: Iterable[PublishedNumber], paper: str, track: str, suite: str
-) -> dict[tuple[str, str], PublishedNumber]:
-    """Printed epsilon_min of "the first published row is better than the second" on the averages over a suite."""
-    chosen = [number for number in numbers if (number.paper, number.track, number.suite) == (paper, track, suite)]
-    found = _preferred(number for number in chosen if number.metric.startswith(OVER))
-    return {(number.row, number.metric.removeprefix(OVER)): number for number in found.values()}
-
-
 def _check(key: str, name: str, known: set[str]) -> None:
     if name not in known:
         raise ConfigError(f"{key}: got {name!r}{offered(name, sorted(known - {''}), ALLOWED)}")

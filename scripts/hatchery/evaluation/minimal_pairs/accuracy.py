@@ -9,7 +9,6 @@ and one line per pair, and one JSON line per task in the collected file. Ties go
 stands first, unlike the strict rule of our accuracies.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -97,14 +96,6 @@ def preferred_sentences(pairs: Sequence[MinimalPair], outcomes: Sequence[Outcome
 def predictions_text(sentences: Sequence[str]) -> str:
     """The text of `predictions.txt`: the header, then index from 0 and sentence, with line breaks spelled `\\n`."""
     return HEADER + "".join(f"{index}\t{_one_line(sentence)}\n" for index, sentence in enumerate(sentences))
-
-
-def submission_line(task: str, sub_task: str, sentences: Sequence[str]) -> str:
-    """One line of `all_predictions.json`; `task` is "blimp" or "supplement", `sub_task` the name of the file."""
-    predictions = [
-        {"id": f"{sub_task}_{index}", "pred": _one_line(sentence)} for index, sentence in enumerate(sentences)
-    ]
-    return json.dumps({"task": task, "sub_task": sub_task, "predictions": predictions}, ensure_ascii=False) + "\n"
 
 
 def _one_line(sentence: str) -> str:

@@ -107,11 +107,6 @@ def spans_per_target(task: TaskSettings) -> int:
     return int(task.head.options.get("n_spans", 1))
 
 
-def unknown_labels(examples: Sequence[SpanExample]) -> int:
-    """How many labels the task's label set does not have."""
-    return sum(target.labels.count(UNKNOWN_LABEL) for example in examples for target in example.targets)
-
-
 def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str], Iterator[NamedExample]]) -> TaskData:
     sets = {
         key: [example for name in task_files(source, task, key) for example in examples_of(name)] for key in task.files
