@@ -131,7 +131,7 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
         **_sequences(settings, int(measures["steps"])),
         **seen(int(measures["steps"]), int(measures["tokens"])),
         "planned_steps": settings.steps,
-        **{name: _last(curve, name) for name in losses},
+        **{name: next((row[name] for row in reversed(curve) if row.get(name) is not None), None) for name in losses},
         "initial": initial.get("take", ""),
         "earlier_steps": initial.get("earlier_steps"),
         "earlier_tokens": initial.get("earlier_tokens"),
@@ -164,10 +164,6 @@ def imported_run(manifest: Manifest) -> Row:
     """The row of `RUNS` of a model that others pretrained: its sizes, and nothing of its training."""
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
-
-
-def _last(rows: list[Row], name: str) -> float | None:
-    return next((row[name] for row in reversed(rows) if row.get(name) is not None), None)
 
 
 def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:

@@ -165,7 +165,11 @@ def for_experiment(
     check_choice(known, track, rows)
     known = [number for number in known if number.track in ("", track)]
     printed = _preferred(known)
-    values = {key: _value(number) for key, number in printed.items() if _stands_alone(number.metric)}
+    values = {
+        key: _value(number)
+        for key, number in printed.items()
+        if MINUS not in number.metric and not number.metric.startswith(OVER)
+    }
     for (row, suite, task, relation), change in printed.items():
         metric, minus, other = relation.partition(MINUS)
         if minus and (row, suite, task, metric) not in values:
@@ -193,10 +197,6 @@ def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[s
 def _check(key: str, name: str, known: set[str]) -> None:
     if name not in known:
         raise ConfigError(f"{key}: got {name!r}{offered(name, sorted(known - {''}), ALLOWED)}")
-
-
-def _stands_alone(metric: str) -> bool:
-    return MINUS not in metric and not metric.startswith(OVER)
 
 
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:

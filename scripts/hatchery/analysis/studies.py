@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.analyses.analysis import AnalysisSettings, Study
 from hatchery.analysis.analyses.registry import analysis_called, kind_of
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
@@ -25,14 +25,14 @@ PAIR_TESTS = "minimal_pair_tests"
 
 
 @lru_cache(maxsize=64)
-def analyses_of(project: "Project", name: str) -> dict[str, Any]:
+def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
     """The settings of the analyses of a study by entry, or of those that an experiment has by itself.
 
     Raises ConfigError with a line for each problem.
     """
     if not project.is_study(name):
         return _own_analyses(project.experiment(name))
-    problems, made, where = Problems(), dict[str, Any](), project.place("study", name)
+    problems, made, where = Problems(), dict[str, AnalysisSettings](), project.place("study", name)
     for key, entry in project.study(name).analyses.items():
         place = f"{where}: analyses.{key}"
         with problems.collecting():
@@ -42,7 +42,7 @@ def analyses_of(project: "Project", name: str) -> dict[str, Any]:
     return made
 
 
-def analysis_entry(project: "Project", name: str, analysis: str) -> Any:
+def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSettings:
     """An entry of the analyses of a study or an experiment. Raises ConfigError with the nearest where there is none."""
     entries = analyses_of(project, name)
     if analysis not in entries:
@@ -50,7 +50,7 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> Any:
     return entries[analysis]
 
 
-def _own_analyses(experiment: "Experiment") -> dict[str, Any]:
+def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
     """The entries that an experiment has without a study: the test between models that judge the same minimal pairs."""
     models = [*experiment.runs, *experiment.baselines]
     if len(models) < 2 or not experiment.minimal_pairs:

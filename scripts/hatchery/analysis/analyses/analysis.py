@@ -58,6 +58,11 @@ class FrontierSettings(AnalysisSettings):
     """Bins by quantiles; January's procedure knows its own number."""
 
 
+def paper_files(paper: str) -> list[str]:
+    """The published values and learning curves of a paper, below `config/published/`; none where none is named."""
+    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
+
+
 @dataclass(frozen=True)
 class Study:
     """What an analysis is given.

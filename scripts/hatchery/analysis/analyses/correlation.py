@@ -9,7 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, Numbers, PartsOfStudy, Study
+from hatchery.analysis.analyses.analysis import (
+    Analysis,
+    Findings,
+    FrontierSettings,
+    Numbers,
+    PartsOfStudy,
+    Study,
+    paper_files,
+)
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.units import power
@@ -265,16 +273,11 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
     return notes
 
 
-def _published(settings: CorrelationSettings) -> list[str]:
-    paper = settings.paper
-    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
-
-
 ANALYSIS = Analysis(
     title="Perplexity and scores",
     version=4,
     settings=CorrelationSettings,
     run=analyse,
     needs=("runs", "curves", "summary"),
-    published=_published,
+    published=lambda settings: paper_files(settings.paper),
 )

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, PartsOfStudy, Study
+from hatchery.analysis.analyses.analysis import (
+    Analysis,
+    AnalysisSettings,
+    Findings,
+    Numbers,
+    PartsOfStudy,
+    Study,
+    paper_files,
+)
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import readable
@@ -216,17 +224,12 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
     return notes
 
 
-def _published(settings: CostEffectivenessSettings) -> list[str]:
-    paper = settings.paper
-    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
-
-
 ANALYSIS = Analysis(
     title="Cost-effectiveness of sizes",
     version=2,
     settings=CostEffectivenessSettings,
     run=analyse,
     needs=("runs", "measurements"),
-    published=_published,
+    published=lambda settings: paper_files(settings.paper),
     check=check,
 )

@@ -13,7 +13,6 @@ from typing import Any
 from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Numbers, Study
 from hatchery.analysis.analyses.starts import StartsSettings, check
 from hatchery.evaluation.translation.settings import REFERENCE_LINES, TRANSLATED_LINES
-from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Count, Natural
 
@@ -53,7 +52,7 @@ def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
     by_start = {(run.model, run.seed): name for name, run in runs.items() if name in manifests}
     for name, path in manifests.items():
         run = runs[name]
-        other = by_start.get((_reference(run, settings.against), run.seed))
+        other = by_start.get((f"{run.model.partition('/')[0]}/{settings.against}", run.seed))
         if other is None or other == name:
             continue
         mine, theirs = _texts(path), _texts(manifests[other])
@@ -62,10 +61,6 @@ def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
             for metric, difference in found.items():
                 numbers = {key: round(value, 4) + 0.0 for key, value in difference._asdict().items()}
                 yield {"model": run.model, "run": name, "against": other, "test": test, "metric": metric, **numbers}
-
-
-def _reference(run: SeededRun, against: str) -> str:
-    return f"{run.model.partition('/')[0]}/{against}"
 
 
 def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:

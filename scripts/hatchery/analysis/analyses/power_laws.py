@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from hatchery.analysis.analyses.analysis import Analysis, Findings, FrontierSettings, Numbers, PartsOfStudy, Study
+from hatchery.analysis.analyses.analysis import (
+    Analysis,
+    Findings,
+    FrontierSettings,
+    Numbers,
+    PartsOfStudy,
+    Study,
+    paper_files,
+)
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -134,9 +142,11 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
     groups = []
     for place, law in enumerate(found[OURS].laws or found[next(reversed(found))].laws):
         rows = [_law_row(source, laws.laws[place]) for source, laws in found.items() if laws.laws]
-        name = _printed_name(law)
+        # What the published values call the fit: `flops_above_break`, `tokens`.
+        name = f"{law.axis}_{law.region.name}" if law.axis == "flops" else law.axis
         if (name, "exponent") in printed:
-            texts = [_shown(printed.get((name, metric)), form) for metric, form in _PRINTED_FORMS.items()]
+            values = {metric: printed.get((name, metric)) for metric in _PRINTED_FORMS}
+            texts = ["-" if value is None else f"{value:{_PRINTED_FORMS[metric]}}" for metric, value in values.items()]
             rows.append([PRINTED, "-", texts[0], "-", *texts[1:]])
         groups.append(Group(rows, _heading(law)))
     interval = f"{100 * settings.confidence:g} % interval"
@@ -146,11 +156,6 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
 
 
 _PRINTED_FORMS = {"exponent": ".4f", "coefficient": ".3g", "r_squared": ".4g"}
-
-
-def _printed_name(law: "Law") -> str:
-    """What the published values call the fit: `flops_above_break`, `tokens`."""
-    return f"{law.axis}_{law.region.name}" if law.axis == "flops" else law.axis
 
 
 def _heading(law: "Law") -> str:
@@ -172,10 +177,6 @@ def _law_row(source: str, each: "Law") -> list[str]:
     low_high = "-" if each.interval is None else f"{each.interval.low:.4f} to {each.interval.high:.4f}"
     law = each.law
     return [source, str(each.points), f"{law.exponent:.4f}", low_high, f"{law.coefficient:.3g}", f"{law.r_squared:.4f}"]
-
-
-def _shown(value: float | None, form: str) -> str:
-    return "-" if value is None else f"{value:{form}}"
 
 
 def _breaks(found: dict[str, "Laws"]) -> list[Table]:
@@ -235,16 +236,11 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]])
     return notes
 
 
-def _published(settings: PowerLawsSettings) -> list[str]:
-    paper = settings.paper
-    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
-
-
 ANALYSIS = Analysis(
     title="Power laws",
     version=4,
     settings=PowerLawsSettings,
     run=analyse,
     needs=("runs", "curves"),
-    published=_published,
+    published=lambda settings: paper_files(settings.paper),
 )

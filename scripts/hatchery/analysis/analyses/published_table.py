@@ -85,7 +85,8 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
         texts = [_printed_text(number) for number in found]
         texts = [sizes.get(name, "-") if _place(c) == SIZE else t for c, t in zip(settings.columns, texts, strict=True)]
         lines.append([shape, PRINTED, *texts])
-        rows += [_row(PRINTED, name, *pair) for pair in zip(settings.columns, map(_number, texts), strict=True)]
+        numbers_in_print = [None if text == "-" else float(text) for text in texts]
+        rows += [_row(PRINTED, name, *pair) for pair in zip(settings.columns, numbers_in_print, strict=True)]
         for experiment in repeated:
             ours = [_value(settings, column, name, experiment, repeated, values) for column in settings.columns]
             if any(value is not None for value in ours):
@@ -112,10 +113,6 @@ def _printed_text(number: "PublishedNumber | None") -> str:
         return "-"
     decimals = max(0, round(-math.log10(2 * number.rounding)))
     return f"{number.value:.{decimals}f}"
-
-
-def _number(text: str) -> float | None:
-    return None if text == "-" else float(text)
 
 
 def _text(column: ColumnSettings, value: float | None) -> str:

@@ -43,17 +43,16 @@ def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
         for _, texts in read_rows(manifest.file("selection.csv"), columns, columns[:2])
     ]
     any_printed = any(row[column] for row in found for column in PRINTED.values())
-    groups = {kind: [_cells(row, any_printed) for row in found if row["type"] == kind] for kind in _types(found)}
+    groups = {
+        kind: [_cells(row, any_printed) for row in found if row["type"] == kind]
+        for kind in dict.fromkeys(row["type"] for row in found)
+    }
     header = [Column("tokenizer", words=True), Column("entries")]
     for measure, (heading, _) in MEASURES.items():
         header += [Column(heading)]
         header += [Column(f"{heading}, printed")] if any_printed and measure in PRINTED else []
     table = Table(header, [Group(rows) for rows in groups.values()], "Tokenizers of different types and sizes")
     return Findings(found, [table], _notes(found, any_printed))
-
-
-def _types(rows: list[dict[str, str]]) -> list[str]:
-    return list(dict.fromkeys(row["type"] for row in rows))
 
 
 def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:

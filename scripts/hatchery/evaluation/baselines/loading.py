@@ -127,7 +127,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
         "causal": transformers.AutoModelForCausalLM,
         "encoder_decoder": transformers.AutoModelForSeq2SeqLM,
     }
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    local = {"local_files_only": True, "trust_remote_code": False}
     what = f"a {architecture.replace('_', '-')} language model"
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)

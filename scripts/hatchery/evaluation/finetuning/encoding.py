@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import torch
@@ -135,7 +134,7 @@ class EncodedTexts:
             )
         else:
             ids, mask = _framed(arrays, arrays.first_inputs[examples])
-        inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+        inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         if arrays.spans is not None:
             inputs["spans"] = torch.from_numpy(arrays.spans[examples])
         return Batch(inputs, torch.from_numpy(arrays.labels[examples]), np.asarray(items, dtype=np.int64))

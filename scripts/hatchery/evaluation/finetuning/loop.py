@@ -13,7 +13,6 @@ gives the classifier a rate of its own (docs/papers/ltg-bert.md, "Differences").
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -105,7 +104,7 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
             decay = protocol.weight_decay if decays(name, protocol) else 0.0
             peak = head_rate if id(parameter) in fresh else learning_rate
             groups.setdefault((peak, decay), []).append(parameter)
-    described: list[dict[str, Any]] = [
+    described = [
         {"params": parameters, "peak": peak, "weight_decay": decay} for (peak, decay), parameters in groups.items()
     ]
     betas = (protocol.beta1, protocol.beta2)

@@ -73,9 +73,9 @@ def encode_task(
     return EncodedTask(train_set, input_groups(kept), tuple(sets), n_labels, tokenizer.pad_id, report.measures())
 
 
-def measures(task: EncodedTask) -> dict[str, Any]:
+def measures(task: EncodedTask) -> dict[str, float]:
     """Counts of rows and of what was cut or dropped, and the baselines that need no model, by set."""
-    found: dict[str, Any] = dict(task.counts)
+    found: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
         found[f"{name}_rows"] = data.n_units
         if isinstance(data, EncodedSpans):

@@ -8,9 +8,9 @@ Beside every probe stands the answer without a model, the most frequent label of
 coreference score says little without it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from hatchery.evaluation.probing.conll2012_records import TARGETS, TaskName, sen
 from hatchery.evaluation.probing.conllu import ROOT, ConlluSentence, read_sentences
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out
-from hatchery.evaluation.tasks.example import SpanExample, SpanTarget, TaskData
+from hatchery.evaluation.tasks.example import Example, SpanExample, SpanTarget, TaskData
 from hatchery.evaluation.tasks.formats import task_files
 from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
@@ -124,7 +124,9 @@ def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str
     indices = {label: index for index, label in enumerate(labels)}
     # The main set comes first, in whatever order the files are listed.
     names = sorted(sets, key=lambda name: name != "validation")
-    scored: dict[str, Any] = {name: [_indexed(example, indices, task) for example in sets[name]] for name in names}
+    scored: dict[str, list[Example] | list[SpanExample]] = {
+        name: [_indexed(example, indices, task) for example in sets[name]] for name in names
+    }
     return TaskData([_indexed(example, indices, task) for example in train], scored, labels)
 
 
@@ -209,7 +211,7 @@ def _target(record: Record, target: object, label_field: str, n_spans: int, n_wo
     return NamedTarget(spans, tuple(checked_text(label, where) for label in labels))
 
 
-def _span(record: Record, target: dict[str, Any], name: str, n_words: int) -> tuple[int, int]:
+def _span(record: Record, target: Mapping[str, object], name: str, n_words: int) -> tuple[int, int]:
     if name not in target:
         raise EvaluationError(f"{record.where}: the field {name!r} of a target is missing")
     span = target[name]

@@ -70,7 +70,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
             run.add_output(path)
 
 
-def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: str) -> dict[str, Any]:
+def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: str) -> dict[str, object]:
     """The sizes of the model, when everything that evaluations ask of it is there. Raises ModelError."""
     import torch
 

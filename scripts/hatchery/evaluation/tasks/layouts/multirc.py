@@ -4,7 +4,7 @@ The group is the question: paragraph and question index. Read from flat rows, as
 own release with a passage per line, with its questions and answers inside.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hatchery.errors import EvaluationError
@@ -49,7 +49,7 @@ def _answers(record: Record) -> Iterator[Record]:
             yield Record(values, record.where, record.line)
 
 
-def _objects(record: Record, parent: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
+def _objects(record: Record, parent: Mapping[str, object], name: str) -> Iterator[dict[str, object]]:
     if name not in parent:
         raise EvaluationError(f"{record.where}: there are no {name!r}; the object has: {', '.join(sorted(parent))}")
     children: Any = nested(record, parent[name], name, list)
