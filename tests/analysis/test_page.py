@@ -144,6 +144,7 @@ def test_times_of_training_stand_below_a_table_of_the_paper_that_prints_such(sit
 
 def test_a_time_is_the_mean_of_the_seeds_that_have_one() -> None:
     rows = [{"label": label, "seconds": seconds} for label, seconds in (("a", 60.0), ("a", 120.0), ("b", None))]
+    assert training_times([{"label": "tiny", "seconds": 2.75}]).endswith(": tiny 0.046")
     assert training_times(rows).endswith(": a 1.5") and training_times(rows[2:]) == ""
 
 

@@ -68,7 +68,9 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     for row in rows:
         if row["seconds"] is not None:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
-    told = "; ".join(f"{label} {sum(found) / len(found):,.1f}" for label, found in minutes.items())
+    means = {label: sum(found) / len(found) for label, found in minutes.items()}
+    # Two digits of the minute or less that tiny models take.
+    told = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
     return told and f"Training time of ours in minutes, that of the last attempt: {told}"
 
 
