@@ -1,5 +1,6 @@
 from dataclasses import dataclass, replace
 
+import finetuning_cases as cases
 import numpy as np
 import pytest
 import torch
@@ -13,28 +14,14 @@ from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.training.optimizers import AdamW
+from hatchery.typed import build
 
 CPU = torch.device("cpu")
-PROTOCOL = ProtocolSettings(
-    epochs=6,
-    batch_size=4,
-    learning_rates=(1e-2,),
-    warmup_fraction=0.1,
-    schedule="cosine",
-    weight_decay=0.1,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    max_gradient_norm=1.0,
-    dropout=0.1,
-    max_length=16,
-    selection="held_out",
+PROTOCOL = replace(
+    build(ProtocolSettings, cases.PROTOCOL, "protocol"),
+    **{"epochs": 6, "batch_size": 4, "learning_rates": (1e-2,), "seeds": (12,), "max_length": 16},
     development_fraction=0.1,
-    evaluation_interval_steps=None,
     patience_evaluations=None,
-    minimum_improvement=0.0,
-    selection_metric=None,
-    seeds=(12,),
 )
 
 

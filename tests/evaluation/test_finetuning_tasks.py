@@ -5,45 +5,24 @@ import csv
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from finetuning_cases import PROTOCOL, RUNTIME, SETTINGS
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.stages.finetune import finetune
 from hatchery.runner import run_stage
 
-RUNTIME = {"device": "cpu", "threads": 1}
 NOUNS = ["dog", "cat", "house"]
 
 
 def settings(task, **protocol):
     common = {"suite": "demo", "format": "rows", "files": {"train": "train.jsonl", "validation": "validation.jsonl"}}
     values = {
-        "epochs": 12,
-        "batch_size": 8,
-        "learning_rates": [3e-3],
-        "warmup_fraction": 0.05,
-        "schedule": "linear",
-        "weight_decay": 0.01,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-6,
-        "max_gradient_norm": None,
-        "dropout": 0.0,
-        "max_length": 32,
-        "selection": "last",
-        "development_fraction": 0.0,
-        "evaluation_interval_steps": None,
-        "patience_evaluations": None,
-        "minimum_improvement": 0.0,
-        "selection_metric": None,
-        "seeds": [12],
+        **{"epochs": 12, "learning_rates": [3e-3], "seeds": [12], "max_length": 32, "dropout": 0.0},
+        **{"warmup_fraction": 0.05, "schedule": "linear", "weight_decay": 0.01, "epsilon": 1e-6},
+        **{"selection": "last", "development_fraction": 0.0, "max_gradient_norm": None, "patience_evaluations": None},
     }
-    return {
-        "stage": "finetune",
-        "stage_version": 2,
-        "task": {"name": "demo", **common, **task},
-        "protocol": {**values, **protocol},
-    }
+    return {**SETTINGS, "task": {"name": "demo", **common, **task}, "protocol": {**PROTOCOL, **values, **protocol}}
 
 
 @pytest.fixture
