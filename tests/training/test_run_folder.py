@@ -162,21 +162,19 @@ def test_on_the_same_machine_the_file_lock_alone_tells_that_an_owner_is_dead(loc
 @pytest.mark.parametrize(("output", "asks"), [(HERE.output, True), ("another/manifest.json", False)])
 def test_only_another_attempt_of_the_same_job_asks_the_owner_to_stop(lock: Path, output: str, asks: bool) -> None:
     write_sign(lock, Sign(replace(ELSEWHERE, output=output), 3))
-    asked = False
     with locked_run_folder(lock.parent, HERE):
         # The new owner has removed the request, which is its own.
         assert not (lock.parent / WANTED).exists()
     write_sign(lock, Sign(replace(ELSEWHERE, output=output), 4))
     with pytest.raises(CheckpointError), locked_run_folder(lock.parent, HERE, patience_seconds=0.1):
         pass
-    asked = (lock.parent / WANTED).exists()
-    assert asked is asks
+    assert (lock.parent / WANTED).exists() is asks
 
 
 def test_the_owner_hears_that_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with locked_run_folder(tmp_path / "run", HERE) as lease:
         assert not lease.is_wanted
-        run_folder.ask_for(lease.lock.parent, ELSEWHERE)
+        lease.lock.with_name(WANTED).write_text(str(ELSEWHERE))
         deadline = time.monotonic() + 30
         while not lease.is_wanted:
             assert time.monotonic() < deadline
@@ -208,7 +206,7 @@ def test_what_is_no_sign_of_life_has_no_owner(tmp_path: Path) -> None:
 
 def test_a_lease_without_a_folder_ends_quietly(tmp_path: Path) -> None:
     with locked_run_folder(tmp_path / "run", HERE) as lease:
-        run_folder.remove_run_folder(tmp_path / "run")
+        remove_run_folder(tmp_path / "run")
         time.sleep(0.1)
         lease.verify()
     assert isinstance(lease, RunLease)

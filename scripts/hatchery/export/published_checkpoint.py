@@ -9,10 +9,10 @@ results (docs/papers/ltg-bert.md, "Attention"), and so have three variants of EL
 import argparse
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from torch import Tensor
 from hatchery.artifacts.atomic import json_value, write_bytes
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.configuration import LayerWeightingName
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.ltg.configuration import LtgBertConfig, PositionHeadLayout
 from hatchery.modeling.ltg.published_names import (
@@ -45,6 +44,11 @@ STATE_PREFIX = "state."
 PARALLEL_PREFIX = "module."
 """Before every parameter where the weights were saved from inside DistributedDataParallel."""
 TORCH_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
+UNREADABLE = (
+    *(OSError, RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError),
+    *(pickle.UnpicklingError, zipfile.BadZipFile, SafetensorError),
+)
+"""What the readers raise at damaged files."""
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -55,15 +59,21 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """
     if not path.is_file():
         raise ModelError(f"{path}: the file with the weights is missing")
-    if path.suffix in TORCH_ENDINGS:
-        state = _from_torch(path)
-    elif path.suffix == ".safetensors":
-        state = _from_safetensors(path)
-    elif path.suffix == ".npz":
-        state = _from_npz(path)
-    else:
-        expected = ", ".join((*TORCH_ENDINGS, ".safetensors", ".npz"))
-        raise ModelError(f"{path}: got a file that ends in {path.suffix!r}, expected one of {expected}")
+    readers: dict[str, Callable[[Path], dict[str, Tensor]]] = {
+        **dict.fromkeys(TORCH_ENDINGS, _from_torch),
+        ".safetensors": load_file,
+        ".npz": _from_npz,
+    }
+    if path.suffix not in readers:
+        raise ModelError(f"{path}: got a file that ends in {path.suffix!r}, expected one of {', '.join(readers)}")
+    try:
+        state = readers[path.suffix](path)
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(error, pickle.UnpicklingError) and ("weights only" in reason.lower() or "GLOBAL" in reason):
+            raise ModelError(f"{path}: holds more than tensors, and nothing else is loaded from it") from error
+        kind = {".safetensors": "safetensors file", ".npz": "npz file of numbers"}.get(path.suffix, "torch file")
+        raise ModelError(f"{path}: not a readable {kind}: {reason}") from error
     if state and all(name.startswith(PARALLEL_PREFIX) for name in state):
         state = {name.removeprefix(PARALLEL_PREFIX): tensor for name, tensor in state.items()}
     if not state:
@@ -72,42 +82,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _from_torch(path: Path) -> dict[str, Tensor]:
-    try:
-        # The authors' checkpoints hold their command line, which is data, too.
-        with torch.serialization.safe_globals([argparse.Namespace]):
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        reason = " ".join(str(error).split())
-        if "weights only" in reason.lower() or "GLOBAL" in reason:
-            raise ModelError(f"{path}: holds more than tensors, and nothing else is loaded from it") from error
-        raise ModelError(f"{path}: not a readable torch file: {reason[:200]}") from error
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ModelError(f"{path}: not a readable torch file: {reason}") from error
+    # The authors' checkpoints hold their command line, which is data, too.
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):
         content = content["model"]
-    return _checked(content, path)
-
-
-def _from_safetensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise ModelError(f"{path}: not a readable safetensors file: {error}") from error
-
-
-def _from_npz(path: Path) -> dict[str, Tensor]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            marked = [name for name in archive.files if name.startswith(STATE_PREFIX)]
-            arrays = {name.removeprefix(STATE_PREFIX): archive[name] for name in marked or archive.files}
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ModelError(f"{path}: not a readable npz file of numbers: {reason}") from error
-
-
-def _checked(content: Any, path: Path) -> dict[str, Tensor]:
     if not isinstance(content, Mapping):
         raise ModelError(
             f"{path}: holds a {type(content).__name__}, expected a state dict or one under the key 'model'"
@@ -118,6 +97,13 @@ def _checked(content: Any, path: Path) -> dict[str, Tensor]:
     return dict(content)
 
 
+def _from_npz(path: Path) -> dict[str, Tensor]:
+    with np.load(path, allow_pickle=False) as archive:
+        marked = [name for name in archive.files if name.startswith(STATE_PREFIX)]
+        arrays = {name.removeprefix(STATE_PREFIX): archive[name] for name in marked or archive.files}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 OPTIONAL = (
     "max_position_embeddings",
@@ -126,8 +112,8 @@ OPTIONAL = (
     "attention_probs_dropout_prob",
     "layer_norm_eps",
 )
-UNDISTINGUISHED: tuple[LayerWeightingName, ...] = ("biased", "zero", "normalized")
-LAYOUTS: tuple[PositionHeadLayout, ...] = get_args(PositionHeadLayout)
+UNDISTINGUISHED = ("biased", "zero", "normalized")
+LAYOUTS: tuple[str, ...] = get_args(PositionHeadLayout)
 
 
 def import_checkpoint(
@@ -165,7 +151,7 @@ def import_checkpoint(
         run.measures["sentence_pair_head"] = chosen.sentence_pair_head
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, object]:
     """The authors' configuration. Raises ModelError naming the file when it is missing, damaged, or lacks a size."""
     try:
         values = json_value(path.read_text(encoding="utf-8"))
@@ -182,7 +168,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def checkpoint_config(
     state: Mapping[str, Tensor],
-    published: Mapping[str, Any],
+    published: Mapping[str, object],
     where: str,
     layer_weighting: str | None = None,
     position_head_layout: str | None = None,
@@ -228,38 +214,41 @@ def load_published(state: Mapping[str, Tensor], config: LtgBertConfig, where: st
     return model
 
 
-def _weighting(state: Mapping[str, Tensor], where: str, chosen: str | None) -> LayerWeightingName:
-    weighted_layers = [name for name in state if name.endswith(".prev_layer_weights") and name != OUTPUT_MIXTURE]
-    found: LayerWeightingName | None = None
+def _weighting(state: Mapping[str, Tensor], where: str, chosen: str | None) -> str:
+    allowed: tuple[str, ...] = UNDISTINGUISHED
     if OUTPUT_MIXTURE in state:
-        found = "weighted_output"
-    elif not weighted_layers:
-        found = "none"
-    if found is None:
-        for name in UNDISTINGUISHED:
-            if chosen == name:
-                return name
-        raise ModelError(
-            f"{where}: layer_weighting: got {chosen!r}, expected one of {', '.join(UNDISTINGUISHED)}: these variants "
-            "of ELC-BERT have the same tensors, so the file cannot tell which one it is"
-        )
-    if chosen not in (None, found):
-        raise ModelError(f"{where}: layer_weighting: got {chosen!r}, but the tensors are those of {found!r}")
-    return found
-
-
-def _layout(weighting: str, where: str, chosen: str | None) -> PositionHeadLayout:
-    if weighting != "none":
-        if chosen not in (None, "babylm"):
-            raise ModelError(f"{where}: position_head_layout: got {chosen!r}, but ELC-BERT has only 'babylm'")
-        return "babylm"
-    for layout in LAYOUTS:
-        if chosen == layout:
-            return layout
-    raise ModelError(
-        f"{where}: position_head_layout: got {chosen!r}, expected one of {', '.join(LAYOUTS)}: the BNC and the BabyLM "
-        "code of LTG-BERT have the same tensors but read them differently, so the file cannot tell which one it needs"
+        allowed = ("weighted_output",)
+    elif not any(name.endswith(".prev_layer_weights") for name in state):
+        allowed = ("none",)
+    return _choice(
+        f"{where}: layer_weighting",
+        chosen,
+        allowed,
+        f"the tensors are those of {allowed[0]!r}",
+        "these variants of ELC-BERT have the same tensors, so the file cannot tell which one it is",
     )
+
+
+def _layout(weighting: str, where: str, chosen: str | None) -> str:
+    return _choice(
+        f"{where}: position_head_layout",
+        chosen,
+        LAYOUTS if weighting == "none" else ("babylm",),
+        "ELC-BERT has only 'babylm'",
+        "the BNC and the BabyLM code of LTG-BERT have the same tensors but read them differently, so the file cannot "
+        "tell which one it needs",
+    )
+
+
+def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, undecided: str) -> str:
+    """What is chosen of what is possible; where that is one thing, `only` says so, and `undecided` else why not."""
+    if chosen is not None and chosen in possible:
+        return chosen
+    if len(possible) > 1:
+        raise ModelError(f"{what}: got {chosen!r}, expected one of {', '.join(possible)}: {undecided}")
+    if chosen is not None:
+        raise ModelError(f"{what}: got {chosen!r}, but {only}")
+    return possible[0]
 
 
 def _check_tables(state: Mapping[str, Tensor], config: LtgBertConfig, where: str) -> None:

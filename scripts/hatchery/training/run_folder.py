@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -85,27 +85,9 @@ def read_sign(lock: Path) -> Sign | None:
         return None
 
 
-def ask_for(folder: Path, owner: Owner) -> None:
-    """Ask the present owner of `folder` to stop after its step, with a checkpoint, in favour of `owner`."""
-    try:
-        (folder / WANTED).write_text(str(owner), encoding="utf-8")
-    except OSError:
-        # The folder went away meanwhile, or cannot be written: then there is nothing to ask for.
-        return
-
-
-class Watch:
-    """How long the sign in a lock file has not changed, on the clock of this process."""
-
-    def __init__(self) -> None:
-        self._seen: Sign | None = None
-        self._since = time.monotonic()
-
-    def is_stale(self, sign: Sign) -> bool:
-        """Whether the owner has shown no life for so long that it must be dead."""
-        if sign != self._seen:
-            self._seen, self._since = sign, time.monotonic()
-        return time.monotonic() - self._since >= STALE_SECONDS
+def _is_owned_by(owner: Owner, lock: Path) -> bool:
+    sign = read_sign(lock)
+    return sign is not None and sign.owner.token == owner.token
 
 
 class RunLease:
@@ -143,8 +125,7 @@ class RunLease:
         """End the signs of life and leave the folder to others."""
         self._ended.set()
         self._thread.join()
-        sign = read_sign(self.lock)
-        if sign is not None and sign.owner.token == self.owner.token:
+        if _is_owned_by(self.owner, self.lock):
             os.truncate(self.lock, 0)
 
     def _keep_alive(self) -> None:
@@ -152,8 +133,7 @@ class RunLease:
         while not self._ended.wait(BEAT_SECONDS):
             beat += 1
             try:
-                sign = read_sign(self.lock)
-                if sign is not None and sign.owner.token == self.owner.token:
+                if _is_owned_by(self.owner, self.lock):
                     write_sign(self.lock, Sign(self.owner, beat))
                 if self.wanted_by is None and (self.lock.parent / WANTED).exists():
                     self.wanted_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
@@ -210,26 +190,25 @@ def remove_run_folder(folder: Path) -> None:
 
     It first loses its name: a kill meanwhile would otherwise leave old checkpoints for a run that starts anew.
     """
-    _clear(folder)
+    removed = _clear(folder)
     try:
-        folder.replace(_removed(folder))
+        folder.replace(removed)
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
     _clear(folder)
 
 
-def _removed(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.removed")
-
-
-def _clear(folder: Path) -> None:
-    """Finish a removal of `folder` that was killed."""
-    shutil.rmtree(_removed(folder), ignore_errors=True)
+def _clear(folder: Path) -> Path:
+    """Finish a removal of `folder` that was killed; returns the name under which it is removed."""
+    removed = folder.with_name(f".{folder.name}.removed")
+    shutil.rmtree(removed, ignore_errors=True)
+    return removed
 
 
 def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | None) -> tuple[int, bool]:
     """The descriptor that holds the lock, and whether another process had it first."""
-    began, watch, waited = time.monotonic(), Watch(), False
+    began = changed = time.monotonic()
+    seen, waited = None, False
     while True:
         descriptor = _open(folder, lock)
         is_free = _try_lock(descriptor)
@@ -238,9 +217,13 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             os.close(descriptor)
             continue
         sign = read_sign(lock)
+        if sign != seen:
+            seen, changed = sign, time.monotonic()
         # The former owner is gone: it said so, or it cannot be alive beside our lock, or it shows no life.
         if is_free is not False and (
-            sign is None or (is_free and sign.owner.machine == owner.machine) or watch.is_stale(sign)
+            sign is None
+            or (is_free and sign.owner.machine == owner.machine)
+            or time.monotonic() - changed >= STALE_SECONDS
         ):
             write_sign(lock, Sign(owner, 0))
             if sign is None or sign.owner.machine == owner.machine or _is_still_ours(lock, owner):
@@ -251,7 +234,9 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             who = "" if sign is None else f" ({sign.owner})"
             print(f"waiting: another process trains in {folder}{who}", file=sys.stderr, flush=True)
         if sign is not None and sign.owner.output == owner.output != "":
-            ask_for(folder, owner)
+            # Where the folder went away meanwhile, or cannot be written, there is nothing to ask for.
+            with suppress(OSError):
+                (folder / WANTED).write_text(str(owner), encoding="utf-8")
         if patience_seconds is not None and time.monotonic() - began > patience_seconds:
             owned_by = "another process" if sign is None else str(sign.owner)
             end = "" if sign is None else f" or end it ({sign.owner.how_to_end})"
@@ -287,8 +272,7 @@ def _try_lock(descriptor: int) -> bool | None:
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
     """Without locks across machines the last of several that take over at once wins, which shows a moment later."""
     time.sleep(2 * POLL_SECONDS)
-    sign = read_sign(lock)
-    return sign is not None and sign.owner.token == owner.token
+    return _is_owned_by(owner, lock)
 
 
 def _is_current(descriptor: int, lock: Path) -> bool:
