@@ -1,10 +1,15 @@
-"""The encoder of the LTG-BERT family: embedding, shared positions, disentangled attention, gated feed-forward blocks.
+"""The encoder and the language-model head of the LTG-BERT family.
 
-Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of both. The same
-class is LTG-BERT with all its ablations and every ELC-BERT variant.
+The encoder has an embedding, shared positions, disentangled attention and gated feed-forward blocks. The head leads
+from hidden states to logits over the vocabulary; its output matrix is the word embedding itself unless the
+configuration unties them.
+
+Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of both
+(docs/papers/ltg-bert.md, "Model"). The same class is LTG-BERT with all its ablations and every ELC-BERT variant.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
@@ -16,6 +21,7 @@ from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
+from hatchery.modeling.pretraining_heads import VocabularyHead
 
 
 class Embedding(nn.Module):
@@ -90,3 +96,28 @@ class LtgEncoder(LayeredEncoder):
         tokens, relative_embedding = self.embedding(input_ids, attention_mask)
         positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
         return tokens, AttentionInputs(relative_embedding, positions, attention_mask)
+
+
+class LtgHead(VocabularyHead):
+    """Norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
+
+    The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code drops before it
+    normalises (`head_dropout`).
+    """
+
+    def __init__(self, config: LtgBertConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.pre_layer_norm = LayerNorm(size, config.layer_norm_eps)
+        self.linear = nn.Linear(size, size)
+        self.post_layer_norm = LayerNorm(size, config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+        self.dropout_first = config.head_dropout == "before_norm"
+        self.add_output_layer(config)
+
+    def features(self, hidden: Tensor) -> Tensor:
+        """What the output matrix is multiplied with, [..., D] from `hidden` [..., D]; of unit mean square."""
+        hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
+        if self.dropout_first:
+            return self.post_layer_norm(self.dropout(hidden))
+        return self.dropout(self.post_layer_norm(hidden))

@@ -18,8 +18,7 @@ class LtgBertFile(LtgBertSizes):
 
 def _modules() -> Modules:
     from hatchery.modeling.language_model import LanguageModel
-    from hatchery.modeling.ltg.encoder import LtgEncoder
-    from hatchery.modeling.ltg.head import LtgHead
+    from hatchery.modeling.ltg.encoder import LtgEncoder, LtgHead
     from hatchery.modeling.ltg.initialisation import initialise_ltg_
 
     return Modules(LanguageModel, LtgEncoder, LtgHead, initialise_ltg_)

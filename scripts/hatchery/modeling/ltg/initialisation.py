@@ -15,8 +15,7 @@ from hatchery.modeling.initialisation import (
     truncated_normal_,
 )
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.encoder import LtgEncoder
-from hatchery.modeling.ltg.head import LtgHead
+from hatchery.modeling.ltg.encoder import LtgEncoder, LtgHead
 from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
