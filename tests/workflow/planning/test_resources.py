@@ -29,35 +29,6 @@ def jobs_of(repository: Path, **values: Any) -> Jobs:
     return Jobs(Project(repository / "config", {"cluster": values}))
 
 
-SHAPES = {
-    "1 x 1": ({"nodes": 1, "gpus_per_node": 1}, {"gres": "gpu:1", "gpu_slots": 1}),
-    "1 x G": (
-        {"nodes": 1, "gpus_per_node": 8},
-        {"nodes": 1, "tasks_per_node": 8, "gres": "gpu:8", "mpi": "srun", "gpu_slots": 8},
-    ),
-    "N x 1": (
-        {"nodes": 4, "gpus_per_node": 1},
-        {"nodes": 4, "tasks": 4, "tasks_per_gpu": 0, "gres": "gpu:1", "mpi": "srun", "gpu_slots": 1},
-    ),
-    "N x G": (
-        {"nodes": 4, "gpus_per_node": 8},
-        {"nodes": 4, "tasks_per_node": 8, "gres": "gpu:8", "mpi": "srun", "gpu_slots": 8},
-    ),
-    "processors, 1 node": ({}, {"gpu_slots": 1}),
-    "processors, N nodes": ({"nodes": 2}, {"nodes": 2, "tasks": 2, "tasks_per_gpu": 0, "mpi": "srun", "gpu_slots": 1}),
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_pretraining_asks_for_exactly_the_keys_of_its_shape(shape):
-    values, expected = SHAPES[shape]
-    asked = job_resources("pretrain", cluster(**values), JobFacts(threads=2, minutes=90.2))
-    general = {"cpus_per_task": 2, "mem_mb": 16000 * values.get("gpus_per_node", 1), "runtime": 91}
-    if not values.get("gpus_per_node"):
-        general["mem_mb"] = 16000
-    assert asked == expected | general | {"slurm_extra": "--requeue"}
-
-
 def test_the_type_of_the_gpus_and_their_processors_reach_every_job_with_a_model():
     settings = cluster(nodes=2, gpus_per_node=4, gpu_type="h100", cpus_per_gpu=12)
     assert job_resources("pretrain", settings, JobFacts(1))["gres"] == "gpu:h100:4"

@@ -29,14 +29,18 @@ class Job:
         self.resources, self.threads = Resources(resources), threads
 
 
+def resources(rule: str, threads: int = 1, minutes: float | None = None, **values: Any) -> dict[str, Any]:
+    cluster = validated(MainFile, {"cluster": values}, "config.yaml").cluster
+    return job_resources(STAGES[rule], cluster, JobFacts(threads, minutes))
+
+
 def line(rule: str, threads: int = 1, minutes: float | None = None, **values: Any) -> str:
     """What the executor writes behind the job's name and log, without the command."""
-    cluster = validated(MainFile, {"cluster": values}, "config.yaml").cluster
-    resources = job_resources(STAGES[rule], cluster, JobFacts(threads, minutes))
-    job = Job(resources, threads)
+    asked = resources(rule, threads, minutes, **values)
+    job = Job(asked, threads)
     validate_slurm_extra(job)
     parameters = {"run_uuid": "u", "slurm_logfile": Path("l"), "comment_str": "c", "workdir": None}
-    partition = f"-p {resources['slurm_partition']}" if "slurm_partition" in resources else ""
+    partition = f"-p {asked['slurm_partition']}" if "slurm_partition" in asked else ""
     command = get_submit_command(job, {**parameters, "account": "", "partition": partition}) + set_gres_string(job)
     return " ".join(command.split("--comment c")[1].split())
 
@@ -56,7 +60,10 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_line_of_each_shape_of_pretraining(shape):
     (nodes, gpus), expected = SHAPES[shape]
-    assert line("pretrain", threads=2, minutes=30, nodes=nodes, gpus_per_node=gpus) == expected
+    assert line("pretrain", threads=2, minutes=29.2, nodes=nodes, gpus_per_node=gpus) == expected
+    asked = resources("pretrain", threads=2, minutes=29.2, nodes=nodes, gpus_per_node=gpus)
+    # What the executor does not write: how the processes start, and what is counted where jobs run at once.
+    assert (asked.get("mpi"), asked["gpu_slots"]) == ("srun" if nodes * max(1, gpus) > 1 else None, gpus or 1)
 
 
 @pytest.mark.parametrize("rule", STAGES)
