@@ -7,20 +7,18 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from hatchery.analysis.summary_rows import COLUMNS, SELECTORS, read_summary
+from hatchery.analysis.summary_rows import COLUMNS, SELECTORS, SummaryRow, read_summary
 from hatchery.artifacts.checksums import vouched
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
-from hatchery.provenance.chain import follow
-from hatchery.provenance.chain_json import chain_json
+from hatchery.provenance.chain import follow, generated_problems, output_problems, raw_problems
+from hatchery.provenance.chain_text import chain_json, tree_text
 from hatchery.provenance.manifest_index import ManifestIndex
-from hatchery.provenance.row_selection import select
-from hatchery.provenance.tree_text import tree_text
-from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
 from hatchery.sanitize import visible
+from hatchery.settings.problems import offered
 
 
 def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
@@ -39,6 +37,31 @@ def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
 def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
     """The options that name a value of a column."""
     return {column: getattr(arguments, column) for column in SELECTORS if getattr(arguments, column) is not None}
+
+
+def select(
+    rows: Sequence[SummaryRow], wanted: Mapping[str, str | None], number: int | None, where: str
+) -> list[SummaryRow]:
+    """The rows that have all `wanted` values (None leaves a column open) and, if given, this number; at least one.
+
+    Raises EvaluationError with the nearest match when a value does not occur, and when no row has all of them.
+    """
+    if number is not None:
+        if not 1 <= number <= len(rows):
+            raise EvaluationError(f"{where}: there is no row {number}; expected 1 to {len(rows)}")
+        rows = [rows[number - 1]]
+    chosen = {column: value for column, value in wanted.items() if value is not None}
+    matching = list(rows)
+    for column, value in chosen.items():
+        known = sorted({getattr(row, column) for row in rows})
+        if value not in known:
+            raise EvaluationError(f"{where}: {column}: got {value!r}, no such row{offered(value, known)}")
+        narrowed = [row for row in matching if getattr(row, column) == value]
+        if not narrowed:
+            there = ", ".join(sorted({getattr(row, column) for row in matching}))
+            raise EvaluationError(f"{where}: {column}: got {value!r}, but the rows so chosen have: {there}")
+        matching = narrowed
+    return matching
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from hatchery.typed import build
 from hatchery.views.figures.registry import declared_figures
 from hatchery.views.page import PageInputs, compose_page
 from hatchery.views.pages.examples import examples_section
-from hatchery.views.pages.figures import MARKS, figure_of
+from hatchery.views.pages.files import MARKS, figure_of
 from hatchery.views.pages.runs import training_times
 from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes

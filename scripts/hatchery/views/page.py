@@ -36,12 +36,9 @@ from hatchery.rendering.style import model_styles
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
-from hatchery.views.pages.corpora import corpora
 from hatchery.views.pages.examples import EXAMPLES, examples_section
-from hatchery.views.pages.figures import figure_of
-from hatchery.views.pages.links import address
-from hatchery.views.pages.run_details import RunDetails, run_details
-from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs, training_times
+from hatchery.views.pages.files import address, corpora, figure_of
+from hatchery.views.pages.runs import RUNS_SHOWN, RunDetails, pretrained_on, run_details, runs, training_times
 from hatchery.views.pages.scores import MOST_MODELS, ScoreTables
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.views.score_table import score_of

@@ -12,9 +12,8 @@ from markupsafe import Markup
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, SummaryRow
 from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
 from hatchery.errors import ManifestError
-from hatchery.provenance.chain import Chain, Node
-from hatchery.provenance.tree_text import source_facts
-from hatchery.provenance.verification import generated_problems
+from hatchery.provenance.chain import Chain, Node, generated_problems
+from hatchery.provenance.chain_text import source_facts
 from hatchery.rendering.escaping import breakable, html_text, readable
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Row, Table, table

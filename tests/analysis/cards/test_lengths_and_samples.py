@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.views.cards.lengths import bins_of, facts_of
-from hatchery.views.cards.samples import SampleChoice, excerpt, shortened
+from hatchery.views.cards.measure_corpus import SampleChoice, excerpt, shortened
 
 
 def test_bins_widen_threefold_per_doubling() -> None:

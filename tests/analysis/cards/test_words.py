@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.views.cards.words import PieceTable, count_pre_tokens, running_word
+from hatchery.views.cards.vocabulary import PieceTable, count_pre_tokens, running_word
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table
 from hatchery.units import count
 from hatchery.views.cards.lengths import LengthFacts
-from hatchery.views.cards.samples import Sample, shortened
+from hatchery.views.cards.measure_corpus import Sample, shortened
 from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts
 from hatchery.views.figures import corpus_growth, corpus_lengths

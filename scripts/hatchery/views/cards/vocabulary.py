@@ -1,5 +1,10 @@
 """How a vocabulary grows with the text: types against running words, exactly, in bounded memory.
 
+A running word is a white-space piece in lower case without the punctuation, symbols and control characters at its two
+ends; what is nothing but those, and the markers that stand for text nobody has ([UNK], [TAB]), is no word. Pre-tokens
+follow the pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words of that paper's Table 1
+are pre-tokens.
+
 Types are counted at log-spaced numbers of running words (ten per factor of ten) in the order of the corpus. A
 vocabulary that reaches its number of types stops there and says on how many words it was measured: nothing is sampled
 or estimated. For all sources together the curve is the mean over all orders of the words, which has a closed form,
@@ -8,9 +13,76 @@ since the order of the sources would make steps.
 
 import heapq
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+
+from hatchery.tokenization.special_tokens import TEXT_MARKERS
+
+_STRIPPED = frozenset("PSCZ")
+_CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
+# The published pattern misses the upper-case possessive, so SHE'S is three pre-tokens and she's is two.
+_ISOLATED = [r"\[UNK\]", r"\[unk\]", *_CONTRACTIONS, *(c.upper() for c in _CONTRACTIONS if c != "'s")]
+_ISOLATED_PATTERN = rf"(?:{'|'.join(_ISOLATED)})(?!\w)"
+_PRE_TOKEN = re.compile(
+    rf"""{_ISOLATED_PATTERN} | \[TAB\] | \.+ | \#+ | \d | [^\w\s] | (?:(?!{_ISOLATED_PATTERN})[^\W\d])+""", re.VERBOSE
+)
+
+
+def running_word(piece: str) -> str:
+    """The word in a white-space piece, or the empty string when there is none in it."""
+    for marker in TEXT_MARKERS:
+        piece = piece.replace(marker, "")
+    start, end = 0, len(piece)
+    while start < end and unicodedata.category(piece[start])[0] in _STRIPPED:
+        start += 1
+    while end > start and unicodedata.category(piece[end - 1])[0] in _STRIPPED:
+        end -= 1
+    return piece[start:end].lower()
+
+
+def count_pre_tokens(piece: str) -> int:
+    """Number of pre-tokens in a white-space piece; Unicode normalisation, which may add some, is left out."""
+    return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
+
+
+class PieceTable:
+    """Words and pre-token counts of pieces, each computed once: text repeats itself.
+
+    The tables are emptied when they hold `limit` pieces, which bounds memory and changes no result.
+    """
+
+    def __init__(self, limit: int = 500_000) -> None:
+        self.limit = limit
+        self._words = _Words()
+        self._pre_tokens = _PreTokens()
+
+    def words(self, pieces: list[str]) -> list[str]:
+        """The running words among the pieces, in order."""
+        if len(self._words) > self.limit:
+            self._words.clear()
+        return [word for word in map(self._words.__getitem__, pieces) if word]
+
+    def pre_tokens(self, pieces: list[str]) -> int:
+        """Number of pre-tokens in all pieces together."""
+        if len(self._pre_tokens) > self.limit:
+            self._pre_tokens.clear()
+        return sum(map(self._pre_tokens.__getitem__, pieces))
+
+
+class _Words(dict[str, str]):
+    def __missing__(self, piece: str) -> str:
+        word = self[piece] = running_word(piece)
+        return word
+
+
+class _PreTokens(dict[str, int]):
+    def __missing__(self, piece: str) -> int:
+        count = self[piece] = count_pre_tokens(piece)
+        return count
+
 
 POINTS_PER_DECADE = 10
 # Differences of log-gamma values lose digits in a large corpus; the many rare words are multiplied out instead.

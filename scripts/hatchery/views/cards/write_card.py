@@ -1,14 +1,27 @@
-"""From the folder of a corpus to its card, with the tables and figures that the card shows."""
+"""From the folder of a corpus to its card, with tables, figures and CSV files beside it.
+
+The CSV files hold every number that the card shows, in columns for programs.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hatchery.analysis import corpus_statistics
-from hatchery.analysis.corpus_statistics import ALL, compare_sizes, selection_sizes, size_table, sources_of
+from hatchery.analysis.corpus_statistics import (
+    ALL,
+    ComparedSize,
+    SizeTable,
+    compare_sizes,
+    selection_sizes,
+    size_table,
+    sources_of,
+)
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.rendering.cards import card_html, card_markdown
-from hatchery.views.cards import content, files, lengths, vocabulary
+from hatchery.rendering.cards import Section, card_html, card_markdown
+from hatchery.sanitize import csv_text
+from hatchery.views.cards import content, lengths, vocabulary
+from hatchery.views.cards.lengths import Bin, LengthFacts
 from hatchery.views.cards.measure_corpus import SourceMeasurement, measure_corpus
 from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts
@@ -17,6 +30,8 @@ from hatchery.views.figures.corpus_lengths import plot_lengths
 
 GROWTH_FIGURE = "vocabulary_growth.svg"
 LENGTH_FIGURE = "length_distribution.svg"
+LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]]
+"""Bins and facts by (source, `sentences` or `documents`)."""
 
 
 def write_card(
@@ -62,14 +77,14 @@ def write_card(
     title = f"Corpus card: {settings.corpus}"
     all_words = {**words, **({} if together is None else {ALL: together})}
     texts = {
-        "statistics.csv": files.statistics_csv(sizes),
-        "comparison.csv": files.comparison_csv(compared or []),
-        "comparison.md": files.comparison_markdown(comparison),
-        "lengths.csv": files.lengths_csv(length_facts),
-        "length_facts.csv": files.length_facts_csv(length_facts),
-        "growth.csv": files.growth_csv(all_words),
-        "vocabulary.csv": files.vocabulary_csv(all_words),
-        "top_words.csv": files.top_words_csv(all_words),
+        "statistics.csv": statistics_csv(sizes),
+        "comparison.csv": comparison_csv(compared or []),
+        "comparison.md": comparison_markdown(comparison),
+        "lengths.csv": lengths_csv(length_facts),
+        "length_facts.csv": length_facts_csv(length_facts),
+        "growth.csv": growth_csv(all_words),
+        "vocabulary.csv": vocabulary_csv(all_words),
+        "top_words.csv": top_words_csv(all_words),
         "card.md": card_markdown(title, settings.description, sections),
         "card.html": card_html(title, settings.description, sections),
     }
@@ -77,7 +92,7 @@ def write_card(
     run.measures.update({split: row for (source, split), row in sizes.items() if source == ALL and split != ALL})
 
 
-def _lengths(sources: Sequence[str], measured: Mapping[str, SourceMeasurement]) -> files.LengthsOfSources:
+def _lengths(sources: Sequence[str], measured: Mapping[str, SourceMeasurement]) -> LengthsOfSources:
     found = {}
     for source in sources:
         for kind, counted in (
@@ -110,3 +125,85 @@ def _write(run: StageRun, texts: Mapping[str, str]) -> None:
         run.add_output(run.folder / name)
     for name in (GROWTH_FIGURE, LENGTH_FIGURE):
         run.add_output(run.folder / name)
+
+
+def statistics_csv(sizes: SizeTable) -> str:
+    """Counts by source and split; `(all)` stands for the sum over either."""
+    measures = next(iter(sizes.values()))
+    return csv_text(("source", "split", *measures), ((*key, *row.values()) for key, row in sizes.items()))
+
+
+def comparison_csv(compared: Sequence[ComparedSize]) -> str:
+    """Published sizes beside ours; an empty field is a number that there is not."""
+    rows = (
+        (c.table, c.source, c.split, c.measure, _number(c.ours), _number(c.published), c.difference_percent, c.note)
+        for c in compared
+    )
+    header = ("table", "source", "split", "measure", "ours", "published", "difference_percent", "note")
+    return csv_text(header, rows)
+
+
+def comparison_markdown(section: Section) -> str:
+    """The section of the comparison on its own."""
+    return "\n\n".join([*section.prose, *(table.captioned_markdown() for table in section.tables)]) + "\n"
+
+
+def lengths_csv(lengths: LengthsOfSources) -> str:
+    """The bins of the histograms; the ends of a bin are included."""
+    rows = (
+        (source, kind, item.low, item.high, item.count, f"{item.count / facts.number:.6f}")
+        for (source, kind), (bins, facts) in lengths.items()
+        if facts is not None
+        for item in bins
+    )
+    return csv_text(("source", "of", "from_words", "to_words", "count", "share"), rows)
+
+
+def length_facts_csv(lengths: LengthsOfSources) -> str:
+    """Mean and quantiles of the lengths in words."""
+    rows = (
+        (*key, facts.number, f"{facts.mean:.4f}", facts.median, facts.percentile_95, facts.longest)
+        for key, (_, facts) in lengths.items()
+        if facts is not None
+    )
+    return csv_text(("source", "of", "number", "mean", "median", "percentile_95", "longest"), rows)
+
+
+def growth_csv(facts: Mapping[str, VocabularyFacts]) -> str:
+    """The points of the growth curves; the types of `(all)` are expected ones."""
+    rows = ((name, words, _number(types)) for name, found in facts.items() for words, types in found.points)
+    return csv_text(("source", "running_words", "types"), rows)
+
+
+def vocabulary_csv(facts: Mapping[str, VocabularyFacts]) -> str:
+    """The numbers of every vocabulary; `complete` is `no` where measuring stopped before the end of the source."""
+    rows = []
+    for name, found in facts.items():
+        exponent = found.growth_exponent()
+        rows.append(
+            (
+                name,
+                found.running_words,
+                found.types,
+                found.hapaxes,
+                f"{found.hapaxes / found.types:.6f}" if found.types else "",
+                "" if exponent is None else f"{exponent:.4f}",
+                "yes" if found.complete else "no",
+            )
+        )
+    header = ("source", "running_words", "types", "hapaxes", "hapax_share", "growth_exponent", "complete")
+    return csv_text(header, rows)
+
+
+def top_words_csv(facts: Mapping[str, VocabularyFacts]) -> str:
+    """The most frequent words of every source."""
+    rows = (
+        (name, rank, word, number)
+        for name, found in facts.items()
+        for rank, (word, number) in enumerate(found.top, start=1)
+    )
+    return csv_text(("source", "rank", "word", "count"), rows)
+
+
+def _number(value: float | None) -> int | float | None:
+    return int(value) if value is not None and float(value).is_integer() else value
