@@ -7,11 +7,11 @@ one wants to know how much is affected.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hatchery.artifacts.manifests import SHORT_DIGEST, Manifest, read_manifest, volatile_facts
 from hatchery.command import expanded
@@ -42,7 +42,7 @@ class Node:
     path: Path | None = None
     manifest: Manifest | None = None
     source: RawSource | None = None
-    origin: dict[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, object] = field(default_factory=dict)
     inputs: tuple[Link, ...] = ()
 
     @property

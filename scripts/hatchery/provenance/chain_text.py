@@ -6,7 +6,6 @@ And as JSON for machines: the row, every manifest once with all its settings, an
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hatchery.provenance.chain import Chain, Link, Node
 from hatchery.raw.registration import RawSource
@@ -135,7 +134,7 @@ def _children(branches: Sequence[_Branch]) -> Iterable[str]:
             yield start + line
 
 
-def chain_json(row: Mapping[str, Any], chain: Chain, problems: Sequence[str]) -> dict[str, Any]:
+def chain_json(row: Mapping[str, object], chain: Chain, problems: Sequence[str]) -> dict[str, object]:
     """A JSON object with `row`, `manifests` (the digests that the row names), `nodes` by digest and `problems`."""
     return {
         "row": dict(row),
@@ -145,8 +144,8 @@ def chain_json(row: Mapping[str, Any], chain: Chain, problems: Sequence[str]) ->
     }
 
 
-def _node(chain: Chain, node: Node) -> dict[str, Any]:
-    common = {
+def _node(chain: Chain, node: Node) -> dict[str, object]:
+    common: dict[str, object] = {
         "kind": node.kind,
         "path": chain.shown(node.path) or None,
         "inputs": {link.name: link.digest for link in node.inputs},

@@ -30,6 +30,9 @@ from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.rendering.svg import NARROW_ID, prefixed_ids
 
+Keywords = dict[str, Any]
+"""Of a call of Matplotlib, such as `Axes.plot`."""
+
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65

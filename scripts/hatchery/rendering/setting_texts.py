@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.artifacts.checksums import canonical_json
+from hatchery.typed import stage_body
 
 VALUE_LENGTH = 60
 GROUP_LENGTH = 480
-_IDENTITY = ("stage", "stage_version")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -51,7 +51,7 @@ def shorten(text: str, length: int = VALUE_LENGTH) -> str:
 
 def described(settings: Mapping[str, Any]) -> list[str]:
     """`key: value` for every single setting under its dotted key, complete, without stage and version."""
-    return [f"{key}: {value}" for key, value in flatten(_body(settings)).items()]
+    return [f"{key}: {value}" for key, value in flatten(stage_body(settings)).items()]
 
 
 def brief(settings: Mapping[str, Any]) -> list[str]:
@@ -61,15 +61,11 @@ def brief(settings: Mapping[str, Any]) -> list[str]:
     """
     single: list[str] = []
     groups: list[str] = []
-    for key, value in _body(settings).items():
+    for key, value in stage_body(settings).items():
         if value in _EMPTY:
             continue
         (groups if isinstance(value, Mapping) or _listed(value) else single).append(f"{key}: {_flow(value)}")
     return [*(["; ".join(single)] if single else []), *(shorten(group, GROUP_LENGTH) for group in groups)]
-
-
-def _body(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key not in _IDENTITY}
 
 
 def _listed(value: Any) -> bool:

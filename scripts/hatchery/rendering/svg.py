@@ -6,7 +6,6 @@ A file may hold a second drawing for phones (`drawing.save_drawings`); the page 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -34,7 +33,7 @@ def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -
     # Ids are unique within one drawing only, and several drawings share the page.
     drawing = prefixed_ids(text[start:], f"{path.stem}-")
     name, described = readable(path.stem), f"caption-{path.stem}"
-    narrow: dict[str, Any] | None = None
+    narrow: dict[str, object] | None = None
     if symbol := _SYMBOL.search(drawing):
         drawing = drawing.replace(symbol[0], "")
         most = _most_pixels(float(symbol[1].split()[2]))

@@ -118,18 +118,20 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
         "runs": _runs(pretrained, details, inputs, output) if pretrained else None,
     }
+    count = len(pretrained)
+    titles = ["Study" if chosen.parts else SECTIONS[0], *SECTIONS[1:]]
     text = render(
         "experiment.html.j2",
         title=f"Hatchery: {chosen.experiment}",
         experiment=chosen.experiment,
         description=chosen.description,
-        contents=list(zip(_sections(chosen), [True, *map(bool, shown.values()), True], strict=True)),
+        contents=list(zip(titles, [True, *map(bool, shown.values()), True], strict=True)),
         parts=_parts(chosen, inputs, output) if chosen.parts else None,
         question=_question(chosen, scores, inputs, pretrained),
         verdicts=scores.verdicts(),
         left_out=list(filter(None, [score_tables.left_out()])),
         compared=_compared(scores, notes),
-        runs_left_out=_runs_left_out(len(pretrained)),
+        runs_left_out=f"The first {RUNS_SHOWN} of {count:,} are listed." if count > RUNS_SHOWN else "",
         shared_settings=shared,
         details=details,
         paper_files=paper_files,
@@ -195,10 +197,6 @@ def _question(
     return sentences
 
 
-def _sections(settings: PageSettings) -> list[str]:
-    return ["Study" if settings.parts else SECTIONS[0], *SECTIONS[1:]]
-
-
 def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
     rows: list[list[Content]] = [
         [Cell(name, link=address(inputs.parts[name], page)), part.corpus, str(count[name]), part.description]
@@ -221,7 +219,8 @@ def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableVie
     return views, [made.file(TABLES_FILE), *made.files(suffix=".tex")]
 
 
-def _suites(tables: ScoreTables) -> list[dict[str, Any]]:
+def _suites(tables: ScoreTables) -> list[tuple[str, list[Table]]]:
+    """The title of every suite, and its tables."""
     found, all_keys = [], tables.scores.keys()
     for suite in tables.scores.suites():
         keys = [key for key in all_keys if key[0] == suite]
@@ -232,7 +231,7 @@ def _suites(tables: ScoreTables) -> list[dict[str, Any]]:
         averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
         measures = [Measure(_row_name(key, metrics), *key) for key in keys]
         unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
-        found.append({"title": readable(suite) + unit, "tables": tables.of(readable(suite), measures, averages)})
+        found.append((readable(suite) + unit, tables.of(readable(suite), measures, averages)))
     return found
 
 
@@ -261,10 +260,6 @@ def _runs(
 ) -> Table:
     there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(vouched(inputs.provenance))))
     return runs(pretrained, [each.name for each in details], inputs.provenance, page, there)
-
-
-def _runs_left_out(count: int) -> str:
-    return f"The first {RUNS_SHOWN} of {count:,} are listed." if count > RUNS_SHOWN else ""
 
 
 def _listed(names: Iterable[str]) -> str:

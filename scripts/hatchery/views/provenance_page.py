@@ -5,7 +5,6 @@ changes from run to run (times, hosts, versions) stands in one section at the en
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -18,6 +17,7 @@ from hatchery.rendering.escaping import breakable, html_text, readable
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Row, Table, table
 from hatchery.rendering.templates import render
+from hatchery.typed import stage_body
 
 MOST_FILES = 5000
 MOST_STAGES = 1500
@@ -73,9 +73,9 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
     return table(header, shown, words=words, label="Numbers")
 
 
-def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, Any]:
+def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:
     """What a manifest says, for its place on the page."""
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "node": node,
         "path": chain.shown(node.path),
         "inputs": [(link.name, chain.nodes[link.digest]) for link in node.inputs],
@@ -89,13 +89,12 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
         return found
     manifest = node.manifest
     assert manifest is not None
-    settings = {key: value for key, value in manifest.settings.items() if key not in ("stage", "stage_version")}
     rows = [(o.path.relative_to(manifest.folder).as_posix(), f"{o.bytes:,}", o.sha256) for o in manifest.outputs]
     found["title"], found["facts"] = f"{manifest.stage}, version {manifest.settings.get('stage_version', '?')}", []
     found["details"] = [
         *(
-            (name, _pairs(name, values), 0)
-            for name, values in (("settings", settings), ("measures", manifest.measures))
+            (name, table(("", ""), list(flatten(values).items()), words=2, label=name.capitalize()), 0)
+            for name, values in (("settings", stage_body(manifest.settings)), ("measures", manifest.measures))
         ),
         (f"outputs ({len(rows)})", _files(rows), 0),
     ]
@@ -104,10 +103,6 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
 
 def _files(rows: Sequence[tuple[str, str, str]]) -> Table:
     return table(("file", "bytes", "SHA-256"), rows, words=(0, 2), label="Files")
-
-
-def _pairs(name: str, values: Mapping[str, Any]) -> Table:
-    return table(("", ""), list(flatten(values).items()), words=2, label=name.capitalize())
 
 
 def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:

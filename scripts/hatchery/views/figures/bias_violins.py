@@ -7,7 +7,6 @@ bandwidth for all models, reflected at -1 and 1, beyond which there are no score
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,7 +18,16 @@ from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
-from hatchery.rendering.drawing import MUTED, legend_below, legend_rows, most_lines, not_evaluated, outline, wrapped
+from hatchery.rendering.drawing import (
+    MUTED,
+    Keywords,
+    legend_below,
+    legend_rows,
+    most_lines,
+    not_evaluated,
+    outline,
+    wrapped,
+)
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
@@ -208,12 +216,12 @@ def _draw_row(axes: Axes, violin: Violin, place: int, look: ModelStyle, densest:
     )
 
 
-def _box(style: Style) -> dict[str, Any]:
+def _box(style: Style) -> Keywords:
     width = style.font_size * 0.28
     return {"color": "black", "linewidth": width, "solid_capstyle": "butt", "zorder": 5}
 
 
-def _median(style: Style) -> dict[str, Any]:
+def _median(style: Style) -> Keywords:
     return {
         "marker": "o",
         "markersize": style.font_size * 0.42,

@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +22,15 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
-from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, no_measurements
+from hatchery.rendering.drawing import (
+    MUTED,
+    Keywords,
+    abbreviated,
+    is_narrow,
+    legend_below,
+    legend_columns,
+    no_measurements,
+)
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.lines import Point, draw_band, point_of
@@ -55,7 +62,7 @@ Source: `curves.parquet`, `runs.parquet`.
 INTERVALS = 200
 # Batches of real text differ a little in tokens; beyond this fraction a second axis of steps would mislead.
 STEP_TOLERANCE = 0.02
-UNIGRAM: dict[str, Any] = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
+UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 
 
 @dataclass(frozen=True)
@@ -187,7 +194,7 @@ def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[
     }, settings.sets
 
 
-def _dots(size: float) -> dict[str, Any]:
+def _dots(size: float) -> Keywords:
     return {"marker": "o", "markersize": size * 0.3}
 
 

@@ -8,7 +8,6 @@ are comparable with ours are marked, as open diamonds; what else is printed stan
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -16,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.published_values import Key, PublishedValue, chosen_values
 from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import GRID, MUTED, outline
+from hatchery.rendering.drawing import GRID, MUTED, Keywords, outline
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED, PUBLISHED_LABEL, Tables
 
@@ -88,7 +87,7 @@ def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale
             )
 
 
-def run_mark(look: ModelStyle, size: float, failed: bool) -> dict[str, Any]:
+def run_mark(look: ModelStyle, size: float, failed: bool) -> Keywords:
     """Keywords of `Axes.plot` for the dots of a model."""
     return {
         "marker": look.marker,
@@ -107,7 +106,7 @@ def failed_handle(style: Style) -> Line2D:
     return Line2D([], [], **run_mark(ModelStyle(MUTED, "", "-"), style.font_size * 0.5, True), label=FAILED_LABEL)
 
 
-def mean_mark(style: Style, length: float = 1.0) -> dict[str, Any]:
+def mean_mark(style: Style, length: float = 1.0) -> Keywords:
     """Keywords of `Axes.plot` for the mean of our runs: a bar across the axis of values, `length` times the font."""
     return {
         "marker": "|",
@@ -146,7 +145,7 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
     return {key: value for key, value in values.items() if value.comparable}
 
 
-def published_mark(style: Style, face: str = "none") -> dict[str, Any]:
+def published_mark(style: Style, face: str = "none") -> Keywords:
     """Keywords of `Axes.plot` for a published value; open, so that a value of ours behind it is seen."""
     return {
         "marker": "D",
@@ -178,7 +177,7 @@ def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, lea
     for place, row in enumerate(reversed(rows)):
         if row.mean is not None:
             mean, spread = row.mean
-            mark: dict[str, Any] = {
+            mark: Keywords = {
                 "fmt": row.look.marker,
                 "color": row.look.colour,
                 "markersize": size * 0.5,

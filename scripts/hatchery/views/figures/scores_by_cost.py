@@ -18,7 +18,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from hatchery.analysis.analyses.correlation import OURS, TABULATED
 from hatchery.analysis.analyses.power_laws import AXIS_NAMES
 from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import MUTED, abbreviated, colour_bar, is_narrow, legend_below, no_measurements
+from hatchery.rendering.drawing import (
+    MUTED,
+    Keywords,
+    abbreviated,
+    colour_bar,
+    is_narrow,
+    legend_below,
+    no_measurements,
+)
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 from hatchery.views.figures.registry import Tables, numbers_of
@@ -112,7 +120,7 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
         axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
 
 
-def _mark(mine: bool, optimal: bool, size: float) -> dict[str, Any]:
+def _mark(mine: bool, optimal: bool, size: float) -> Keywords:
     """Keywords of `Axes.plot`: a dot for a model of ours, or a star, and a diamond for a published one."""
     marker, wide = ("*", 1.1) if optimal else ("o", 0.6) if mine else ("D", 0.5)
     shape = {"marker": marker, "markersize": size * wide}

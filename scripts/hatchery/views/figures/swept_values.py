@@ -6,7 +6,6 @@ numbers, is the axis; the other keys tell the lines apart. Models of a grid stan
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -21,6 +20,7 @@ from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
+    Keywords,
     abbreviated,
     grid_shape,
     is_narrow,
@@ -186,7 +186,7 @@ def _handle(name: str, look: ModelStyle, size: float) -> Line2D:
     return Line2D([], [], color=look.colour, linestyle=look.dashes, label=name, **_mark(look, size))
 
 
-def _mark(look: ModelStyle, size: float) -> dict[str, Any]:
+def _mark(look: ModelStyle, size: float) -> Keywords:
     return {"marker": look.marker, "markersize": size * 0.5}
 
 

@@ -7,7 +7,6 @@ frequent label, where the score is an accuracy; the open diamond is the publishe
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 from matplotlib.artist import Artist
@@ -25,7 +24,7 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
-from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, most_lines, outline, wrapped
+from hatchery.rendering.drawing import GRID, MUTED, Keywords, legend_below, legend_rows, most_lines, outline, wrapped
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
@@ -248,7 +247,7 @@ def _draw_score(axes: Axes, score: Score, place: float, dots: float, look: Model
     )
 
 
-def _mean(look: ModelStyle, style: Style) -> dict[str, Any]:
+def _mean(look: ModelStyle, style: Style) -> Keywords:
     return {
         "marker": look.marker,
         "markersize": style.font_size * 0.6,

@@ -21,6 +21,7 @@ from hatchery.artifacts.manifests import SHORT_DIGEST, read_manifest
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
+from hatchery.typed import stage_body
 from hatchery.units import count, number, power
 from hatchery.views.pages.files import address
 
@@ -133,7 +134,7 @@ def run_details(
     `rows` are those of `runs.parquet`, `curves` is `curves.parquet`. Raises ManifestError for a damaged file.
     """
     read = {row["run"]: read_manifest(manifests[row["run"]]) for row in rows if row["run"] in manifests}
-    settings = {name: flatten(_body(manifest.settings)) for name, manifest in read.items()}
+    settings = {name: flatten(stage_body(manifest.settings)) for name, manifest in read.items()}
     # A model that was only initialised has few settings, which would leave nothing to share.
     trained = [settings[row["run"]] for row in rows if row["run"] in read and row["steps"]] or list(settings.values())
     shared = {
@@ -152,10 +153,6 @@ def run_details(
             curve = _curve(title, losses.filter(run=row["run"]))
             details.append(RunDetails(row["run"], title, curve, _table(facts, title)))
     return _table(list(shared.items()), "Shared settings"), details
-
-
-def _body(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key not in ("stage", "stage_version")}
 
 
 def _table(rows: Sequence[tuple[str, str]], label: str) -> Table:

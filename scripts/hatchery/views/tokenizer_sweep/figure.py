@@ -5,7 +5,6 @@ type is compared with; a ring marks the size chosen of each type, a filled star 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.rendering.drawing import MUTED, abbreviated, legend_below, legend_columns
+from hatchery.rendering.drawing import MUTED, Keywords, abbreviated, legend_below, legend_columns
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.tokenization.selection.settings import Esms
 from hatchery.tokenization.selection.table import SelectionRow
@@ -81,7 +80,7 @@ def _draw_type(
             axes.plot([row.size], [number], **_ring(style, colour))
 
 
-def _ring(style: Style, colour: str) -> dict[str, Any]:
+def _ring(style: Style, colour: str) -> Keywords:
     return {
         "marker": "o",
         "markersize": style.font_size * 1.1,
@@ -93,7 +92,7 @@ def _ring(style: Style, colour: str) -> dict[str, Any]:
     }
 
 
-def _star(style: Style, colour: str) -> dict[str, Any]:
+def _star(style: Style, colour: str) -> Keywords:
     return {
         "marker": "*",
         "markersize": style.font_size * 1.6,
