@@ -21,7 +21,7 @@ class Difference:
     new: str | None
 
     def __str__(self) -> str:
-        old, new = (_absent(value) for value in (self.old, self.new))
+        old, new = ("(none)" if value is None else shorten(value) for value in (self.old, self.new))
         return f"{self.key.replace('stage_version', 'stage version')}: {old} -> {new}"
 
 
@@ -92,7 +92,3 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
     keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
     keys.sort(key=lambda key: (key != "stage_version", key not in before or key not in after, after.get(key) == "null"))
     return [Difference(key, before.get(key), after.get(key)) for key in keys]
-
-
-def _absent(value: str | None) -> str:
-    return "(none)" if value is None else shorten(value)

@@ -4,8 +4,6 @@ A panel per pair of features, linguistic features from top to bottom, surface fe
 per model. The runs of all seeds and learning rates are drawn, none is selected.
 """
 
-from collections.abc import Mapping
-
 import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -19,7 +17,7 @@ from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_ro
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.views.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
+from hatchery.views.figures.bias_runs import METRIC, BiasRuns, read_bias_runs, suites_of
 from hatchery.views.figures.marks import (
     DotScale,
     Published,
@@ -158,10 +156,6 @@ def _legend(runs: BiasRuns, published: Published, everything: Runs, style: Style
         handles.append(failed_handle(style))
     if any(value is not None for value, _ in everything):
         handles.append(Line2D([], [], **mean_mark(style), label="mean"))
-    if any(_has_mark(task, models, published) for task, models in runs.items()):
+    if any((model, task.suite, task.task, METRIC) in published for task, models in runs.items() for model in models):
         handles.append(published_handle(style))
     return handles
-
-
-def _has_mark(task: BiasTask, models: Mapping[str, pl.DataFrame], published: Published) -> bool:
-    return any((model, task.suite, task.task, METRIC) in published for model in models)

@@ -29,6 +29,7 @@ from hatchery.rendering.drawing import (
     is_narrow,
     legend_below,
     legend_columns,
+    line_handles,
     no_measurements,
 )
 from hatchery.rendering.escaping import readable
@@ -153,9 +154,13 @@ def draw_learning_curves(
     figure = Figure(figsize=(width, height), layout="constrained")
     rows, columns = (2, 1) if stacked else (1, 2)
     left, right = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+    dots: Keywords = {"marker": "o", "markersize": size * 0.3}
     for curve in curves:
         look = styles[group[curve.model]]
-        for axes, points, marks in ((left, curve.training, {}), (right, curve.development, _dots(size))):
+        for axes, points, marks in (
+            (left, curve.training, {}),
+            (right, curve.development, dots),
+        ):
             if settings.sets:
                 plain = [(place, mean, 0.0) for place, mean, _ in points]
                 draw_band(axes, plain, look, linewidth=0.7)
@@ -172,11 +177,8 @@ def draw_learning_curves(
     if not stacked:
         right.set_ylabel("")
         right.tick_params(labelleft=False)
-    handles = []
-    for model, label in labels.items():
-        look = styles[model]
-        text = f"{label}, not trained" if model in untrained else label
-        handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=text))
+    texts = {model: f"{label}, not trained" if model in untrained else label for model, label in labels.items()}
+    handles = line_handles(texts, styles, linewidth=1.6)
     if unigram:
         handles.append(Line2D([], [], **UNIGRAM, label="word frequencies alone"))
     legend_below(figure, handles, settings.style)
@@ -192,10 +194,6 @@ def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[
     return {
         name: f"{readable(name)} ({trained[name]} model{'s' * (trained[name] != 1)})" for name in named
     }, settings.sets
-
-
-def _dots(size: float) -> Keywords:
-    return {"marker": "o", "markersize": size * 0.3}
 
 
 def _finish_axes(axes: Axes, step_tokens: float | None) -> None:

@@ -20,7 +20,6 @@ from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
-    Keywords,
     abbreviated,
     grid_shape,
     is_narrow,
@@ -135,7 +134,11 @@ def swept_panels(
             for run in group:
                 if run.name in by_run:
                     told = swept[run.model]
-                    rest = [f"{key} {_shown(value)}" for key, value in told.values.items() if key != axis]
+                    rest = [
+                        f"{key} {value}" if isinstance(value, str) else f"{key} {value:g}"
+                        for key, value in told.values.items()
+                        if key != axis
+                    ]
                     place = parameters[run.name] if sized else told.values[axis]
                     x = float(ticks.index(str(place))) if ticks else float(place)
                     points = lines.setdefault(", ".join([readable(told.line) if sized else told.line, *rest]), {})
@@ -156,16 +159,17 @@ def _axis(keys: Sequence[str], told: Sequence[SweptValues]) -> str:
     return max(keys, key=rank)
 
 
-def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
 def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
     """The figure, its panels side by side or, on phones, below each other, over one legend."""
     style, size = settings.style, settings.style.font_size
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     looks = model_styles(names, style)
-    handles = [_handle(name, looks[name], size) for name in names]
+    handles = [
+        Line2D(
+            *([], []), color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=size * 0.5, label=name
+        )
+        for name, look in looks.items()
+    ]
     rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
     legend = legend_rows(handles, style) if handles else 0
     height = rows * (style.width_inches / columns * 0.6 + 3 * size / 72) + (2 + 1.6 * legend) * size / 72
@@ -182,21 +186,13 @@ def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _handle(name: str, look: ModelStyle, size: float) -> Line2D:
-    return Line2D([], [], color=look.colour, linestyle=look.dashes, label=name, **_mark(look, size))
-
-
-def _mark(look: ModelStyle, size: float) -> Keywords:
-    return {"marker": look.marker, "markersize": size * 0.5}
-
-
 def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], size: float) -> None:
     for name, points in panel.lines.items():
         if panel.axis == PARAMETERS:
             places, means, spreads = ([point[part] for point in points] for part in range(3))
             axes.errorbar(places, means, spreads, fmt=looks[name].marker, color=looks[name].colour, ms=size * 0.5)
         else:
-            draw_band(axes, points, looks[name], **_mark(looks[name], size))
+            draw_band(axes, points, looks[name], marker=looks[name].marker, markersize=size * 0.5)
     axes.grid(visible=True)
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(panel.axis)

@@ -55,7 +55,7 @@ def layers_table(
         places = [("", layout.row, layout.suite, task, metric) for metric in metrics]
         lines.append(Line(heading, PUBLISHED, tuple(printed.value(place, digits) for place in places)))
         lines += [
-            Line(heading, OURS, _values(own[model, task], depth, digits), model)
+            Line(heading, OURS, _scores(own[model, task], depth, digits), model)
             for model in settings.shown
             if (model, task) in own
         ]
@@ -75,7 +75,7 @@ def layers_table(
     )
 
 
-def _values(shares: Shares, depth: int, digits: Digits) -> tuple[Score | None, ...]:
+def _scores(shares: Shares, depth: int, digits: Digits) -> tuple[Score | None, ...]:
     values = [Score(percent, digits) for percent in shares.percent]
     padding = [None] * (depth - len(values))
     return (*values, *padding, Score(shares.slope, digits))

@@ -67,7 +67,10 @@ def order_table(
                 lines.append(Line(entry.heading, READINGS[reading], cells, model))
     printed.check_complete([(layout.block.track, row.row) for row in layout.block.rows if row.printed])
     labels = labels_of(settings.runs)
-    headings = tuple(_heading(entry, labels.get(model, model)) for entry, model in places)
+    headings = tuple(
+        f"{entry.heading} (ours: {labels.get(model, model)})" if len(entry.models) > 1 else entry.heading
+        for entry, model in places
+    )
     named = "; ".join(
         f"{entry.heading} is {labels.get(model, model)}"
         for entry, model in places
@@ -110,10 +113,6 @@ def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits) -> Score |
 
 def _judged(value: Score, epsilon: float) -> Score:
     return replace(value, deviation=None, best=bool(np.less(epsilon, THRESHOLD)))
-
-
-def _heading(entry: Entry, model: str) -> str:
-    return f"{entry.heading} (ours: {model})" if len(entry.models) > 1 else entry.heading
 
 
 def _notes(
