@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import stage_run, volatile_facts
+from hatchery.artifacts.checksums import digest, sha256_file
+from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
 from hatchery.provenance.chain import Chain, follow, generated_problems, output_problems, raw_problems
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.raw.registration import register_source
@@ -165,3 +168,43 @@ def test_generated_raw_files_lead_to_their_generator_and_are_compared_with_it(to
     assert generated_problems(chain_of(toy, sha256_file(source))) == [
         "resources/sources/embedded_toy.json: 'a.txt': resources/embedded/manifest.json has another checksum"
     ]
+
+
+def made(manifest: Path, inputs: dict[str, Path], command: list[str]) -> Path:
+    with stage_run(manifest, {"stage": manifest.parent.name, "stage_version": 1}, inputs):
+        pass
+    facts = {**volatile_facts(manifest), "command": command}
+    manifest.with_name("provenance.json").write_text(json.dumps({**facts, "checksum": digest(facts)}))
+    return manifest
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    path = tmp_path / "elsewhere" / "config.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    return path
+
+
+def chain_from_outside(tmp_path: Path, weights: Path) -> Chain:
+    initial = tmp_path / "elsewhere" / "imported" / "manifest.json"
+    made(initial, {"config": weights}, ["import_checkpoint.py", "--config", str(weights)])
+    project = tmp_path / "project"
+    run = project / "results" / "pretraining" / "manifest.json"
+    made(run, {"initial_model": initial}, ["pretrain.py", "--initial-model", "../elsewhere/imported/manifest.json"])
+    return follow(ManifestIndex(project), [read_manifest(run).digest], "the run")
+
+
+def test_the_chain_leads_through_an_imported_model_to_its_files(tmp_path: Path, weights: Path) -> None:
+    chain = chain_from_outside(tmp_path, weights)
+    assert chain.problems == []
+    assert [node.kind for node in chain.nodes.values()] == ["stage", "stage", "file"]
+
+
+def test_a_changed_file_outside_is_named(tmp_path: Path, weights: Path) -> None:
+    chain_from_outside(tmp_path, weights)
+    weights.write_text("{} ")
+    project = tmp_path / "project"
+    run = read_manifest(project / "results" / "pretraining" / "manifest.json")
+    chain = follow(ManifestIndex(project), [run.digest], "the run")
+    assert len(chain.problems) == 1 and "input 'config'" in chain.problems[0]
