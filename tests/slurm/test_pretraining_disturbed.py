@@ -128,7 +128,8 @@ def test_each_goes_on_where_it_was_and_ends_with_the_weights_of_an_undisturbed_o
 def test_a_cancelled_job_saves_before_it_ends(stories: dict[str, Story]) -> None:
     story = stories[CANCELLED]
     assert state(story.job_id) in ("CANCELLED", "FAILED")
-    stopped = re.search(r"0: .*stopped by SIGTERM after step (\d+) of", story.first_log)
+    # The signal comes to both processes, and where one has it a step sooner, the other stops for its sake.
+    stopped = re.search(r"[01]: .*stopped by SIGTERM after step (\d+) of", story.first_log)
     assert stopped, story.first_log
     assert f"goes on after step {stopped[1]} from" in story.log
 
