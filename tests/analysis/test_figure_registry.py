@@ -30,8 +30,8 @@ def test_what_is_read_of_a_figure_is_what_its_file_says(name: str) -> None:
 
 def test_planning_does_not_load_what_draws(repository: Path) -> None:
     code = (
-        "import sys; import hatchery.workflow.open_workflow; from hatchery.workflow import targets; "
-        "assert targets.declared_figures(); print({'matplotlib', 'numpy'} & set(sys.modules))"
+        "import sys; import hatchery.workflow.open_workflow; from hatchery.views.figures import registry; "
+        "assert registry.declared_figures(); print({'matplotlib', 'numpy'} & set(sys.modules))"
     )
     said = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", capture_output=True, text=True)
     assert (said.stdout, said.stderr) == ("set()\n", "")

@@ -83,18 +83,18 @@ rule show_result:
         RULES.shown_manifest(workflow),
     output:
         update("results/{experiment}/{kind}/{place}/manifest.json"),
+    log:
+        "logs/show_result/{experiment}/{kind}/{place}.log",
     wildcard_constraints:
         kind="|".join(SHARED),
         place=r"[A-Za-z0-9][A-Za-z0-9_]*(-s[0-9]+)?(/[A-Za-z0-9][A-Za-z0-9_]*)?",
-    log:
-        "logs/show_result/{experiment}/{kind}/{place}.log",
+    localrule: True
     conda:
         "../../envs/sources.yaml"
-    params:
-        kept=recorded(JOBS.manifest),
     resources:
         mem_mb=100,
         runtime=1,
-    localrule: True
+    params:
+        kept=recorded(JOBS.manifest),
     shell:
         "printf '%s is %s\\n' {output:q} {params.kept:q} 2>&1 | tee {log}"
