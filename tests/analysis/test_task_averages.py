@@ -18,7 +18,7 @@ from hatchery.analysis.aggregates import (
     average_per_run,
     mean_and_deviation,
 )
-from hatchery.analysis.task_averages import task_averages
+from hatchery.analysis.task_averages import PUBLISHED_AVERAGES, task_averages
 from hatchery.analysis.tidy_tables import Row
 
 
@@ -59,6 +59,14 @@ def ltg_runs() -> list[Row]:
         for task, values in by_task.items()
         for run in runs("glue", task, values, main=not task.endswith("_mismatched"))
     ]
+
+
+def test_every_task_of_a_published_average_is_known_by_one_name() -> None:
+    for averages in PUBLISHED_AVERAGES.values():
+        for members in averages.values():
+            keys = [key for member in members for key in member]
+            assert len(keys) == len(set(keys))
+            assert not any(":" in task for task, _ in keys)
 
 
 def test_a_complete_suite_has_the_published_average() -> None:
