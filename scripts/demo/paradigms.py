@@ -221,7 +221,6 @@ def object_or_none(rng: random.Random) -> Twins:
     return crossed(whole, verbs, complements, broken="first")
 
 
-_ADJECTIVE = partial(determiner_noun, nouns=_REGULAR, adjective=True)
 _PARADIGMS: dict[tuple[str, str], dict[str, Callable[[random.Random], Twins]]] = {
     ("morphology", "anaphor_agreement"): {
         "anaphor_gender_agreement": anaphor_gender,

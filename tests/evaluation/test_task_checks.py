@@ -1,8 +1,8 @@
 import pytest
 
 from hatchery.errors import ConfigError
+from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings, TransferSettings, VocabularyFilter
-from hatchery.evaluation.tasks.task_rows import check_task
 from hatchery.typed import build
 
 

@@ -30,7 +30,7 @@ from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, m
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
 from hatchery.evaluation.runtime import load_encoder, prepare_device
-from hatchery.evaluation.tasks.task_rows import check_task
+from hatchery.evaluation.tasks.checks import check_task
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.span_classifier import ProbeOptions
 from hatchery.runner import Job, Place

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out, input_groups
-from hatchery.evaluation.tasks.checks import PROBING_FORMATS, check_task
+from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
 from hatchery.evaluation.tasks.formats import (
     FORMATS,
@@ -72,8 +72,6 @@ class ReadReport:
             for name, value in vars(report).items()
         }
 
-
-__all__ = ["check_task", "limited", "read_task", "read_task_with_report"]
 
 Row = TypeVar("Row", Example, SpanExample)
 
