@@ -146,6 +146,7 @@ def test_a_time_is_the_mean_of_the_seeds_that_have_one() -> None:
     rows = [{"label": label, "seconds": seconds} for label, seconds in (("a", 60.0), ("a", 120.0), ("b", None))]
     assert training_times([{"label": "tiny", "seconds": 2.75}]).endswith(": tiny 0.046")
     assert training_times(rows).endswith(": a 1.5") and training_times(rows[2:]) == ""
+    assert training_times([{"label": "untrained", "seconds": 0.0}]) == ""
 
 
 def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site) -> None:

@@ -66,6 +66,19 @@ def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:
     assert keys[0] != keys[1]
 
 
+def test_a_part_depends_on_how_sentences_are_read(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.txt").write_text("One. Two.\n")
+    register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
+    keys = []
+    for reading in ("corrected", "as_published"):
+        body = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}], "sentence_reading": reading}
+        settings = build(ConvertSettings, body)
+        (group,) = file_groups(settings.sources[0], settings, tmp_path / "raw.json")
+        keys.append(group.key())
+    assert keys[0] != keys[1]
+
+
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
     convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
     manifest = read_manifest(tmp_path / "manifest.json")

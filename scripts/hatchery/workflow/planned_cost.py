@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
 from hatchery.experiment.cluster import planned_device
-from hatchery.experiment.finetuning import task_batch
 from hatchery.rendering.table import table
 from hatchery.units import hours, percent, power, rough_duration
 from hatchery.workflow.cost_estimate import CostSettings, RunCost, cost_settings, estimate
@@ -57,7 +56,7 @@ def _planned(run: str, planned: Sequence[PlannedJob], settings: CostSettings, jo
     suites = {job.wildcards["suite"] for job in own if job.rule == PAIRS}
     batches = {job.wildcards["batch"] for job in own if job.rule == SEVERAL_TASKS}
     tasks = {job.wildcards["task"] for job in own if job.rule == FINETUNE}
-    tasks |= {task for batch in batches for task in task_batch(jobs.project, settings.experiment, batch)}
+    tasks |= {task for batch in batches for task in jobs.project.task_batch(settings.experiment, batch)}
     narrowed = replace(
         settings,
         runs=[entry for entry in settings.runs if entry.name == run],

@@ -6,11 +6,10 @@ For people who want to see a model at work; no number of a table comes from it. 
 the same wherever its jobs ran. The sentence is cut into tokens before the word is masked, as in pretraining.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -29,7 +28,7 @@ SENTENCES = 5
 GUESSES = 5
 
 
-def fill(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
+def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
     """Write what a model fills in; see the stage `fill_sentences`."""
     model, tokenizer = load_pretrained(pretraining, translates=True)
     model.eval()

@@ -26,11 +26,11 @@ def filled_sentences_settings(project: "Project", experiment: str, run: str) -> 
     minutes=10,
 )
 def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write `sentences.json` into the folder of `run`: SENTENCES sentences of the corpus, GUESSES for each gap.
+    """Write `sentences.json` into the folder of `run`: a few sentences of the corpus, and a few guesses for each gap.
 
     `pretraining` is the manifest of the model. Raises ManifestError, ModelError,
     TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
     """
     from hatchery.evaluation.filled_sentences.fill import fill
 
-    fill(settings, pretraining, corpus, run)
+    fill(pretraining, corpus, run)

@@ -51,7 +51,6 @@ def register_source(
     `about` says how it is obtained, its licence and its terms, `readings` the settings of the suites and tasks that
     read it; `fetched` is the folder for what is downloaded or unpacked.
     """
-    from hatchery.evaluation.first_rows import check_registered
     from hatchery.raw.obtain import register_settings
 
     print(register_settings({**settings, **(about or {})}, output, fetched))

@@ -1,13 +1,12 @@
 """Impossible settings of a task, refused before anything is read: what its format, layout and head ask for together."""
 
 import re
-from collections.abc import Collection
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.tasks.formats import FORMATS
 from hatchery.evaluation.tasks.layouts import layout_called
 from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
-from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
+from hatchery.evaluation.tasks.settings import TaskSettings, label_text
 from hatchery.settings.base import RefusedError, require
 
 PROBING_FORMATS = ("jiant", "conllu", "conll2012")
@@ -72,15 +71,11 @@ def _check_labels(task: TaskSettings) -> None:
     if task.layout == "record":
         require(len(names) == 2, "labels", task.labels, "two: not an answer, an answer")
     if names:
-        _require_labels(task, "label_values", task.label_values.values())
+        for value in task.label_values.values():
+            require(label_text(value) in names, "label_values", value, f"one of {', '.join(names)}")
     if task.transfer is not None:
         mapped = set(task.transfer.labels)
         require(mapped == set(names), "transfer.labels", sorted(mapped), f"the labels {', '.join(names)} as keys")
-
-
-def _require_labels(task: TaskSettings, key: str, values: Collection[LabelValue]) -> None:
-    for value in values:
-        require(label_text(value) in task.label_names, key, value, f"one of {', '.join(task.label_names)}")
 
 
 def _check_layout(task: TaskSettings) -> None:

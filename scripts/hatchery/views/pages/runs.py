@@ -75,7 +75,8 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     """How many minutes the models of these rows trained, in the mean of their seeds; empty where nobody knows."""
     minutes: dict[str, list[float]] = {}
     for row in rows:
-        if row["seconds"] is not None:
+        # Models that were only initialised, or are a milestone of another run, have 0.
+        if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
     # Two digits of the minute or less that tiny models take.

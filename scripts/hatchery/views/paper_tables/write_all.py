@@ -88,7 +88,7 @@ def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[Pape
         number: _table(number, entry, settings, numbers, scores, runs, inputs)
         for number, entry in layout.tables.items()
     }
-    tables = [table for table in made.values() if table is not None and table.has_ours]
+    tables = [table for table in made.values() if table.has_ours]
     written = {table.number for table in tables}
     return tables, [number for number in made if number not in written]
 
@@ -108,8 +108,8 @@ def _table(
     scores: Scores,
     runs: pl.DataFrame,
     inputs: Inputs,
-) -> PaperTable | None:
-    """The table of that number; None for sizes where no published ones are given."""
+) -> PaperTable:
+    """The table of that number, with or without numbers of ours."""
     paper = settings.published.paper
     printed = PrintedTable(numbers, paper, number, settings.caveat)
     match layout:
