@@ -30,12 +30,11 @@ from hatchery.evaluation.finetuning.loop import build_optimizer, set_rates, trai
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.tasks.example import Example
-from hatchery.modeling.heads.pooling import FirstToken
 from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.sequence_classifier import FirstToken
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings

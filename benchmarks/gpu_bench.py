@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.training_step import Setting, Width
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.family import LtgBertConfig
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,8 @@ from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.runtime import prepare_device
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CLS, SEP, PAD, MASK = 1, 2, 3, 4

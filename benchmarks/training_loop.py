@@ -27,9 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 import torch
 
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel, labelled_positions
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_, labelled_positions
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import StepBatch, TrainingBatches

@@ -28,12 +28,11 @@ from plain_attention import PlainAttention, PlainFeedForward
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from hatchery.modeling import layered_encoder
+from hatchery.modeling import encoder
 from hatchery.modeling.families import family_of
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel, labelled_positions
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initialise_, labelled_positions
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.speed import keep_freed_memory
 
 LIMITS = {128: 1.5, 512: 12.0}
@@ -259,12 +258,12 @@ def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> s
 def packing_gain(setting: Setting, repetitions: int) -> str:
     """How much faster the tokens alone are than the padded batch."""
     step = make_step("ours", setting)
-    threshold = layered_encoder.PACKING_PAYS_FROM
+    threshold = encoder.PACKING_PAYS_FROM
 
     def padded() -> None:
-        layered_encoder.PACKING_PAYS_FROM = 1.0
+        encoder.PACKING_PAYS_FROM = 1.0
         step()
-        layered_encoder.PACKING_PAYS_FROM = threshold
+        encoder.PACKING_PAYS_FROM = threshold
 
     seconds = best_in_turns({"packed": step, "padded": padded}, repetitions, setting.device)
     return f"{seconds['padded'] / seconds['packed']:.2f} times the padded computation"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts.manifests import stage_run
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.tokenization.tokenizer_file import load_tokenizer

@@ -10,8 +10,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.tokenizer_file import load_tokenizer

@@ -13,8 +13,7 @@ from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.evaluation.tasks.settings import HeadSettings
-from hatchery.modeling.heads.pooling import layer_vectors
-from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
+from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier, layer_vectors
 from hatchery.modeling.heads.task_model import HeadContext
 
 CPU = torch.device("cpu")

@@ -11,8 +11,8 @@ from trained_runs import trained
 from hatchery.analysis.studies import analyses_of
 from hatchery.experiment.project import Project
 from hatchery.modeling.families import model_config
-from hatchery.modeling.roberta.configuration import RobertaConfig
-from hatchery.modeling.roberta.parameters import roberta_parameters
+from hatchery.modeling.roberta.encoder import roberta_parameters
+from hatchery.modeling.roberta.family import RobertaConfig
 from hatchery.typed import keys_of, plain
 from hatchery.workflow.registry import stage_settings
 

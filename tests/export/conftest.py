@@ -12,8 +12,7 @@ import torch
 from hatchery.artifacts.manifests import stage_run
 from hatchery.export.stages.export_model import export_model
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
 from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS

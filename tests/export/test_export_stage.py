@@ -14,11 +14,10 @@ from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.evaluation.filled_sentences.results import GAP, Answer, Example, Examples
-from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.settings import DataSource, ExportSettings
-from hatchery.export.stages.export_model import export_model
+from hatchery.export.stages.export_model import DataSource, ExportSettings, export_model
 from hatchery.export.stages.list_exported_models import list_exported_models
+from hatchery.export.write_export import ModelFacts, licence_id, licence_statement, model_card
 from hatchery.modeling.store import load_language_model
 from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.optimizers import is_decayed
 from hatchery.typed import keys_of
 

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from hatchery.modeling.attention import AttentionInputs, Packing, attend, none_if_all_tokens
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.norm_and_dropout import Dropout
 

@@ -7,8 +7,8 @@ from test_attention import ABLATIONS, MASKS, Case
 from torch import Tensor, nn
 
 from hatchery.modeling.bf16_on_cpu import cross_entropy_in_blocks, gelu_and_slope
-from hatchery.modeling.feed_forward import ltg_feed_forward
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.encoder import ltg_feed_forward
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout
 
 CHOICES = (

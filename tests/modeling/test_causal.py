@@ -11,8 +11,7 @@ from transformers import GPT2Config, GPT2Model
 
 from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
 from hatchery.modeling.store import load_language_model, save_model
 

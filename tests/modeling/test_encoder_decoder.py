@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
-from hatchery.modeling.encoder_decoder.layers import Attention
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.families import forward_flops, model_config
 from hatchery.modeling.flops import PassShape
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.language_model import build_language_model, initialise_
+from hatchery.modeling.layers import MultiHeadAttention
 from hatchery.modeling.store import load_language_model, save_model
 
 SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -44,7 +43,7 @@ def batch() -> dict[str, Tensor]:
     return {"input_ids": source.masked_fill(~mask, 1), "attention_mask": mask, "target_ids": target, "labels": labels}
 
 
-def copied(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+def copied(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     parts = (ours.query_projection, ours.key_projection, ours.value_projection)
     theirs.in_proj_weight.data = torch.cat([part.weight for part in parts]).detach().clone()
     theirs.in_proj_bias.data = torch.cat([part.bias for part in parts]).detach().clone()

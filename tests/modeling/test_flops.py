@@ -12,8 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import forward_flops, model_config, training_flops, training_flops_per_sequence
 from hatchery.modeling.flops import STUDY_SEQUENCES, PassShape, StudyFormula, kaplan_flops, reduced_vocabulary_flops
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.peaks import mfu, peak_flops, peak_flops_of
 

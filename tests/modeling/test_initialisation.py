@@ -10,9 +10,8 @@ from torch import Tensor
 
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.roberta.family import RobertaConfig
 
 
 def statistics_of(model) -> dict[str, torch.Tensor]:

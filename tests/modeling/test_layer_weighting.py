@@ -5,10 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting, layer_weight_table
-from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.family import RobertaConfig
 
 VARIANTS = ("biased", "zero", "normalized", "normalized_unit_vector", "weighted_output")
 ROBERTA = RobertaConfig(

@@ -13,8 +13,8 @@ from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import entropy, smoothed_distribution
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
 from hatchery.modeling.heads.task_model import HeadContext
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.layers import VocabularyHead
 from hatchery.modeling.output_bias import (
     check_output_bias,
     log_prior,
@@ -25,7 +25,6 @@ from hatchery.modeling.output_bias import (
     set_output_bias_,
 )
 from hatchery.modeling.output_report import language_model_measures, output_measures
-from hatchery.modeling.pretraining_heads import VocabularyHead
 from hatchery.training.optimizers import parameter_groups
 
 VOCAB_SIZE = 2000

@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.ltg.published_names import published_name
 
 EPS = 1e-7

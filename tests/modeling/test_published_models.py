@@ -6,7 +6,7 @@ import torch
 
 from hatchery.errors import ModelError
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.ltg.published_names import from_published, our_name, published_name, to_published
 
 WEIGHTINGS = ("none", "biased", "zero", "normalized", "weighted_output")

@@ -9,12 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import ModelError
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
 from hatchery.modeling.norm_and_dropout import Dropout
-from hatchery.modeling.roberta.configuration import RobertaConfig
 from hatchery.modeling.roberta.encoder import position_ids
+from hatchery.modeling.roberta.family import RobertaConfig
 from hatchery.modeling.store import load_language_model, save_model
 
 PAD = 1

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.optimizers import is_decayed, parameter_groups
 
 

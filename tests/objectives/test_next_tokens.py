@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.objectives.label_counts import label_counts, next_token_counts
 from hatchery.objectives.next_tokens import TwoKinds
 from hatchery.settings.base import RefusedError

@@ -5,9 +5,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.engine import Engine, Update
 from hatchery.training.optimizers import build_optimizer

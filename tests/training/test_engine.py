@@ -21,8 +21,7 @@ from engine_cases import (
 from torch import Tensor, nn
 
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.collectives import sum_over_processes
 from hatchery.training.data_order import Phase, epoch_permutation

@@ -15,8 +15,7 @@ from torch import nn
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias, set_output_bias_
 from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED

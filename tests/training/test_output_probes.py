@@ -13,9 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.objectives.padding import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards

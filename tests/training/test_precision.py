@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError, ConfigError, TrainingError
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import InPrecision, LossScaler, Precision, resolve_precision
 from hatchery.training.settings import OptimizerSettings

@@ -22,8 +22,7 @@ from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
 from hatchery.evaluation.translation.translate_all import best_beam
 from hatchery.modeling.families import model_config
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.token_reader import TokenShards

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import initialise_
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings

@@ -19,7 +19,7 @@ from hatchery.evaluation.minimal_pairs.scoring import architecture_asked
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import DeviceName

@@ -6,7 +6,7 @@ from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ManifestError
 from hatchery.evaluation.baselines.settings import Architecture
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings

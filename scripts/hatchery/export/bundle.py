@@ -17,6 +17,7 @@ from hatchery.errors import ModelError
 LIBRARY = "hatchery"
 SOURCES = Path(__file__).resolve().parents[2]
 LINE_LENGTH = 120
+IMPORTS = ast.Import | ast.ImportFrom
 
 Definition = tuple[str, str]
 """A module and a name that it defines."""
@@ -33,6 +34,8 @@ class Statement:
     """Whether it is a class or a function, which stand two lines apart."""
     follows_closely: bool
     """Whether nothing but its own comment stands between it and the statement before."""
+    imports_at: int | None
+    """The line of an import inside of it; None where there is none."""
 
 
 @dataclass
@@ -89,15 +92,14 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
     text = path.read_text(encoding="utf-8") if text is None else text
     lines, tree = text.splitlines(), ast.parse(text, filename=str(path))
     module = Module(name, ast.get_docstring(tree) or "")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom) and node not in tree.body:
-            raise ModelError(f"{path}, line {node.lineno}: an import inside a block cannot be merged")
     end_before = 0
     for index, node in enumerate(tree.body):
         start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
         end = node.end_lineno or node.lineno
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, IMPORTS):
             _bind(module, node)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            pass  # what is imported for type checkers alone is named in quotes
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             if index > 0:  # the sentence below a constant belongs to it; the first one is the module's docstring
                 module.statements[-1].lines.extend(lines[end_before:end])
@@ -111,6 +113,7 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
                     reads=frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name)),
                     is_block=isinstance(node, ast.ClassDef | ast.FunctionDef),
                     follows_closely=start == end_before,
+                    imports_at=next((n.lineno for n in ast.walk(node) if isinstance(n, IMPORTS)), None),
                 )
             )
         end_before = end
@@ -162,6 +165,8 @@ def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statemen
         if id(statement) in needed:
             continue
         needed.add(id(statement))
+        if statement.imports_at is not None:
+            raise ModelError(f"{name}, line {statement.imports_at}: an import inside a block cannot be merged")
         for read in statement.reads:
             where = modules[name].internal.get(read, (name, read))
             if where in providers:

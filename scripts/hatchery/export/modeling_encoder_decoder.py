@@ -21,9 +21,16 @@ from hatchery.export.transformers_classes import (
     working_precision,
 )
 from hatchery.modeling.attention import none_if_all_tokens
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
-from hatchery.modeling.encoder_decoder.decoding import DecoderState, Decoding, OutputLayer, SourceEncoder
-from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache, norm
+from hatchery.modeling.encoder_decoder.decoding import (
+    DecoderLayer,
+    DecoderState,
+    Decoding,
+    LayerCache,
+    OutputLayer,
+    SourceEncoder,
+    norm,
+)
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.norm_and_dropout import full_precision
 
 

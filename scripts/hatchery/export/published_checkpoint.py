@@ -24,7 +24,7 @@ from hatchery.artifacts.atomic import json_value, write_bytes
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.language_model import LanguageModel, build_language_model
-from hatchery.modeling.ltg.configuration import LtgBertConfig, PositionHeadLayout
+from hatchery.modeling.ltg.family import LtgBertConfig, PositionHeadLayout
 from hatchery.modeling.ltg.published_names import (
     OUTPUT_MATRIX,
     OUTPUT_MIXTURE,

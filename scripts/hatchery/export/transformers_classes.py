@@ -20,10 +20,10 @@ from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput
 
 from hatchery.errors import ModelError
 from hatchery.modeling.attention import TokenCache
+from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.layer_weighting import LayerMixture
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.layers import SentencePairHead
 from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
-from hatchery.modeling.pretraining_heads import SentencePairHead
 
 
 class HatcheryConfig(PretrainedConfig):
@@ -68,7 +68,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     @property
     def word_encoder(self) -> LayeredEncoder:
         """The encoder inside the base model."""
-        return cast(LayeredEncoder, self.base_model.encoder)
+        return cast("LayeredEncoder", self.base_model.encoder)
 
     def get_input_embeddings(self) -> nn.Embedding:
         """The word embedding."""

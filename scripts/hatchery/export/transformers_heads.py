@@ -10,9 +10,8 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast, SequenceClassifierOutput
 
 from hatchery.export.transformers_classes import HatcheryConfig, HatcheryPreTrainedModel, chosen, working_precision
-from hatchery.modeling.heads.score_head import ScoreHead
-from hatchery.modeling.layered_encoder import set_dropout
-from hatchery.modeling.norm_and_dropout import full_precision
+from hatchery.modeling.heads.task_model import ScoreHead
+from hatchery.modeling.norm_and_dropout import full_precision, set_dropout
 
 
 class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
@@ -82,7 +81,7 @@ class HatcheryForSequenceClassification(HatcheryPreTrainedModel):
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
-        self.num_labels = cast(int, config.num_labels)
+        self.num_labels = cast("int", config.num_labels)
         self.model = self.base_class(config)
         self.classifier = ScoreHead(
             config.hidden_size, self.num_labels, config.layer_norm_eps, config.classifier_transform

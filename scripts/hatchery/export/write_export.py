@@ -1,23 +1,36 @@
-"""A model as a folder for `transformers`."""
+"""A model as a folder for `transformers`, and its card: what the model is, what it was trained on and on which terms.
 
+The card also says how the model scores and how it is loaded. Everything comes from the configuration, the manifests and
+the summary; what is not known is said to be unknown. In particular no licence is made up for a model whose data has
+none.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from hatchery.analysis.summary_rows import read_summary
+from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ModelError
-from hatchery.evaluation.filled_sentences.results import read_examples, text_of_sentences
+from hatchery.evaluation.filled_sentences.results import GAP, Examples, read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
-from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.settings import ExportSettings
+from hatchery.export.stages.export_model import DataSource, ExportSettings
 from hatchery.export.stages.list_exported_models import CARD
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model
+from hatchery.rendering.table import Cell, Table, table
+from hatchery.rendering.templates import render
+from hatchery.sanitize import visible
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training.objective import ModelKind
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
+from hatchery.views.pages.examples import examples_table
 
 # Averages over tasks and suites, and the perplexity; `summary_sections` shows the same in its overview.
 MAIN_TASKS = ("development", "average", "phenomenon_average")
@@ -77,3 +90,199 @@ def _digests(manifest: Manifest) -> dict[str, str]:
     if weights is not None:
         found["weights as pretraining wrote them"] = weights
     return {**found, **{f"{name} of the pretraining": digest for name, digest in sorted(manifest.inputs.items())}}
+
+
+ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
+TRANSFORMERS = ("4.51.3", "5.23.0")
+"""The versions of `transformers` that our tests load exported folders with."""
+HIDDEN = ("stage", "stage_version", "model")
+UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
+HUB_METRICS = {
+    "accuracy_percent": "accuracy",
+    "f1_percent": "f1",
+    "macro_f1_percent": "f1",
+    "mcc_percent": "matthews_correlation",
+    "perplexity": "perplexity",
+    "bleu": "bleu",
+    "chrf": "chrf",
+}
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What the files of a model say about it."""
+
+    name: str
+    parameters: int
+    config: Mapping[str, Any]
+    training: Mapping[str, Any]
+    """Settings of pretraining as its manifest has them."""
+    measures: Mapping[str, Any]
+    """What pretraining counted: steps, tokens."""
+    digests: Mapping[str, str]
+    """SHA-256 by what it is of."""
+    position_limit: int | None
+    mask_token: str
+    kinds: Sequence[ModelKind]
+    """What the model can be used as."""
+
+    @property
+    def causal(self) -> bool:
+        """Whether the model predicts next tokens."""
+        return "causal" in self.kinds
+
+    @property
+    def translates(self) -> bool:
+        """Whether the model writes a text in another language."""
+        return "translation" in self.kinds
+
+
+def model_card(
+    settings: ExportSettings,
+    facts: ModelFacts,
+    scores: Sequence[SummaryRow],
+    written: Examples | None = None,
+    text: str = "text",
+) -> str:
+    """The text of README.md; `written` are examples of what the model writes, of sentences of the corpus's `text`."""
+    return render(
+        "model_card.md.j2",
+        front_matter=_front_matter(settings, scores, facts),
+        settings=settings,
+        facts=facts,
+        never_trained=facts.measures.get("steps") == 0,
+        causal=facts.causal,
+        direction=_direction(settings, facts),
+        example=json.dumps(_example(settings, facts, written), ensure_ascii=False),
+        told=written.wording.told.format(text) if written else "",
+        examples=examples_table(written) if written and written.examples else None,
+        transformers=TRANSFORMERS,
+        sources=_sources(settings.sources),
+        licence=licence_statement(settings.sources),
+        scores=_scores(scores),
+        several=len(settings.seeds) > 1,
+        architecture=_settings_table(facts.config),
+        counted=[f"{facts.measures[key]:,} {key}" for key in ("steps", "tokens") if key in facts.measures],
+        training=_settings_table({key: value for key, value in facts.training.items() if key not in HIDDEN}),
+        digests=table(("SHA-256 of", "digest"), [(n, Cell(d, code=True)) for n, d in facts.digests.items()], words=2),
+        sentence=_sentence,
+    )
+
+
+def licence_id(sources: Iterable[DataSource]) -> str:
+    """The licence in the hub's vocabulary: `unknown` where a source has none, `apache-2.0` for generated data alone.
+
+    Everything else is `other`: which terms of its data bind a model is not for a program to say.
+    """
+    licences = {source.licence for source in sources}
+    if not licences or any(_is_unknown(licence) for licence in licences):
+        return "unknown"
+    return "apache-2.0" if licences == {"Apache-2.0"} else "other"
+
+
+def licence_statement(sources: Sequence[DataSource]) -> str:
+    """In words what `licence_id` says, naming the sources that leave it open."""
+    kind = licence_id(sources)
+    if kind == "apache-2.0":
+        return "All training data is under Apache-2.0, and so is the model."
+    if not sources:
+        return "Nothing is known about the training data, so no licence can be named for the model."
+    unknown = [source.name for source in sources if _is_unknown(source.licence)]
+    if unknown:
+        return (
+            f"No licence is known for {', '.join(unknown)}, so none can be named for the model. "
+            "Settle that, and the terms in the table above, before you pass the model on."
+        )
+    return (
+        "The training data comes under the licences and terms in the table above. Which of them bind the model depends "
+        "on where and for what it is used; no licence is granted beyond them."
+    )
+
+
+def _is_unknown(licence: str) -> bool:
+    words = licence.lower().strip()
+    return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
+
+
+def _example(settings: ExportSettings, facts: ModelFacts, written: Examples | None) -> str:
+    """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
+    given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
+    if written and written.examples:
+        given = written.examples[0].given
+    elif facts.causal or facts.translates:
+        given = given.partition(GAP)[0].strip()
+    return visible(given.replace(GAP, facts.mask_token))
+
+
+def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
+    """Languages of source and target of a model that translates, as far as the corpus names two."""
+    if not facts.translates or len(settings.languages) != 2:
+        return None
+    first, second = settings.languages
+    return (first, second) if facts.training["objective"].get("direction") != "backward" else (second, first)
+
+
+def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts: ModelFacts) -> list[str]:
+    licence = licence_id(settings.sources)
+    entries: dict[str, object] = {"language": list(settings.languages), "license": licence}
+    if licence == "other":
+        entries["license_name"] = "terms-of-the-training-data"
+        entries["license_link"] = "README.md"
+    entries["library_name"] = "transformers"
+    if facts.translates:
+        task, kind = "translation", "encoder-decoder"
+    else:
+        task, kind = ("text-generation", "causal-lm") if facts.causal else ("fill-mask", "masked-lm")
+    entries["pipeline_tag"] = task
+    entries["tags"] = [task, kind, "custom_code", "hatchery"]
+    entries["datasets"] = sorted({source.dataset for source in settings.sources if source.dataset})
+    entries["metrics"] = sorted({HUB_METRICS[score.metric] for score in scores if score.metric in HUB_METRICS})
+    return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _sources(sources: Sequence[DataSource]) -> Table:
+    rows = [(s.name, s.licence or "not known", s.terms or "not known", s.dataset or s.obtain or "-") for s in sources]
+    return table(("source", "licence", "terms", "origin"), rows, words=4)
+
+
+def _scores(scores: Sequence[SummaryRow]) -> Table | None:
+    rows = [
+        (
+            score.suite,
+            score.task,
+            score.metric,
+            _number(score.mean),
+            _number(score.std),
+            score.runs(decimals=2),
+            _number(score.published_mean),
+        )
+        for score in scores
+    ]
+    header = ("suite", "task", "metric", "mean", "standard deviation", "runs", "published")
+    return table(header, rows, words=3) if rows else None
+
+
+def _settings_table(values: Mapping[str, Any]) -> Table:
+    flat = dict(_flattened(values))
+    return table(("setting", "value"), [(Cell(key, code=True), _shown(flat[key])) for key in sorted(flat)], words=2)
+
+
+def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

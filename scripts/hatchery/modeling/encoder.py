@@ -1,13 +1,21 @@
-"""What heads, probes and the training of tasks know of a pretrained model: states of its layers, however they are made.
+"""What all encoders are: states of layers that heads, probes and the training of tasks read, however they are made.
 
-Ours are `layered_encoder.LayeredEncoder`; models of the library `transformers` come through
-`evaluation.baselines.encoder`. Tensors are batch first, and attention masks are True at tokens.
+Ours are `LayeredEncoder`s: an embedding, layers connected as a layer weighting says, and the states that heads read
+(ELC-BERT, Section 3). Any family composes with any layer weighting here; the plain residual transformer is the
+weighting "none". Models of the library `transformers` come through `evaluation.baselines.encoder`. Tensors are batch
+first, and attention masks are True at tokens.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+
+from hatchery.modeling.attention import AttentionInputs, Packing, TokenCache, none_if_all_tokens, with_causal_mask
+from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
+from hatchery.modeling.norm_and_dropout import set_dropout
 
 
 class Encoder(nn.Module, ABC):
@@ -49,3 +57,164 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout, as fine-tuning protocols do. Raises ModelError."""
+
+
+# Below this share of padding, laying sequences out anew in every layer costs more than the padding.
+PACKING_PAYS_FROM = 0.05
+
+
+class LayeredEncoder(Encoder):
+    """A stack of layers over an embedding; subclasses provide both and `embed`.
+
+    Layers are called as `layer(hidden, inputs)` (see `EncoderLayer`).
+    """
+
+    causal: bool = False
+    """Whether tokens see nothing behind them in calls that do not say it: what the model was trained for."""
+
+    def __init__(self, weighting: LayerWeighting) -> None:
+        super().__init__()
+        self.weighting = weighting
+
+    def add_layers(self, layers: Iterable[nn.Module]) -> None:
+        """Register the layers and the mixture between them; subclasses call this last in their constructor."""
+        self.layers = nn.ModuleList(layers)
+        self.mixture = LayerMixture(self.weighting, len(self.layers))
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers, the embedding not counted."""
+        return len(self.layers)
+
+    @property
+    def has_residual_stream(self) -> bool:
+        """Whether a layer adds to its input; not with layer weighting."""
+        return self.weighting.input_in_output
+
+    @property
+    def layers_add_up(self) -> bool:
+        """Whether the state of a layer is the sum of what it and the layers below give: not with norms or scales."""
+        is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
+        is_scaled = getattr(self.config, "residual_scaling", False)
+        return self.has_residual_stream and not (is_normalised or is_scaled)
+
+    @property
+    @abstractmethod
+    def word_embedding(self) -> nn.Embedding:
+        """The word embedding, whose matrix the output layer may share."""
+
+    @abstractmethod
+    def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
+        """Embedded tokens [B, T, D] of int64 [B, T], and what the layers' attention needs to know."""
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, causal: bool | Tensor | None = None
+    ) -> list[Tensor]:
+        """All hidden states, each [B, T, D]; the last one is what heads read.
+
+        `input_ids` is int64 [B, T]. `attention_mask` is bool [B, T] with True at tokens, or [B, T, T] with True where
+        a query may attend to a key (None: all are tokens; every sequence needs at least one). In causal sequences,
+        which `causal` says of all of them or bool [B] of each, a query attends to nothing behind it, whatever the mask
+        says; None is what the encoder's own `causal` says. Padded positions are computed like all others, as in the
+        published code. Returns the embedding output and one state per layer: the residual stream after the layer
+        without layer weighting, the layer's own output with it; "weighted_output" appends the final mixture.
+        """
+        return self._run(*self._embedded(input_ids, none_if_all_tokens(attention_mask), causal))
+
+    def hidden_at(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        rows: Tensor,
+        *,
+        causal: bool | Tensor | None = None,
+        few: bool = False,
+    ) -> Tensor:
+        """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
+
+        The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it. With
+        `few` the last layer computes nothing but these rows, which pays where there are few: some one per sequence.
+        Training ignores `few`.
+        """
+        mask = none_if_all_tokens(attention_mask)
+        packing = self._packing(mask, rows)
+        embedded, inputs = self._embedded(input_ids, mask, causal)
+        if packing is None and few and not self.training:
+            return self._run_for(embedded, inputs, rows)
+        if packing is None:
+            return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
+        states = self._run(packing.pack(embedded), inputs._replace(packing=packing))
+        return states[-1].index_select(0, torch.searchsorted(packing.rows, rows))
+
+    def states_behind(
+        self, input_ids: Tensor, attention_mask: Tensor | None, caches: Sequence[TokenCache], before: int
+    ) -> list[Tensor]:
+        """What `forward` returns of causal sequences, of the tokens from position `before` on alone.
+
+        `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, hold its tokens
+        before `before` and then all. The same numbers as `forward`, up to rounding.
+        """
+        embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), True)
+        length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
+        assert mask is not None, "causal sequences have a mask"
+        if positions is not None:
+            positions = positions.of_queries_from(before, length)
+        return self._run(embedded[:, before:], inputs._replace(positions=positions, mask=mask[:, before:]), caches)
+
+    def set_dropout(self, probability: float) -> None:
+        """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
+        set_dropout(self, probability)
+
+    def _embedded(
+        self, input_ids: Tensor, mask: Tensor | None, causal: bool | Tensor | None
+    ) -> tuple[Tensor, AttentionInputs]:
+        """`embed`, with a mask that hides what follows in causal sequences."""
+        embedded, inputs = self.embed(input_ids, mask)
+        causal = self.causal if causal is None else causal
+        mask = with_causal_mask(inputs.mask, causal, input_ids.shape[1], input_ids.device)
+        return embedded, inputs._replace(mask=mask)
+
+    def _run(
+        self, embedded: Tensor, inputs: AttentionInputs, caches: Sequence[TokenCache] | None = None
+    ) -> list[Tensor]:
+        outputs = [embedded]
+        for index, layer in enumerate(self.layers):
+            given = inputs if caches is None else inputs._replace(cache=caches[index])
+            # A tuple: activation checkpointing calls the layer again later, when the list has grown.
+            outputs.append(layer(self.mixture(tuple(outputs)), given))
+        if self.weighting.output_mixture:
+            outputs.append(self.mixture(tuple(outputs)))
+        return outputs
+
+    def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
+        """What `_run` ends with at `rows`; the last layer is not computed elsewhere."""
+        outputs = [embedded]
+        for layer in self.layers[:-1]:
+            outputs.append(layer(self.mixture(tuple(outputs)), inputs))
+        # One row per sequence is what the last layer knows: every row gets its sequence, once more if need be.
+        length = embedded.shape[1]
+        of = rows // length
+        query_rows = torch.arange(len(rows), device=rows.device) * length + rows % length
+        mask = inputs.mask
+        if mask is not None:
+            mask = mask.expand(len(embedded), *mask.shape[1:]).index_select(0, of)
+        hidden = self.mixture(tuple(outputs)).index_select(0, of)
+        last = self.layers[-1](hidden, inputs._replace(query_rows=query_rows, mask=mask))
+        if not self.weighting.output_mixture:
+            return last
+        return self.mixture([*(output.flatten(0, 1).index_select(0, rows) for output in outputs), last])
+
+    @staticmethod
+    def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
+        """The tokens of a batch with padding, and the positions `rows`; None where computing it all is better.
+
+        Counting tokens is a wait for the device on a GPU and breaks the graph of torch.compile, so both compute all.
+        """
+        if mask is None or mask.ndim == 3 or mask.device.type != "cpu" or torch.compiler.is_compiling():
+            return None
+        batch, length = mask.shape
+        kept = mask.flatten().clone()
+        kept[rows] = True
+        if int(kept.sum()) > (1 - PACKING_PAYS_FROM) * batch * length:
+            return None
+        return Packing(kept.nonzero().squeeze(1), batch, length)

@@ -1,7 +1,8 @@
 """What a family of models is: one record, from which everything above the modules follows.
 
-A family is a folder, called as the key `family` names it, with a configuration, its modules and `family.py`, which
-holds its record `FAMILY`. Nothing here needs torch: planning knows sizes, positions and operations without loading it.
+A family is a folder, called as the key `family` names it, with its modules and `family.py`, which holds its
+configuration and its record `FAMILY`. Nothing here needs torch: planning knows sizes, positions and operations without
+loading it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +13,9 @@ from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.flops import PassShape
 
 if TYPE_CHECKING:
+    from hatchery.modeling.encoder import LayeredEncoder
     from hatchery.modeling.language_model import LanguageModel
-    from hatchery.modeling.layered_encoder import LayeredEncoder
-    from hatchery.modeling.pretraining_heads import VocabularyHead
+    from hatchery.modeling.layers import VocabularyHead
 
 
 class Modules(NamedTuple):

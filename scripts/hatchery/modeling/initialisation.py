@@ -1,35 +1,15 @@
-"""Weights before training, which depend on a seed and the names of the tensors, and on nothing else.
+"""Random weights that depend on a seed and the names of the tensors, and on nothing else.
 
 Every tensor has a stream of random numbers of its own, drawn on the CPU, so adding a module, another order of
 construction or another device leaves all other tensors as they were. Which law they follow is the family's affair
-(`ltg.initialisation`, `roberta.initialisation`).
+(`ltg.encoder`, `roberta.encoder`).
 """
 
 import hashlib
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-
-from hatchery.modeling.families import family_of
-from hatchery.modeling.layer_weighting import LayerMixture
-
-if TYPE_CHECKING:
-    from hatchery.modeling.language_model import LanguageModel
-
-
-@torch.no_grad()
-def initialise_(model: "LanguageModel", seed: int) -> None:
-    """Set every parameter of `model` in place, as its family does.
-
-    Models that differ only in layer weighting start from the same backbone, because each tensor has a stream of random
-    numbers of its own.
-    """
-    family_of(model.config).modules().initialise_(model, seed)
-    for module in model.modules():
-        if isinstance(module, LayerMixture):
-            module.reset_parameters()
 
 
 def stream(seed: int, name: str) -> torch.Generator:

@@ -18,11 +18,11 @@ from torch.overrides import TorchFunctionMode
 
 from hatchery.modeling.bf16_on_cpu import cross_entropy_in_blocks, in_bf16_on_cpu
 from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.families import family_of
-from hatchery.modeling.layer_weighting import LayerWeighting
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
+from hatchery.modeling.layers import SentencePairHead, VocabularyHead
 from hatchery.modeling.norm_and_dropout import full_precision
-from hatchery.modeling.pretraining_heads import SentencePairHead, VocabularyHead
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
@@ -55,7 +55,7 @@ class LanguageModelOutput(NamedTuple):
 
 
 class LanguageModel(nn.Module):
-    """Encoder and heads; call `hatchery.modeling.initialisation.initialise_` before training it."""
+    """Encoder and heads; call `initialise_` before training it."""
 
     def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None, causal: bool = False) -> None:
         """`causal` is how the encoder reads text of which nothing is said (`LayeredEncoder.causal`)."""
@@ -153,6 +153,19 @@ def _two_terms(logits: Tensor, targets: Tensor, second: Tensor) -> LanguageModel
     )
 
 
+@torch.no_grad()
+def initialise_(model: LanguageModel, seed: int) -> None:
+    """Set every parameter of `model` in place, as its family does.
+
+    Models that differ only in layer weighting start from the same backbone, because each tensor has a stream of random
+    numbers of its own.
+    """
+    family_of(model.config).modules().initialise_(model, seed)
+    for module in model.modules():
+        if isinstance(module, LayerMixture):
+            module.reset_parameters()
+
+
 def build_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:
     """The model that `config` describes, before `initialise_` or loading gives it its weights."""
     return family_of(config).modules().model(config, causal=causal)
@@ -172,3 +185,10 @@ class _WithoutInitialisation(TorchFunctionMode):
         if getattr(func, "__module__", None) == "torch.nn.init":
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
         return func(*args, **kwargs)
+
+
+def moved(tensor: Tensor, to: torch.device) -> Tensor:
+    """`tensor` on the device `to`. A GPU fetches it from page-locked memory by itself, and the host goes on."""
+    if to.type == "cpu" or tensor.device.type != "cpu":
+        return tensor.to(to)
+    return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(to, non_blocking=True)

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hatchery.errors import ModelError
+
 
 def full_precision(tensor: Tensor) -> Tensor:
     """`tensor` in fp32 if it is bf16 or fp16, otherwise unchanged."""
@@ -75,3 +77,12 @@ def kept_by_dropout(shape: torch.Size, probability: float) -> Tensor:
 def rounded_probability(probability: float) -> float:
     """`probability` as dropout on the CPU has it: a multiple of 1 / 65536."""
     return round(probability * 2**16) / 2**16
+
+
+def set_dropout(module: nn.Module, probability: float) -> None:
+    """Use `probability` at every dropout inside `module`. Raises ModelError unless 0 <= probability < 1."""
+    if not 0 <= probability < 1:
+        raise ModelError(f"dropout: got {probability!r}, expected 0 <= probability < 1")
+    for child in module.modules():
+        if isinstance(child, Dropout):
+            child.probability = probability

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from hatchery.errors import ModelError
 from hatchery.modeling.count_distributions import ADD_ONE, checked_counts, smoothed_distribution
 from hatchery.modeling.initialisation import normal_, uniform_
-from hatchery.modeling.pretraining_heads import VocabularyHead
+from hatchery.modeling.layers import VocabularyHead
 
 SPARE_ROW_BIAS = -1e4
 """Bias of an output row that no id has: probability exactly 0, yet finite, so that label smoothing stays finite."""

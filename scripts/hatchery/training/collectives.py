@@ -7,7 +7,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from hatchery.modeling.device_transfer import moved
+from hatchery.modeling.language_model import moved
 
 
 def on_device(values: list[float] | list[list[float]], device: torch.device) -> Tensor:

@@ -18,10 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from hatchery.modeling.device_transfer import moved
-from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache
-from hatchery.modeling.language_model import LanguageModel, labelled_positions
-from hatchery.modeling.layered_encoder import EncoderLayer
+from hatchery.modeling.encoder_decoder.decoding import DecoderLayer, LayerCache
+from hatchery.modeling.language_model import LanguageModel, labelled_positions, moved
+from hatchery.modeling.layers import EncoderLayer
 from hatchery.training.checkpoints import States
 from hatchery.training.precision import InPrecision, Precision
 from hatchery.training.processes import import_deepspeed

@@ -19,8 +19,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, with_token_ids
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
 from hatchery.settings.fields import ABSENT
 from hatchery.tokenization.shards import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens

@@ -15,8 +15,8 @@ from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
-from hatchery.modeling.roberta.configuration import RobertaConfig
-from hatchery.modeling.roberta.parameters import roberta_parameters
+from hatchery.modeling.roberta.encoder import roberta_parameters
+from hatchery.modeling.roberta.family import RobertaConfig
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
 ENDS = {"model": "", "run": "-s1", "manifest": ""}

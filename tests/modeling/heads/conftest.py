@@ -7,12 +7,11 @@ import pytest
 from head_cases import PAD, Case, head_cases
 from torch import Tensor
 
+from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.families import model_config
 from hatchery.modeling.heads.registry import HEADS, build_task_model
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.language_model import LanguageModel, initialise_
 
 ENCODERS: dict[str, dict[str, Any]] = {
     "ltg": {"family": "ltg", "position_bucket_size": 8},

@@ -7,12 +7,10 @@ from torch import nn
 
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.count_distributions import entropy
-from hatchery.modeling.heads.pooling import POOLINGS
 from hatchery.modeling.heads.registry import HEADS, build_task_model
-from hatchery.modeling.heads.score_head import TRANSFORMS
-from hatchery.modeling.heads.sequence_classifier import SequenceOptions
+from hatchery.modeling.heads.sequence_classifier import POOLINGS, SequenceOptions
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
-from hatchery.modeling.heads.task_model import HeadContext
+from hatchery.modeling.heads.task_model import TRANSFORMS, HeadContext
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 

@@ -10,20 +10,22 @@ import torch.nn.functional as F
 from head_cases import PAD
 
 from hatchery.errors import ConfigError, EvaluationError, ModelError
-from hatchery.modeling.heads.pooling import FirstToken, LastToken, MeanOverTokens, PositionLinear
+from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.heads.registry import build_task_model
-from hatchery.modeling.heads.score_head import TRANSFORMS, ScoreHead
 from hatchery.modeling.heads.sequence_classifier import (
     ChoiceOptions,
+    FirstToken,
+    LastToken,
+    MeanOverTokens,
     MultipleChoice,
+    PositionLinear,
     RegressionOptions,
     SequenceClassifier,
     SequenceOptions,
     SequenceRegressor,
 )
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE, Number
-from hatchery.modeling.heads.task_model import HeadContext, TaskModel
-from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.heads.task_model import TRANSFORMS, HeadContext, ScoreHead, TaskModel
 
 # Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
 # composed of parts. The digest is over names and bytes of all parameters, in order.

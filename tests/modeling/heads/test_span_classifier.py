@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from head_cases import PAD
 
 from hatchery.errors import EvaluationError, ModelError
-from hatchery.modeling.heads.pooling import layer_vectors
-from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
+from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier, layer_vectors
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.heads.word_classifiers import ExtractiveOptions, ExtractiveSpan
 

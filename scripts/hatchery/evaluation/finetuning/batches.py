@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.evaluation.seeds import generator
-from hatchery.modeling.device_transfer import moved
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.language_model import moved
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def measures(task: EncodedTask) -> dict[str, float]:
         if isinstance(data, EncodedSpans):
             found[f"dropped_{name}_sentences"] = data.dropped
         else:
-            found[f"truncated_{name}_rows"] = cast(Any, data).truncated
+            found[f"truncated_{name}_rows"] = cast("Any", data).truncated
     for scored in task.sets:
         if isinstance(scored.data, EncodedSpans):
             baseline = majority_baseline(task.train.labels, scored.labels, scored.data.unknown)
@@ -117,9 +117,9 @@ def _transferred(
 def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: TextTokenizer, n_labels: int | None) -> EncodedData:
     max_length, task = settings.protocol.max_length, settings.task
     if isinstance(rows[0], Example):
-        return encode_texts(cast(Sequence[Example], rows), tokenizer, max_length)
+        return encode_texts(cast("Sequence[Example]", rows), tokenizer, max_length)
     if task.head.kind != "span_classification" or n_labels is None:
         raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected span_classification for spans")
     multi_label = build(ProbeOptions, task.head.options, "head.span_classification").multi_label
-    spans = cast(Sequence[SpanExample], rows)
+    spans = cast("Sequence[SpanExample]", rows)
     return encode_spans(spans, tokenizer, max_length, n_labels, multi_label, task.normalisation)

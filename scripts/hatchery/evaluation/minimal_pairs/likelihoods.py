@@ -30,7 +30,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     SentenceModel,
     target_log_probabilities,
 )
-from hatchery.modeling.device_transfer import moved
+from hatchery.modeling.language_model import moved
 
 # What was measured to be fastest with a MiB of second-level cache: few tiles of many rows, because the library arranges
 # the items anew for every tile.

@@ -64,7 +64,7 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
         examples = shards.next_tokens(settings.sequence_length)
     else:
         # Objectives ask no more of shards than of the text of a model of others.
-        examples = objective.examples(cast(TokenShards, shards), settings.sequence_length)
+        examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples

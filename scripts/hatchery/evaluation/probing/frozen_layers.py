@@ -16,7 +16,7 @@ from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.probing.encoding import EncodedSpans, TokenSequences, flat_ranges, starts_of
 from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.pooling import LayerReading, layer_vectors
+from hatchery.modeling.heads.span_classifier import LayerReading, layer_vectors
 
 SEQUENCES_AT_A_TIME = 32
 BYTES_PER_NUMBER = 4

@@ -209,7 +209,7 @@ def _with_validation(data: TaskData, task: TaskSettings, where: str) -> TaskData
         return data
     random = generator(task.split_seed, "validation")
     kept, held = hold_out(input_groups(data.train), task.validation_fraction, random, where)
-    train = cast(list[Any], data.train)
+    train = cast("list[Any]", data.train)
     return TaskData([train[index] for index in kept], {"validation": [train[index] for index in held]}, data.labels)
 
 

@@ -1,19 +1,29 @@
 """The stage `list_exported_models`: a page that lists the models of an experiment; it reads manifests, and no model."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
-from hatchery.export.settings import ListingSettings
+from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 CARD = "README.md"
+
+
+@dataclass(frozen=True)
+class ListingSettings(Settings):
+    """The list of an experiment's exported models, in the order of the configuration."""
+
+    experiment: str
+    description: str
+    runs: tuple[str, ...]
 
 
 def exports_settings(project: "Project", experiment: str) -> dict[str, object]:

@@ -1,8 +1,10 @@
 """The parts of a model that translates, and how they work together: the source is read once, the target token by token.
 
-Source: "Attention Is All You Need"; "A Natural Bias for Language Generation Models", Section 2, whose output layer is
-softmax(W phi + b). One embedding serves source and target, which share a vocabulary; it is scaled by sqrt(D) and gets
-sines and cosines of the positions. Exported models are of these parts, too.
+Source: "Attention Is All You Need", Sections 3.1 to 3.5; "A Natural Bias for Language Generation Models", Section 2,
+whose output layer is softmax(W phi + b). One embedding serves source and target, which share a vocabulary; it is scaled
+by sqrt(D) and gets sines and cosines of the positions. The encoder's layer is the one of all families; the decoder's
+has a third block, which attends to the encoded source. Keys and values are kept from step to step (`LayerCache`).
+Exported models are of these parts, too.
 """
 
 import math
@@ -12,21 +14,96 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.attention import AttentionInputs, none_if_all_tokens
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
-from hatchery.modeling.encoder_decoder.layers import (
-    Attention,
-    DecoderLayer,
-    LayerCache,
-    feed_forward,
-    norm_before,
-    norm_behind,
-    positions,
+from hatchery.modeling.attention import (
+    AttentionInputs,
+    TokenCache,
+    none_if_all_tokens,
 )
+from hatchery.modeling.encoder import LayeredEncoder
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
+from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
-from hatchery.modeling.pretraining_heads import VocabularyHead
+
+LONGEST_WAVE = 10_000
+
+
+def positions(first: int, length: int, size: int, device: torch.device) -> Tensor:
+    """Sines and cosines fp32 [length, size] of the positions from `first` on, sines in the first half."""
+    half = (size + 1) // 2
+    rates = torch.exp(torch.arange(half, device=device, dtype=torch.float64) * (-math.log(LONGEST_WAVE) / half))
+    angles = torch.arange(first, first + length, device=device, dtype=torch.float64)[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :size].float()
+
+
+def norm(config: EncoderDecoderConfig) -> LayerNorm:
+    """A layer norm of the model."""
+    return LayerNorm(config.hidden_size, config.layer_norm_eps, affine=True)
+
+
+def norm_before(config: EncoderDecoderConfig) -> LayerNorm | None:
+    """The norm in front of a block; none where norms stand behind the sums."""
+    return norm(config) if config.normalisation == "pre_norm" else None
+
+
+def norm_behind(config: EncoderDecoderConfig) -> LayerNorm | None:
+    """The norm behind a sum; none where norms stand in front of the blocks."""
+    return norm(config) if config.normalisation == "post_norm" else None
+
+
+def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
+    """The block of two linear layers with a ReLU between them."""
+    return FeedForward(
+        config.hidden_size,
+        config.intermediate_size,
+        config.hidden_dropout_prob,
+        gated=False,
+        bias=True,
+        relu=True,
+        pre_layer_norm=norm_before(config),
+    )
+
+
+@dataclass
+class LayerCache:
+    """Keys and values [B, H, ., d] that one layer of the decoder has computed: of the source, and of its own tokens."""
+
+    source: tuple[Tensor, Tensor]
+    own: TokenCache
+
+    def rows(self, chosen: Tensor) -> "LayerCache":
+        """The rows `chosen` int64 [B'] of the batch."""
+        source = (self.source[0].index_select(0, chosen), self.source[1].index_select(0, chosen))
+        return LayerCache(source, self.own.rows(chosen))
+
+
+class DecoderLayer(nn.Module):
+    """Attention to the target's tokens so far, attention to the source, feed-forward block; a residual around each."""
+
+    def __init__(self, config: EncoderDecoderConfig) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(config, norm_before(config))
+        self.attention_norm = norm_behind(config)
+        self.source_attention = MultiHeadAttention(config, norm_before(config))
+        self.source_attention_norm = norm_behind(config)
+        self.feed_forward = feed_forward(config)
+        self.feed_forward_norm = norm_behind(config)
+
+    def begun(self, memory: Tensor) -> LayerCache:
+        """The cache before the first token, of the encoded source [B, S, D]."""
+        return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
+
+    def forward(self, hidden: Tensor, cache: LayerCache, own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
+        """Transform `hidden` [B, T, D], the states of the tokens that follow those in `cache`, which grows by them."""
+        attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own))
+        hidden = _summed(hidden, attended, self.attention_norm)
+        of_source = self.source_attention.attended(self.source_attention.normalised(hidden), *cache.source, source_mask)
+        hidden = _summed(hidden, of_source, self.source_attention_norm)
+        return _summed(hidden, self.feed_forward(hidden), self.feed_forward_norm)
+
+
+def _summed(hidden: Tensor, added: Tensor, behind: LayerNorm | None) -> Tensor:
+    return hidden + added if behind is None else behind(hidden + added)
 
 
 class SourceEncoder(LayeredEncoder):
@@ -42,8 +119,8 @@ class SourceEncoder(LayeredEncoder):
 
     def _layer(self, config: EncoderDecoderConfig) -> EncoderLayer:
         size, eps = config.hidden_size, config.layer_norm_eps
-        norms = (norm_behind(config), norm_behind(config))
-        return EncoderLayer(Attention(config), feed_forward(config), self.weighting, size, eps, *norms)
+        attention, norms = MultiHeadAttention(config, norm_before(config)), (norm_behind(config), norm_behind(config))
+        return EncoderLayer(attention, feed_forward(config), self.weighting, size, eps, *norms)
 
     @property
     def word_embedding(self) -> nn.Embedding:

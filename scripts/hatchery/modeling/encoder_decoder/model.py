@@ -12,9 +12,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
-from hatchery.modeling.encoder_decoder.decoding import Decoding, OutputLayer, SourceEncoder
-from hatchery.modeling.encoder_decoder.layers import DecoderLayer, norm
+from hatchery.modeling.encoder_decoder.decoding import DecoderLayer, Decoding, OutputLayer, SourceEncoder, norm
+from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
 from hatchery.modeling.layer_weighting import LayerWeighting
@@ -22,7 +21,7 @@ from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 
 
 class TranslationModel(Decoding, LanguageModel):
-    """Encoder, decoder and output layer; call `hatchery.modeling.initialisation.initialise_` before training it."""
+    """Encoder, decoder and output layer; call `hatchery.modeling.language_model.initialise_` before training it."""
 
     config: EncoderDecoderConfig
     encoder: SourceEncoder

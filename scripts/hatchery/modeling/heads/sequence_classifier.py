@@ -2,19 +2,19 @@
 
 A pair is one input with separators, so it needs no head of its own. The default is the head published with LTG-BERT's
 checkpoints (norm, linear, GELU, norm, dropout, linear) on the first token, used for GLUE by ELC-BERT too; poolings and
-transforms of the other papers are values.
+transforms of the other papers are values. A pooling makes one vector of a sequence's states; it asks the encoder for
+those that it needs, so that one that looks at a single position does not pay for the others.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from hatchery.errors import EvaluationError
+from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.pooling import PoolingName, make_pooling
-from hatchery.modeling.heads.score_head import TransformName, score_head
 from hatchery.modeling.heads.targets import (
     IMPOSSIBLE_SCORE,
     Number,
@@ -24,8 +24,88 @@ from hatchery.modeling.heads.targets import (
     can_look,
     token_mask,
 )
-from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel
+from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel, TransformName, score_head
 from hatchery.modeling.output_bias import set_output_bias_
+
+PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
+
+POOLINGS: dict[PoolingName, str] = {
+    "first_token": "The last state of the first token, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock).",
+    "last_token": "The last state of the last token, [SEP]: of causal models, whose first token has seen nothing.",
+    "mean": "The mean of the last states of all tokens, special tokens included.",
+    "position_linear": "One linear layer over 128 positions for all channels, padding included and attended to: the "
+    'custom family of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Heads").',
+}
+
+
+class FirstToken(nn.Module):
+    """The last state at position 0."""
+
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding in front."""
+        if can_look(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
+            raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
+        batch, length = input_ids.shape
+        rows = torch.arange(batch, device=input_ids.device) * length
+        return encoder.hidden_at(input_ids, attention_mask, rows)
+
+
+class LastToken(nn.Module):
+    """The last state at the last token that is not padding."""
+
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gives its first."""
+        batch, length = input_ids.shape
+        positions = torch.arange(length, device=input_ids.device)
+        last = positions.where(token_mask(input_ids, attention_mask), 0).amax(dim=1)
+        rows = torch.arange(batch, device=input_ids.device) * length + last
+        return encoder.hidden_at(input_ids, attention_mask, rows)
+
+
+class MeanOverTokens(nn.Module):
+    """The mean of the last states over everything that is not padding."""
+
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
+        states = encoder(input_ids, attention_mask)[-1]
+        weights = token_mask(input_ids, attention_mask).to(states.dtype).unsqueeze(-1)
+        return (states * weights).sum(dim=1) / weights.sum(dim=1)
+
+
+class PositionLinear(nn.Module):
+    """A learned weight per position and one bias, the same for all channels.
+
+    Every input is padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, no
+    mask is passed to the encoder: tokens attend to padding. With `attend_padding` False they do not; padding is still
+    weighted.
+    """
+
+    def __init__(self, n_positions: int, pad_id: int, attend_padding: bool = True) -> None:
+        super().__init__()
+        if n_positions < 1:
+            raise ModelError(f"n_positions: got {n_positions!r}, expected 1 or more")
+        self.n_positions, self.pad_id, self.attend_padding = n_positions, pad_id, attend_padding
+        self.position_weights = nn.Linear(n_positions, 1)
+
+    def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for T > n_positions."""
+        missing = self.n_positions - input_ids.shape[1]
+        if missing < 0:
+            length, most = input_ids.shape[1], self.n_positions
+            raise EvaluationError(
+                f"input_ids: got {length} positions, expected at most the {most} that the head weighs"
+            )
+        mask = F.pad(token_mask(input_ids, attention_mask), (0, missing))
+        ids = F.pad(input_ids, (0, missing), value=self.pad_id).where(mask, self.pad_id)
+        states = encoder(ids, None if self.attend_padding else mask)[-1]
+        return self.position_weights(states.transpose(1, 2)).squeeze(-1)
+
+
+def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_padding: bool) -> nn.Module:
+    """The pooling of that name; all but the name are for "position_linear"."""
+    if name == "position_linear":
+        return PositionLinear(n_positions, pad_id, attend_padding)
+    return {"first_token": FirstToken, "last_token": LastToken, "mean": MeanOverTokens}[name]()
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,115 @@ published). All layers are mixed, projected to 256 channels, pooled over each sp
 classified by a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each. The
 original probe (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") also has a projection for each,
 and scales its mix.
+
+Mixes are learned convex combinations of all layers (LTG-BERT, Section 6.2 and Appendix C). Since sub-layers add to an
+un-normalised residual stream, the paper mixes what each layer adds, s_k = l_k - l_(k-1); the published code hands the
+plain layer outputs l_k to a module that is missing. Both readings are here; the weights are the paper's Table 5.
+"contributions" is the paper's where layers add up, and the output elsewhere: with layer weighting (ELC-BERT) and after
+norms a state already is what its layer gives. In the attention over a span's tokens, a learned query against projected
+keys is a linear score per token and head, so that is what is learned here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.pooling import LayerMix, LayerReading, SpanAttentionPooling, layer_vectors
-from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.targets import IndependentLabels, OneClass, check_spans, token_mask
-from hatchery.modeling.heads.task_model import EncoderMode, EncoderOptions, HeadContext, TaskModel
+from hatchery.modeling.heads.task_model import EncoderMode, EncoderOptions, HeadContext, ScoreHead, TaskModel
+from hatchery.modeling.norm_and_dropout import full_precision
+
+
+def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
+    """The flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
+
+    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] says in which sequence of `length` positions a span
+    lies. W is `widest` where it is given, which no span may exceed; else the longest span's length where that is known
+    without waiting for a device, else `length`.
+    """
+    start, end = spans[:, 0:1], spans[:, 1:2]
+    if widest is None:
+        on_cpu = spans.device.type == "cpu" and not torch.compiler.is_compiling()
+        widest = int((end - start).max()) if on_cpu and len(spans) else length
+    positions = start + torch.arange(widest, device=spans.device)
+    inside = positions < end
+    # Positions behind a span may lie behind the sequence; they are read somewhere else, and masked.
+    return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
+
+
+class SpanAttentionPooling(nn.Module):
+    """Every head weighs the tokens of a span with a softmax of its own, and pools its share of the values.
+
+    Raises ModelError unless `n_heads` divides `size`.
+    """
+
+    def __init__(self, size: int, n_heads: int) -> None:
+        super().__init__()
+        if n_heads < 1 or size % n_heads:
+            raise ModelError(f"pooling_heads: got {n_heads!r}, expected a divisor of the width {size}")
+        self.n_heads = n_heads
+        self.token_scores = nn.Linear(size, n_heads, bias=False)
+        self.values = nn.Linear(size, size)
+
+    def forward(self, states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
+        """Vectors [N, D] of `spans` int64 [N, 2] in `states` [B, T, D]; see `tokens_of_spans`."""
+        rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
+        # Scores and values come before the tokens are laid out by span: a token may lie in many spans, and the gradient
+        # of index_select is several times faster on a CPU than that of indexing with a matrix.
+        scores = select_tokens(full_precision(self.token_scores(states)), rows)
+        values = select_tokens(self.values(states), rows).unflatten(-1, (self.n_heads, -1))
+        weights = torch.softmax(scores.masked_fill(~inside.unsqueeze(-1), -torch.inf), dim=1).to(values.dtype)
+        return torch.einsum("nwh,nwhd->nhd", weights, values).flatten(1)
+
+
+def select_tokens(states: Tensor, rows: Tensor) -> Tensor:
+    """The vectors [N, W, D] at the flat positions `rows` int64 [N, W] of `states` [B, T, D]."""
+    return states.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)
+
+
+LayerReading = Literal["contributions", "differences", "outputs"]
+
+
+def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
+    """What the layers 1 to L give, [L, B, T, D], from all states of `encoder`; the embedding itself is left out.
+
+    Raises ModelError for "differences" of an encoder with layer weighting, whose layers do not add to their inputs, and
+    for an unknown reading.
+    """
+    # A weighted output appends its mixture to the states; that is no layer.
+    stacked = torch.stack(tuple(states[: encoder.n_layers + 1]))
+    if reading == "contributions":
+        reading = "differences" if encoder.layers_add_up else "outputs"
+    if reading == "outputs":
+        return stacked[1:]
+    if reading != "differences":
+        raise ModelError(f"layer_reading: got {reading!r}, expected contributions, differences or outputs")
+    if not encoder.has_residual_stream:
+        raise ModelError("layer_reading: got 'differences', expected 'outputs' for an encoder without residual stream")
+    return stacked[1:] - stacked[:-1]
+
+
+class LayerMix(nn.Module):
+    """Softmax weights over layers, equal at the start; if `scaled`, times a learned number that starts at 1."""
+
+    def __init__(self, n_layers: int, scaled: bool = False) -> None:
+        super().__init__()
+        self.layer_weights = nn.Parameter(torch.zeros(n_layers))
+        self.scale = nn.Parameter(torch.ones(())) if scaled else None
+
+    @property
+    def shares(self) -> Tensor:
+        """The weights [L], summing to 1."""
+        return torch.softmax(self.layer_weights, dim=0)
+
+    def forward(self, layers: Tensor) -> Tensor:
+        """The combination [...] of `layers` [L, ...]; convex unless it is scaled."""
+        weights = self.shares if self.scale is None else self.scale * self.shares
+        return torch.einsum("l,l...->...", weights.to(layers.dtype), layers)
 
 
 @dataclass(frozen=True)

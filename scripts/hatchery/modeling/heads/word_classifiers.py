@@ -19,8 +19,7 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.pooling import select_tokens, tokens_of_spans
-from hatchery.modeling.heads.score_head import ScoreHead, TransformName, score_head
+from hatchery.modeling.heads.span_classifier import select_tokens, tokens_of_spans
 from hatchery.modeling.heads.targets import (
     IMPOSSIBLE_SCORE,
     OneClass,
@@ -29,7 +28,14 @@ from hatchery.modeling.heads.targets import (
     check_spans,
     token_mask,
 )
-from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel
+from hatchery.modeling.heads.task_model import (
+    EncoderOptions,
+    HeadContext,
+    ScoreHead,
+    TaskModel,
+    TransformName,
+    score_head,
+)
 from hatchery.modeling.output_bias import Link
 from hatchery.tokenization.special_tokens import UNLABELLED
 

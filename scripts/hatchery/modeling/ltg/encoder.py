@@ -1,4 +1,4 @@
-"""The encoder and the language-model head of the LTG-BERT family.
+"""The encoder and the language-model head of the LTG-BERT family, and their weights before training.
 
 The encoder has an embedding, shared positions, disentangled attention and gated feed-forward blocks. The head leads
 from hidden states to logits over the vocabulary; its output matrix is the word embedding itself unless the
@@ -8,20 +8,38 @@ Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after 
 (docs/papers/ltg-bert.md, "Model"). The same class is LTG-BERT with all its ablations and every ELC-BERT variant.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
 from hatchery.modeling.attention import AttentionInputs
-from hatchery.modeling.feed_forward import ltg_feed_forward
+from hatchery.modeling.encoder import LayeredEncoder
+from hatchery.modeling.initialisation import initial_standard_deviation, initialise_linear_layers_, truncated_normal_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
+from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
-from hatchery.modeling.pretraining_heads import VocabularyHead
+
+
+def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:
+    """The block that a configuration of the LTG-BERT family describes."""
+    before = LayerNorm(config.hidden_size, config.layer_norm_eps, affine=config.affine_block_norms)
+    return FeedForward(
+        config.hidden_size,
+        config.intermediate_size,
+        config.hidden_dropout_prob,
+        gated=config.feed_forward_activation == "geglu",
+        bias=config.feed_forward_bias,
+        pre_layer_norm=None if config.normalisation == "post_norm" else before,
+        inner_layer_norm=LayerNorm(config.intermediate_size, config.layer_norm_eps)
+        if config.normalisation == "normformer"
+        else None,
+    )
 
 
 class Embedding(nn.Module):
@@ -121,3 +139,44 @@ class LtgHead(VocabularyHead):
         if self.dropout_first:
             return self.post_layer_norm(self.dropout(hidden))
         return self.dropout(self.post_layer_norm(hidden))
+
+
+@torch.no_grad()
+def initialise_ltg_(model: nn.Module, seed: int) -> None:
+    """Set every parameter of a language model in place; the layer mixture sets its own.
+
+    Source: LTG-BERT, Section 4: a truncated normal (Nguyen and Salazar), smaller in the deeper feed-forward blocks
+    (Bajaj et al.), after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
+    """
+    encoder, head = model.encoder, model.head
+    assert isinstance(encoder, LtgEncoder) and isinstance(head, LtgHead)
+    config, embedding = encoder.config, encoder.embedding
+    deviation = initial_standard_deviation(config.hidden_size)
+    initialise_linear_layers_(model, deviation, seed)
+    truncated_normal_(embedding.word_embedding.weight, deviation, seed, "word_embedding")
+    if config.position_embedding == "relative":
+        truncated_normal_(embedding.relative_embedding, deviation, seed, "relative_embedding")
+    else:
+        truncated_normal_(embedding.position_embedding.weight, deviation, seed, "position_embedding")
+    if head.vocabulary_weight is not None:
+        truncated_normal_(head.vocabulary_weight, deviation, seed, "vocabulary_weight")
+    if head.vocabulary_bias is not None:
+        head.vocabulary_bias.zero_()
+    for module in model.modules():
+        if isinstance(module, LayerNorm) and module.weight is not None and module.bias is not None:
+            module.weight.fill_(1.0)
+            module.bias.zero_()
+    for name, parameter in encoder.layers.named_parameters():
+        if name.endswith(("head_scale", "residual_scale")):
+            parameter.fill_(1.0)
+    if config.feed_forward_initial_scaling:
+        blocks = [module for module in encoder.layers.modules() if isinstance(module, FeedForward)]
+        for depth, block in enumerate(blocks):
+            scale_feed_forward_(block, depth)
+
+
+@torch.no_grad()
+def scale_feed_forward_(feed_forward: FeedForward, depth: int) -> None:
+    """Multiply both matrices of the block in layer `depth` (from 0) by 1 / sqrt(2 * (depth + 1))."""
+    for projection in (feed_forward.input_projection, feed_forward.output_projection):
+        projection.weight.mul_(1 / math.sqrt(2 * (depth + 1)))

@@ -1,4 +1,6 @@
-"""The modules of the RoBERTa-like family: summed embeddings, an optional projection, post-norm layers, and the head.
+"""The modules of the RoBERTa-like family, their weights before training, and how many there are.
+
+Summed embeddings, an optional projection, post-norm layers, and the head.
 
 Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The mask is
 obeyed as it is given: that the study let its models attend to padding is a setting of the objective, not of the model.
@@ -6,58 +8,18 @@ The output matrix is the word embedding in the tied models and a parameter of th
 spare rows of the vocabulary, too.
 """
 
-import math
-
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
-from hatchery.modeling.feed_forward import FeedForward
+from hatchery.modeling.attention import AttentionInputs
+from hatchery.modeling.encoder import LayeredEncoder
+from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layered_encoder import EncoderLayer, LayeredEncoder
+from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
-from hatchery.modeling.pretraining_heads import VocabularyHead
-from hatchery.modeling.roberta.configuration import PADDING_POSITION, RobertaConfig
-
-
-class RobertaSelfAttention(nn.Module):
-    """The attention block: attention, output projection, dropout. Neither norm nor residual inside."""
-
-    def __init__(self, config: RobertaConfig) -> None:
-        super().__init__()
-        size = config.hidden_size
-        self.n_heads = config.num_attention_heads
-        self.scale = 1 / math.sqrt(config.head_size)
-        self.query_projection = nn.Linear(size, size)
-        self.key_projection = nn.Linear(size, size)
-        self.value_projection = nn.Linear(size, size)
-        self.output_projection = nn.Linear(size, size)
-        self.probability_dropout = Dropout(config.attention_probs_dropout_prob)
-        self.output_dropout = Dropout(config.hidden_dropout_prob)
-
-    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
-
-        With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
-        """
-        projections, mask = (self.query_projection, self.key_projection, self.value_projection), inputs.mask
-        if inputs.query_rows is None:
-            asking = hidden
-        else:
-            asking = hidden.flatten(0, 1).index_select(0, inputs.query_rows)[:, None]
-            if mask is not None and mask.dim() == 3:
-                mask = mask.flatten(0, 1).index_select(0, inputs.query_rows)[:, None]
-        states = (asking, hidden, hidden)
-        query, key, value = (
-            split_heads(project(state), self.n_heads, inputs.packing)
-            for project, state in zip(projections, states, strict=True)
-        )
-        if inputs.cache is not None:
-            key, value = inputs.cache.extended(key, value)
-        context = attend(query, key, value, self.scale, mask, self.probability_dropout)
-        output = self.output_dropout(self.output_projection(join_heads(context, inputs.packing)))
-        return output if inputs.query_rows is None else output.squeeze(1)
+from hatchery.modeling.roberta.family import PADDING_POSITION, RobertaConfig
 
 
 class RobertaHead(VocabularyHead):
@@ -138,7 +100,7 @@ class RobertaEncoder(LayeredEncoder):
         size, inner, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
         feed_forward = FeedForward(size, inner, config.hidden_dropout_prob, gated=False, bias=True, exact_gelu=True)
         norms = [LayerNorm(size, eps, affine=True) for _ in range(2)]
-        return EncoderLayer(RobertaSelfAttention(config), feed_forward, self.weighting, size, eps, *norms)
+        return EncoderLayer(MultiHeadAttention(config), feed_forward, self.weighting, size, eps, *norms)
 
     @property
     def word_embedding(self) -> nn.Embedding:
@@ -151,3 +113,65 @@ class RobertaEncoder(LayeredEncoder):
         if self.projection is not None and self.projection_layer_norm is not None:
             tokens = self.projection_layer_norm(self.projection(tokens))
         return tokens, AttentionInputs(mask=attention_mask)
+
+
+PUBLISHED_CONSTANT = 0.01
+
+
+@torch.no_grad()
+def initialise_roberta_(model: nn.Module, seed: int) -> None:
+    """Set every parameter of `model`, whose `config` is a RobertaConfig, in place; the layer mixture sets its own.
+
+    Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"): Xavier's
+    normal for matrices, constants for vectors. The code tells layer norms by the names of their parameters and so
+    misses the one behind the projection, which starts at gain 0.01 and bias 0.01 like every linear bias. "as_published"
+    repeats both; "corrected" mends only them, and keeps Xavier's normal for every matrix, the embeddings with the row
+    of the padding included. The study drew from one stream, so its very numbers cannot be had again.
+    """
+    config = model.config
+    assert isinstance(config, RobertaConfig)
+    as_published = config.initialisation == "as_published"
+    for module_name, module in model.named_modules():
+        if isinstance(module, nn.ParameterList):
+            continue  # the layer weights
+        misses = as_published and module_name.endswith("projection_layer_norm")
+        for name, parameter in module.named_parameters(prefix=module_name, recurse=False):
+            if isinstance(module, LayerNorm) and not misses:
+                parameter.fill_(1.0 if name.endswith("weight") else 0.0)
+            elif parameter.dim() >= 2:
+                normal_(parameter, xavier_deviation(parameter), seed, name)
+            else:
+                parameter.fill_(PUBLISHED_CONSTANT if as_published else 0.0)
+
+
+def embedding_parameters(config: RobertaConfig) -> int:
+    """(V + positions + types + 2) E: three tables and a norm. The study logs this as "embedding parameters"."""
+    rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
+    return rows * config.embedding_width
+
+
+def roberta_parameters(config: RobertaConfig) -> int:
+    """Parameters of the whole model that `config` describes, whatever it combines; a tied matrix counts once.
+
+    Source: docs/papers/reduced-vocabulary.md, "Sizes"; docs/models.md has the formulas. They say where the parameters
+    of a small model are (mostly in the vocabulary matrices) and are tested against built models and against every
+    published size.
+    """
+    size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
+    # Attention, feed-forward block and two norms in each layer; linear layer, norm and output bias of the head.
+    layer = 4 * size**2 + 2 * size * inner + 9 * size + inner
+    total = embedding_parameters(config) + config.num_hidden_layers * layer + size**2 + 3 * size
+    if config.embedding_size is not None:
+        # The projection with its bias, and its norm.
+        total += config.embedding_size * size + 3 * size
+    if not config.tie_word_embeddings:
+        total += rows * size
+    if config.vocabulary_bias:
+        total += rows
+    if config.sentence_pair_head:
+        total += size**2 + 2 * size + 1
+    weighting = LAYER_WEIGHTINGS[config.layer_weighting]
+    if weighting.layer_input == "softmax":
+        consumers = config.num_hidden_layers + weighting.output_mixture
+        total += consumers * (consumers + 1) // 2
+    return total

@@ -1,0 +1,227 @@
+"""What families of models are composed of: attention and feed-forward block, the layer around them, pretraining heads.
+
+Source: "Attention Is All You Need", Section 3.2; LTG-BERT, Section 4 (GEGLU after Shazeer, NormFormer's inner norm),
+the ablations of its Table 2 and Appendix C (post-norm); ELC-BERT, Equations 2 and 5. The sentence-pair head is
+LTG-BERT's, Section 5.2; the published training code left it out of the optimiser (docs/papers/ltg-bert.md, "Sentence
+pairs"), while here it is a part of the model, so it is trained and its gradient takes part in clipping. What differs
+between families is handed in.
+"""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hatchery.modeling.attention import AttentionInputs, Packing, attend, join_heads, split_heads
+from hatchery.modeling.bf16_on_cpu import gated_norm, in_bf16_on_cpu, norm_for_product
+from hatchery.modeling.configuration import EncoderSizes, ModelConfig
+from hatchery.modeling.layer_weighting import LayerWeighting
+from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
+
+
+class FeedForward(nn.Module):
+    """[Norm,] projection, activation, [norm,] projection back, dropout. No residual inside."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        dropout: float,
+        *,
+        gated: bool,
+        bias: bool,
+        exact_gelu: bool = False,
+        relu: bool = False,
+        pre_layer_norm: LayerNorm | None = None,
+        inner_layer_norm: LayerNorm | None = None,
+    ) -> None:
+        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation; `relu` replaces it."""
+        super().__init__()
+        self.gated, self.relu, self.approximate = gated, relu, "none" if exact_gelu else "tanh"
+        self.pre_layer_norm = pre_layer_norm
+        self.input_projection = nn.Linear(hidden_size, (1 + gated) * intermediate_size, bias=bias)
+        self.inner_layer_norm = inner_layer_norm
+        self.output_projection = nn.Linear(intermediate_size, hidden_size, bias=bias)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Transform `hidden` [..., D] position by position."""
+        if self.pre_layer_norm is not None:
+            hidden = norm_for_product(self.pre_layer_norm, hidden)
+        projected = self.input_projection(hidden)
+        norm = self.inner_layer_norm
+        if norm is not None and self._is_gated_norm and in_bf16_on_cpu(projected):
+            return self.dropout(self.output_projection(gated_norm(projected, norm.eps)))
+        inner = self._activation(projected)
+        if norm is not None:
+            inner = norm(inner)
+        return self.dropout(self.output_projection(inner))
+
+    @property
+    def _is_gated_norm(self) -> bool:
+        """Whether activation and inner norm are those of LTG-BERT, which `gated_norm` computes at once."""
+        norm = self.inner_layer_norm
+        return norm is not None and norm.weight is None and self.gated and self.approximate == "tanh"
+
+    def _activation(self, projected: Tensor) -> Tensor:
+        if self.relu:
+            return F.relu(projected)
+        if not self.gated:
+            return F.gelu(projected, approximate=self.approximate)
+        value, gate = projected.chunk(2, dim=-1)
+        # On the CPU the GELU of a strided half costs twice as much as the copy and the GELU of a contiguous one.
+        return value * F.gelu(gate.contiguous(), approximate=self.approximate)
+
+
+class MultiHeadAttention(nn.Module):
+    """[Norm,] attention with a projection each for queries, keys and values, output projection, dropout.
+
+    No residual inside. LTG-BERT's, with relative positions, is `ltg.attention`.
+    """
+
+    def __init__(self, config: EncoderSizes, pre_layer_norm: LayerNorm | None = None) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.n_heads = config.num_attention_heads
+        self.scale = 1 / math.sqrt(config.head_size)
+        self.pre_layer_norm = pre_layer_norm
+        self.query_projection = nn.Linear(size, size)
+        self.key_projection = nn.Linear(size, size)
+        self.value_projection = nn.Linear(size, size)
+        self.output_projection = nn.Linear(size, size)
+        self.probability_dropout = Dropout(config.attention_probs_dropout_prob)
+        self.output_dropout = Dropout(config.hidden_dropout_prob)
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
+
+        With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
+        """
+        asking, mask, rows = self.normalised(hidden), inputs.mask, inputs.query_rows
+        keys, values = self.keys_and_values(asking, inputs.packing)
+        if inputs.cache is not None:
+            keys, values = inputs.cache.extended(keys, values)
+        if rows is None:
+            return self.attended(asking, keys, values, mask, inputs.packing)
+        if mask is not None and mask.dim() == 3:
+            mask = mask.flatten(0, 1).index_select(0, rows)[:, None]
+        return self.attended(asking.flatten(0, 1).index_select(0, rows)[:, None], keys, values, mask).squeeze(1)
+
+    def normalised(self, hidden: Tensor) -> Tensor:
+        """What queries, and within one text keys and values, are made of."""
+        return hidden if self.pre_layer_norm is None else self.pre_layer_norm(hidden)
+
+    def keys_and_values(self, states: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor]:
+        """Keys and values [B, H, S, d] of `states` [B, S, D]."""
+        key, value = self.key_projection(states), self.value_projection(states)
+        return split_heads(key, self.n_heads, packing), split_heads(value, self.n_heads, packing)
+
+    def attended(
+        self, normalised: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, packing: Packing | None = None
+    ) -> Tensor:
+        """The block's output [B, T, D] for queries from `normalised` [B, T, D]; the mask is that of `attend`."""
+        query = split_heads(self.query_projection(normalised), self.n_heads, packing)
+        context = attend(query, keys, values, self.scale, mask, self.probability_dropout)
+        return self.output_dropout(self.output_projection(join_heads(context, packing)))
+
+
+class EncoderLayer(nn.Module):
+    """Attention and feed-forward block around a residual stream, or between weighted layers.
+
+    Without the two norms, what the blocks return is added as it is. With them (post-norm) every sum is normalised:
+    `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. A layer weighting that leaves the input out of
+    the output normalises the attention alone instead, with the same parameters. With `residual_scaling` the second sum
+    is `scale * x + feed_forward(x)`.
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        feed_forward: nn.Module,
+        weighting: LayerWeighting,
+        hidden_size: int,
+        eps: float,
+        attention_norm: LayerNorm | None = None,
+        feed_forward_norm: LayerNorm | None = None,
+        *,
+        residual_scaling: bool = False,
+    ) -> None:
+        super().__init__()
+        self.weighting = weighting
+        self.attention = attention
+        self.feed_forward = feed_forward
+        self.attention_norm = attention_norm
+        self.feed_forward_norm = feed_forward_norm
+        self.residual_scale = nn.Parameter(torch.ones(hidden_size)) if residual_scaling else None
+        self.output_layer_norm = LayerNorm(hidden_size, eps)
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] where `inputs.query_rows` says so."""
+        attention = self.attention(hidden, inputs)
+        if inputs.query_rows is not None:
+            hidden = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
+        weighting = self.weighting
+        # Each of the two is made, and normalised, only where it is read.
+        with_input = without_input = None
+        if weighting.input_in_feed_forward or weighting.input_in_output:
+            with_input = self._normalised(hidden + attention)
+        if not (weighting.input_in_feed_forward and weighting.input_in_output):
+            without_input = self._normalised(attention)
+        feed_forward = self.feed_forward(with_input if weighting.input_in_feed_forward else without_input)
+        residual = with_input if weighting.input_in_output else without_input
+        if residual is not None and self.residual_scale is not None:
+            residual = residual * self.residual_scale
+        output = residual + feed_forward
+        if self.feed_forward_norm is not None:
+            output = self.feed_forward_norm(output)
+        if weighting.output_normalisation == "layer_norm":
+            return self.output_layer_norm(output)
+        if weighting.output_normalisation == "unit_vector":
+            return F.normalize(full_precision(output), dim=-1)
+        return output
+
+    def _normalised(self, summed: Tensor) -> Tensor:
+        return summed if self.attention_norm is None else self.attention_norm(summed)
+
+
+class VocabularyHead(nn.Module, ABC):
+    """From hidden states to logits over the vocabulary; the output matrix is the word embedding unless it is untied."""
+
+    vocabulary_bias: nn.Parameter | None
+    """fp32 [V]; None in a head without one."""
+    vocabulary_weight: nn.Parameter | None
+    """fp32 [V, E]; None where the output matrix is the word embedding."""
+
+    def add_output_layer(self, config: ModelConfig) -> None:
+        """Register bias and matrix; subclasses call this last in their constructor."""
+        rows, tied = config.vocabulary_rows, config.tie_word_embeddings
+        self.vocabulary_bias = nn.Parameter(torch.zeros(rows)) if config.vocabulary_bias else None
+        self.vocabulary_weight = None if tied else nn.Parameter(torch.zeros(rows, config.hidden_size))
+
+    @abstractmethod
+    def features(self, hidden: Tensor) -> Tensor:
+        """What the output matrix is multiplied with: [..., E] from hidden states [..., D]."""
+
+    def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
+        """Logits [..., V] of `hidden` [..., D]; `word_embedding` [V, E] is the output matrix where they are tied."""
+        weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
+        return F.linear(self.features(hidden), weight, self.vocabulary_bias)
+
+
+class SentencePairHead(nn.Module):
+    """Norm, linear layer, exact GELU, dropout, norm, linear layer to one logit."""
+
+    def __init__(self, hidden_size: int, layer_norm_eps: float, dropout: float) -> None:
+        super().__init__()
+        self.pre_layer_norm = LayerNorm(hidden_size, layer_norm_eps)
+        self.linear = nn.Linear(hidden_size, hidden_size)
+        self.dropout = Dropout(dropout)
+        self.post_layer_norm = LayerNorm(hidden_size, layer_norm_eps)
+        self.output = nn.Linear(hidden_size, 1)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Logits [B] in full precision from the hidden states [B, D] of the first token; positive means "together"."""
+        hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
+        return full_precision(self.output(self.post_layer_norm(self.dropout(hidden)))).squeeze(-1)
