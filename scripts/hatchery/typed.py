@@ -6,16 +6,15 @@ once.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Settings, is_said, shown
-from hatchery.settings.fields import ABSENT
+from hatchery.settings.base import Settings, said_values, shown
+from hatchery.settings.fields import ABSENT, PartOf, Reference, hints_of, members_of, said_about
 from hatchery.settings.problems import problem_lines
-from hatchery.settings.walk import missing_choices
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -46,17 +45,13 @@ def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
 
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or cls.__name__}: got {shown(mapping)}, expected keys with values")
-    problems: list[tuple[str, str]] = []
-    built, text = None, json.dumps(mapping, default=plain)
+    text = json.dumps(mapping, default=plain)
     try:
-        built = adapter(cls).validate_json(text)
+        return adapter(cls).validate_json(text)
     except ValidationError as error:
         problems = problem_lines(error, cls, json.loads(text))
-    problems += missing_choices(cls, mapping)
-    if problems:
-        lines = (f"{separator.join(part for part in (where, key) if part)}: {words}" for key, words in problems)
-        raise ConfigError("\n".join(line.removeprefix(": ") for line in lines))
-    return built
+    lines = (f"{separator.join(part for part in (where, key) if part)}: {words}" for key, words in problems)
+    raise ConfigError("\n".join(line.removeprefix(": ") for line in lines))
 
 
 @cache
@@ -72,9 +67,7 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
 def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, Any]:
     """The keys that settings have, with their values, apart from some; only those that the class `of` has, too."""
     known = {field.name for field in fields(settings if of is None else of)} - set(without)
-    said = (field for field in fields(settings) if field.name in known and is_said(settings, field))
-    named = ((field.name, getattr(settings, field.name)) for field in said)
-    return {key: value for key, value in named if value is not ABSENT}
+    return {key: value for key, value in said_values(settings).items() if key in known and value is not ABSENT}
 
 
 def plain(value: Any) -> Any:
@@ -86,3 +79,41 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+class Named(NamedTuple):
+    """A name under a key: a file of this kind, or a raw input where the kind is DATA."""
+
+    kind: str
+    name: str
+    key: str
+    inherited: bool = False
+
+
+def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iterator[Named]:
+    """Every name of another file or raw input in settings, in the order of the keys.
+
+    Names in a list, and names that are keys, stand at its key.
+    """
+    if isinstance(value, str):
+        for meta in said_about(hint, Reference):
+            yield Named(meta.kind, value, ".".join(path), meta.inherited)
+    elif is_dataclass(value):
+        for key, inner in hints_of(type(value)).items():  # type: ignore[arg-type]
+            yield from references(getattr(value, key), inner, (*path, key))
+    elif isinstance(value, Mapping):
+        parts = [hints_of(meta.settings) for meta in said_about(hint, PartOf)]
+        named, inner = _arguments(hint, dict)
+        for key in value:
+            yield from references(key, named, path)
+        for key, item in value.items():
+            yield from references(item, parts[0][key] if parts else inner, (*path, key))
+    elif isinstance(value, tuple):
+        inner = _arguments(hint, tuple)[0]
+        for index, item in enumerate(value):
+            yield from references(item, inner, path if said_about(inner, Reference) else (*path, str(index)))
+
+
+def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
+    """What the member of a type that is a dictionary or a tuple says of what it holds."""
+    return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))

@@ -222,10 +222,10 @@ MISTAKES: dict[str, Mistake] = {
         "aliases stand for more than 100,000 values; write less under their anchors",
     ),
     "no choice at all": (
-        "corpora/demo.yaml",
-        "sources:",
-        "card_tokenizer:",
-        "got none of these, expected exactly one of: `sources: [{name: letters, data: my_text, reader: plain_text}]`",
+        "suites/blimp.yaml",
+        "data: blimp\n",
+        "",
+        "blimp.yaml: got none of these, expected exactly one of: `data: my_pairs` (A raw input of config.yaml); or",
     ),
 }
 

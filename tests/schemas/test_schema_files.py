@@ -14,8 +14,7 @@ from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.schemas.schema_files import SCHEMAS, schema_texts
 from hatchery.schemas.settings_page import PAGE, settings_page
 from hatchery.settings.base import Settings
-from hatchery.settings.fields import hints_of
-from hatchery.settings.walk import key_paths, members_of, metadata
+from hatchery.settings.fields import hints_of, key_paths, members_of, metadata
 
 
 @pytest.fixture(scope="module")

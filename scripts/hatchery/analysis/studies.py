@@ -11,8 +11,7 @@ from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import VALUES
 from hatchery.settings.problems import ALLOWED, Problems, nearest, offered
-from hatchery.settings.walk import references
-from hatchery.typed import validated
+from hatchery.typed import references, validated
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.errors import EvaluationError
-from hatchery.settings.fields import hints_of
+from hatchery.settings.fields import hints_of, said_about
 from hatchery.settings.problems import problem_lines
-from hatchery.settings.walk import said_about
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -14,12 +14,11 @@ from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.raw.registration import RawSource
 from hatchery.raw.settings import SourceKeys as RawInput
-from hatchery.settings.base import Settings
-from hatchery.settings.fields import ABSENT, BlockName, DataName, NameOr, hints_of
+from hatchery.settings.fields import ABSENT, BlockName, DataName, NameOr, OneOfKeys, hints_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceKeys(Settings):
+class SourceKeys(OneOfKeys):
     """A raw source of a corpus."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}

@@ -1,33 +1,79 @@
-"""What the class of a block cannot say: that it fits what lies here, and the other files that it names.
+"""Whether a block fits what lies here, and the other files that it names: what its class cannot say.
 
-An experiment fits its models, its corpus, its machine and its paper. Of a corpus it is known before it is made which
-encodings it has, what it is made from, and which splits it may have.
+Of a corpus it is known before it is made which encodings it has, what it is made from, and which splits it may have.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.evaluation_files import TaskFile
-from hatchery.experiment.experiment_file import Experiment
-from hatchery.experiment.finetuning import reads_first_token
-from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
-from hatchery.experiment.own_text import check_files, check_own_text
-from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
+from hatchery.experiment.own_text import check_files
+from hatchery.experiment.reserved import RESERVED
+from hatchery.experiment.run_checks import check_experiment
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.experiment.text_limits import check_quotas
-from hatchery.modeling.configuration import EncoderSizes
-from hatchery.settings.fields import ABSENT
-from hatchery.settings.problems import Problems
-from hatchery.settings.walk import references
-from hatchery.training.settings import EVALUATION_INTERVAL_STEPS, require_zero_stage
+from hatchery.experiment.written_blocks import INLINE
+from hatchery.settings.fields import ABSENT, DATA
+from hatchery.settings.problems import Problems, offered
+from hatchery.typed import Named, references
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
-INTERVAL = "evaluation_interval_steps"
+
+def check_block(kind: str, name: str, project: "Project") -> None:
+    """Compare a block with those that it names, and with what lies here. Raises ConfigError with every problem."""
+    block, where, problems = project.block(kind, name), project.place(kind, name), Problems()
+    if kind in ("experiment", "study"):
+        _check_name(kind, name, where, project)
+    for named in references(block):
+        with problems.collecting():
+            _require(named, f"{where}: {named.key}", project)
+    # What follows looks into the blocks that are named.
+    problems.raise_any()
+    for inline in INLINE if kind == "experiment" else ():
+        if project.written.is_inline(inline, name):
+            with problems.collecting():
+                project.check(inline, name)
+    if kind in _CHECKS:
+        with problems.collecting():
+            _CHECKS[kind](name, block, where, project)
+    problems.raise_any()
+
+
+def _check_name(kind: str, name: str, where: str, project: "Project") -> None:
+    """Results of experiments and studies lie beside each other."""
+    if name in RESERVED:
+        word = "an experiment" if kind == "experiment" else "a study"
+        raise ConfigError(f"{where}: {name!r} cannot be {word}'s name, results/{name}/ is taken")
+    other = "experiment" if kind == "study" else "study"
+    if name in project.names(other):
+        raise ConfigError(
+            f"{where}: {project.place(other, name)} has the same name, and results/{name}/ can be of one of them only; "
+            "rename the other"
+        )
+
+
+def _require(named: Named, where: str, project: "Project") -> None:
+    if named.kind != DATA:
+        project.require(named.kind, named.name, where)
+    elif project.raw_input(named.name) is None:
+        raise ConfigError(
+            f"{where}: got {named.name!r}, not under `data` in {project.folder / 'config.yaml'}"
+            f"{offered(named.name, sorted(project.config.data))}"
+        )
+
+
+def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
+    """Raise ConfigError for a corpus that is made from itself, that cannot be read, or that has too little text."""
+    check_circle(name, project, where)
+    if corpus.made_from == "sources":
+        check_encodings(corpus, where)
+        check_files(corpus, where, project)
+    if corpus.made_from == "sequences":
+        check_quotas(corpus, where, project)
 
 
 def check_encodings(corpus: CorpusFile, where: str) -> None:
@@ -64,147 +110,6 @@ def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
             yield reference.name
         elif reference.kind == "selection":
             yield from _corpora_in("selection", reference.name, project)
-
-
-def check_experiment(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
-    problems = Problems()
-    lengths = {}
-    for task in experiment.finetuning.tasks:
-        with problems.collecting():
-            lengths[task] = project.protocol_of(name, task).max_length
-    for run in experiment.runs:
-        with problems.collecting():
-            model = project.model_of(name, run)
-            with problems.collecting():
-                _check_run(experiment, run, model, where, project)
-            check_positions(experiment, run, model, lengths, where)
-    with problems.collecting():
-        check_within_steps(experiment, project.expansion(name).own, where)
-    with problems.collecting():
-        check_published_rows(experiment, where)
-    with problems.collecting():
-        check_perplexity_splits(experiment, where, project)
-    with problems.collecting():
-        check_translation(name, experiment, where, project)
-    with problems.collecting():
-        check_own_text(project, experiment.corpus)
-    with problems.collecting():
-        check_continuation(name, experiment, where, project)
-    with problems.collecting():
-        check_paper_tables(name, experiment, where, project)
-    problems.raise_any()
-
-
-def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str, project: "Project") -> None:
-    place, pretraining = f"{where}: runs.{run}.pretraining", experiment.runs[run].pretraining
-    scale = pretraining.output_bias.weight_scale
-    if scale != "own" and model.tie_word_embeddings:
-        raise ConfigError(
-            f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
-            "word embedding (tie_word_embeddings), which must keep its scale"
-        )
-    if pretraining.objective.task == "causal":
-        finetuning = experiment.finetuning
-        for task in finetuning.tasks:
-            if reads_first_token(finetuning, project.task(task).head):
-                raise ConfigError(
-                    f"{place}: objective.task: got 'causal', expected masked where the head of a task ({task}) reads "
-                    "the first token, which has seen nothing in a causal model: say "
-                    "finetuning.head_options: {pooling: last_token}"
-                )
-    compute = project.config.compute
-    require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
-    micro = compute.micro_batch_size
-    # A batch of translation has as many pairs as its tokens happen to be.
-    counts_sequences = pretraining.objective.task != "translation"
-    if micro is not None and counts_sequences and pretraining.batch_size % micro:
-        raise ConfigError(
-            f"{place}: batch_size: got {pretraining.batch_size}, "
-            f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
-        )
-
-
-def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a warm-up that is longer than a training, or an interval longer than all that have it.
-
-    Each is told once, where it is written (`written` is what runs say themselves). What keeps its state may be the
-    beginning of a longer training.
-    """
-    problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
-    lasting = {run: one for run, one in trainings.items() if one.steps and not one.keep_training_state}
-    warmups = {run: one.schedule.warmup_steps for run, one in lasting.items()}
-    intervals = {run: one.evaluation_interval_steps for run, one in lasting.items()}
-    for key, values, limit, which in (
-        ("schedule.warmup_steps", warmups, min, "shortest"),
-        (INTERVAL, intervals, max, "longest"),
-    ):
-        steps: dict[tuple[str, int], list[int]] = {}
-        for run, value in values.items():
-            if value is not ABSENT and (key, value) != (INTERVAL, EVALUATION_INTERVAL_STEPS):
-                own = f"runs.{run}." if _says(written[run], key) else ""
-                steps.setdefault((own, value), []).append(lasting[run].steps)
-        for (place, value), lengths in steps.items():
-            if value > limit(lengths):
-                problems.add(
-                    f"{where}: {place}pretraining.{key}: got {value}, expected at most {limit(lengths)}, the steps of "
-                    f"{'the training' if place else f'the {which} training'}"
-                )
-    problems.raise_any()
-
-
-def _says(keys: Mapping[str, Any], key: str) -> bool:
-    """Whether there is a value at a key such as `schedule.warmup_steps`."""
-    first, _, rest = key.partition(".")
-    return first in keys and (not rest or _says(keys[first], rest))
-
-
-def check_positions(
-    experiment: Experiment, run: str, model: EncoderSizes, finetuned: Mapping[str, int], where: str
-) -> None:
-    """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for.
-
-    `model` is the run's, with its changes; `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
-    """
-    most = model.position_limit
-    if most is None:
-        return
-    name, problems = experiment.runs[run].model, Problems()
-    for key, length in _lengths(experiment, run, finetuned):
-        if length > most:
-            problems.add(
-                f"{where}: runs.{run}: {key} allows sequences of {length} tokens, but the model {name!r} has "
-                f"absolute positions for {most}: raise its max_position_embeddings, or shorten the sequences"
-            )
-    problems.raise_any()
-
-
-def _lengths(experiment: Experiment, run: str, finetuned: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    pretraining, perplexity = experiment.runs[run].pretraining, experiment.perplexity
-    length, long = pretraining.sequence_length, pretraining.long_sequence
-    yield "pretraining.sequence_length", length
-    if long is not None and long.from_fraction < 1 and pretraining.steps > 0:
-        yield "pretraining.long_sequence.factor", length * long.factor
-    if perplexity.splits and perplexity.sequence_length is not None:
-        yield "perplexity.sequence_length", perplexity.sequence_length
-    for task, most in finetuned.items():
-        yield f"max_length of finetuning.tasks.{task}", most
-
-
-def check_block(kind: str, name: str, block: Any, where: str, project: "Project") -> None:
-    """Raise ConfigError for values of a block that do not fit each other; the blocks that it names exist."""
-    if kind in _CHECKS:
-        _CHECKS[kind](name, block, where, project)
-
-
-def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a corpus that is made from itself, that cannot be read, or that has too little text."""
-    check_circle(name, project, where)
-    if corpus.made_from == "sources":
-        check_encodings(corpus, where)
-        check_files(corpus, where, project)
-    if corpus.made_from == "sequences":
-        check_quotas(corpus, where, project)
 
 
 def check_tokenizer(name: str, tokenizer: TokenizerFile, where: str, project: "Project") -> None:

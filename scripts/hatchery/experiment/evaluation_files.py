@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from hatchery.evaluation.baselines.settings import BaselineSettings
 from hatchery.evaluation.minimal_pairs.settings import SuiteSettings
 from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys, TaskSettings, VocabularyFilter
-from hatchery.settings.fields import ABSENT, BlockName, DataName, PartOf, Reference, TaskName, Unique
+from hatchery.settings.fields import ABSENT, BlockName, DataName, OneOfKeys, PartOf, Reference, TaskName, Unique
 from hatchery.typed import keys_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteFile(SuiteSettings):
+class SuiteFile(SuiteSettings, OneOfKeys):
     """Where sentence pairs lie, what counts as one paradigm, and how sentences are scored."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -43,7 +43,7 @@ class BaselineFile(BaselineSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant(TaskKeys):
+class Variant(TaskKeys, OneOfKeys):
     """A task that differs from that of its file, or from another base."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_task", ("embedded",): "embedded: glue"}

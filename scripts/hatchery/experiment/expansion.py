@@ -18,7 +18,7 @@ from typing import Any
 from hatchery.errors import ConfigError
 from hatchery.experiment.grids import MODEL_CHANGES, MadeRun, rows_of_grid, slug, text_of
 from hatchery.experiment.written_blocks import Document, merged
-from hatchery.settings.walk import key_paths
+from hatchery.settings.fields import key_paths
 from hatchery.training.settings import PretrainingSettings
 
 SWEEP = "sweep"

@@ -21,6 +21,7 @@ from hatchery.settings.fields import (
     ModelName,
     NameOr,
     NotEmpty,
+    OneOfKeys,
     PartOf,
     Reference,
     SuiteName,
@@ -96,7 +97,7 @@ class Draw(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridPart(Settings):
+class GridPart(OneOfKeys):
     """Rows of a set: listed, one change at a time, all combinations, or drawn."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -184,7 +185,7 @@ class PaperTables(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExperimentFile(Settings):
+class ExperimentFile(OneOfKeys):
     """Which corpus, tokenizer, models and evaluations; `results/<name>/summary.csv` exists because the file exists."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {

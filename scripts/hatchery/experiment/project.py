@@ -23,16 +23,14 @@ from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_
 from hatchery.experiment.kinds import FILES
 from hatchery.experiment.main_file import MainFile
 from hatchery.experiment.paper_tables import with_rows_by_name
-from hatchery.experiment.raw_inputs import without_baselines
-from hatchery.experiment.reserved import RESERVED
-from hatchery.experiment.seeded_run import SeededRun, within
+from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
+from hatchery.experiment.seeded_run import SeededRun, runs_with_seeds, within
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
-from hatchery.experiment.written_blocks import INLINE, Document, WrittenBlocks, merged
+from hatchery.experiment.written_blocks import Document, WrittenBlocks, merged
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.raw.settings import SourceKeys
-from hatchery.settings.fields import ABSENT, DATA
-from hatchery.settings.problems import Problems, offered
-from hatchery.settings.walk import Named, references
+from hatchery.settings.fields import ABSENT
+from hatchery.settings.problems import offered
 from hatchery.typed import build, validated
 
 File = TypeVar("File")
@@ -75,10 +73,11 @@ class Project:
         """The main configuration."""
         path = self.folder / "config.yaml"
         config = validated(MainFile, merged(read_yaml(path), self.overrides), str(path))
-        data = {name: _expanded(entry) for name, entry in config.data.items()}
-        for named in references(config):
-            self.require(named.kind, named.name, f"{path}: {named.key}")
-        return replace(config, data=data)
+        for experiment in config.experiments:
+            self.require("experiment", experiment, f"{path}: experiments")
+        for baseline in config.leave_out_baselines:
+            self.require("baseline", baseline, f"{path}: {LEAVE_OUT}")
+        return config
 
     experiment = _named("experiment", Experiment)
     study = _named("study", StudyFile)
@@ -160,7 +159,7 @@ class Project:
                 f"{where}: sources: `data` has keys, and {self.folder / 'config.yaml'} has a raw input called "
                 f"{corpus!r}, too; write `data: {corpus}` and the keys there, or give this file another name"
             )
-        self._raw_inputs[corpus] = _expanded(own[0].data)
+        self._raw_inputs[corpus] = own[0].data
         return replace(block, sources=tuple(replace(one, data=corpus) if one in own else one for one in sources))
 
     # Names -----------------------------------------------------------------------------------------------------------
@@ -193,12 +192,10 @@ class Project:
 
     def raw_input(self, name: str) -> SourceKeys | None:
         """The raw input of config.yaml called `name`, or that of the corpus of this name; None where there is none."""
-        known = self.config.data
-        if name in known:
-            return known[name]
-        if name not in self._raw_inputs and self.written.has_raw_input(name):
+        if name not in self.config.data and name not in self._raw_inputs and self.written.has_raw_input(name):
             self.corpus(name)
-        return self._raw_inputs.get(name)
+        found = self.config.data.get(name) or self._raw_inputs.get(name)
+        return None if found is None else replace(found, path=expanded(found.path))
 
     # Experiments and studies -----------------------------------------------------------------------------------------
 
@@ -281,8 +278,7 @@ class Project:
     def _seeded_runs(self, experiment: str) -> dict[str, SeededRun]:
         if experiment not in self._runs:
             runs, labels = self.experiment(experiment).runs, self.expansion(experiment).labels()
-            pairs = [(name, seed) for name, run in runs.items() for seed in run.seeds]
-            found = [SeededRun.of(name, seed, labels.get(name, "")) for name, seed in pairs]
+            found = runs_with_seeds({name: run.seeds for name, run in runs.items()}, labels)
             self._runs[experiment] = {run.name: run for run in found}
         return self._runs[experiment]
 
@@ -297,59 +293,14 @@ class Project:
             raise ConfigError(f"experiment {experiment!r} has no model {name!r}{offered(name, known)}")
         return known[name]
 
-    # Whether files fit each other ------------------------------------------------------------------------------------
-
     def check(self, kind: str, name: str) -> None:
         """Compare a block with those that it names, and with what lies here. Raises ConfigError with every problem."""
         if (kind, name) in self.checked:
             return
         try:
-            self._check(kind, name)
+            check_block(kind, name, self)
         except ConfigError as error:
             if kind != "experiment":
                 raise
             raise ConfigError(self.expansion(name).as_in_the_file(str(error))) from None
         self.checked[kind, name] = None
-
-    def _check(self, kind: str, name: str) -> None:
-        block, where, problems = self.block(kind, name), self.place(kind, name), Problems()
-        if kind in ("experiment", "study"):
-            self._check_name(kind, name, where)
-        for named in references(block):
-            with problems.collecting():
-                self._require_named(named, f"{where}: {named.key}")
-        # What follows looks into the blocks that are named.
-        problems.raise_any()
-        for inline in INLINE if kind == "experiment" else ():
-            if self.written.is_inline(inline, name):
-                with problems.collecting():
-                    self.check(inline, name)
-        with problems.collecting():
-            check_block(kind, name, block, where, self)
-        problems.raise_any()
-
-    def _check_name(self, kind: str, name: str, where: str) -> None:
-        """Results of experiments and studies lie beside each other."""
-        if name in RESERVED:
-            word = "an experiment" if kind == "experiment" else "a study"
-            raise ConfigError(f"{where}: {name!r} cannot be {word}'s name, results/{name}/ is taken")
-        other = "experiment" if kind == "study" else "study"
-        if name in self.names(other):
-            raise ConfigError(
-                f"{where}: {self.place(other, name)} has the same name, and results/{name}/ can be of one of them "
-                "only; rename the other"
-            )
-
-    def _require_named(self, named: Named, where: str) -> None:
-        if named.kind != DATA:
-            self.require(named.kind, named.name, where)
-            return
-        if self.raw_input(named.name) is None:
-            raise ConfigError(
-                f"{where}: got {named.name!r}, not under `data` in {self.folder / 'config.yaml'}"
-                f"{offered(named.name, sorted(self.config.data))}"
-            )
-
-
-def _expanded(entry: SourceKeys) -> SourceKeys:
-    return replace(entry, path=expanded(entry.path))

@@ -1,5 +1,6 @@
 """One pretrained model: a run of an experiment with one pretraining seed."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hatchery.settings.base import Settings
@@ -28,6 +29,11 @@ class SeededRun(Settings):
     def words(self) -> str:
         """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""
         return f"{self.label or self.model}, seed {self.seed}"
+
+
+def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> list[SeededRun]:
+    """The runs of each model with each of its seeds, in their order."""
+    return [SeededRun.of(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
 
 
 def within(experiment: str, run: SeededRun) -> SeededRun:

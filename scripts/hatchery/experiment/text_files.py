@@ -17,6 +17,7 @@ from hatchery.settings.fields import (
     CorpusName,
     DataName,
     NotEmpty,
+    OneOfKeys,
     PartOf,
     SelectionName,
     Text,
@@ -33,7 +34,7 @@ Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample(SampleKeys):
+class Sample(SampleKeys, OneOfKeys):
     """Documents of another corpus, drawn at random until their characters are enough."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -68,7 +69,7 @@ class Sequences(SequenceKeys):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusFile(ConversionKeys):
+class CorpusFile(ConversionKeys, OneOfKeys):
     """Raw sources that become documents, their readers, and how documents are split."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -113,7 +114,7 @@ class CorpusFile(ConversionKeys):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VocabularyFile(VocabularySettings):
+class VocabularyFile(VocabularySettings, OneOfKeys):
     """Words that reduced-vocabulary text may consist of, from child-directed transcripts or from a released list."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -135,7 +136,7 @@ class VocabularyFile(VocabularySettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionFile(SelectionKeys):
+class SelectionFile(SelectionKeys, OneOfKeys):
     """Sentences or spans of raw texts, or of another corpus's documents, that lie within a vocabulary, or windows drawn
     without regard to it."""
 
@@ -171,7 +172,7 @@ class SelectionFile(SelectionKeys):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizerFile(TokenizerSettings):
+class TokenizerFile(TokenizerSettings, OneOfKeys):
     """How a tokenizer is trained and on which corpus."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -197,7 +198,8 @@ class TokenizerFile(TokenizerSettings):
     anything then."""
 
     def __post_init__(self) -> None:
-        if self.path is ABSENT:
+        # Without a kind the choice of keys is refused.
+        if self.path is ABSENT and self.kind is not ABSENT:
             super().__post_init__()
 
     @property

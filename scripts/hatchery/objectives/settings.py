@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hatchery.objectives.masking import KINDS
-from hatchery.settings.base import Range, ReadingName, Settings, Share, require
+from hatchery.settings.base import Range, ReadingName, Settings, Share, refused
 
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
 if TYPE_CHECKING:
@@ -40,4 +40,5 @@ class MaskingSettings(Settings):
 
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability
-        require(shown_otherwise <= 1, "random_probability and keep_probability", shown_otherwise, "together at most 1")
+        if shown_otherwise > 1:
+            raise refused("random_probability and keep_probability", shown_otherwise, "together at most 1")

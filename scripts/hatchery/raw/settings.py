@@ -17,7 +17,7 @@ from annotated_types import MinLen
 
 from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
 from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
-from hatchery.settings.fields import ABSENT, NotEmpty, SomeNames, Text, Unique
+from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
 # What is said about a raw input; no result depends on it.
@@ -49,7 +49,7 @@ KEYS = ("obtain", "licence", "terms")
 
 
 @dataclass(frozen=True)
-class HubModel(Settings):
+class HubModel(OneOfKeys):
     """A model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/; no code of it."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("revision",): "revision: <40 digits 0-9 and a-f>"}

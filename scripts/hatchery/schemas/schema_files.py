@@ -14,8 +14,7 @@ from hatchery.analysis.analyses.registry import analysis_called, analysis_names
 from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.experiment.text_files import TokenizerFile
-from hatchery.settings.fields import ABSENT
-from hatchery.settings.walk import sentences
+from hatchery.settings.fields import ABSENT, OneOfKeys, sentences
 from hatchery.typed import adapter
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
@@ -49,7 +48,7 @@ def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaVa
         # Beside a reference other keys are allowed, too.
         result["properties"][key] = {"description": described[key], **rules} if key in described else rules
     result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
-    if not partial and len(cls.ONE_OF) > 1:
+    if not partial and issubclass(cls, OneOfKeys) and len(cls.ONE_OF) > 1:
         result["oneOf"] = [{"required": list(group)} for group in cls.ONE_OF]
     return result
 

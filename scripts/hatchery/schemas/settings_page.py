@@ -11,7 +11,7 @@ from hatchery.experiment.evaluation_files import Variant
 from hatchery.experiment.kinds import FILES
 from hatchery.schemas.schema_files import SCHEMAS, file_schemas, json_schema
 from hatchery.settings.base import BOUNDS
-from hatchery.settings.walk import members_of
+from hatchery.settings.fields import members_of
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.views.paper_tables.layout import PaperLayout
 

@@ -20,9 +20,6 @@ class Settings:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
-    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {}
-    """Groups of keys of which exactly one has to be there, each as one would write it; most classes have none."""
-
 
 class RefusedError(ConfigError, ValueError):
     """A value that does not fit; inside a class of settings pydantic collects it with the other problems."""
@@ -32,10 +29,15 @@ class RefusedError(ConfigError, ValueError):
         super().__init__(f"{key}: {problem}" if key else problem)
 
 
+def refused(key: str, value: object, expected: str) -> RefusedError:
+    """The error for the value of a key, for what no range can say."""
+    return RefusedError(key, f"got {shown(value)}, expected {expected}")
+
+
 def require(condition: bool, key: str, value: object, expected: str) -> None:
-    """Refuse the value of a key unless the condition holds; for what no range can say."""
+    """Refuse the value of a key unless the condition holds."""
     if not condition:
-        raise RefusedError(key, f"got {shown(value)}, expected {expected}")
+        raise refused(key, value, expected)
 
 
 def unsaid(default: Any) -> Any:
@@ -43,9 +45,12 @@ def unsaid(default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"unsaid": True})
 
 
-def is_said(settings: Any, field: "dataclasses.Field[Any]") -> bool:
-    """Whether settings say this field of theirs: not where it is `unsaid` and has its default."""
-    return not ("unsaid" in field.metadata and getattr(settings, field.name) == field.default)
+def said_values(settings: Any) -> dict[str, Any]:
+    """The values of settings by their keys, without those that are `unsaid` and have their default."""
+    values = {field: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    return {
+        field.name: value for field, value in values.items() if "unsaid" not in field.metadata or value != field.default
+    }
 
 
 def shown(value: Any) -> str:

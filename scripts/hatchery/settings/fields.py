@@ -4,19 +4,49 @@ A class of settings says in its annotations what is possible; pydantic reads the
 this module imports nothing heavy. Ranges of numbers are in `base`.
 """
 
+import ast
+import inspect
 import operator
-from collections.abc import Iterable, Mapping
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache, reduce
-from types import UnionType
-from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from itertools import pairwise
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import MinLen
 
-from hatchery.settings.base import Settings
+from hatchery.settings.base import RefusedError, Settings
+
+Meta = TypeVar("Meta")
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
 """Default of a key that does not exist where nobody writes it, for keys of which one is chosen."""
+
+
+class OneOfKeys(Settings):
+    """Base of classes of settings with groups of keys of which exactly one has to be there."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]]
+    """The groups, each as one would write it."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        check = {"type": "no-info", "function": _with_one_group}
+        return {"type": "function-after", "function": check, "schema": handler(source)}
+
+
+def _with_one_group(settings: Any) -> Any:
+    cls, given = type(settings), {key for key, value in vars(settings).items() if value is not ABSENT}
+    if sum(given.issuperset(group) for group in cls.ONE_OF) == 1:
+        return settings
+    keys = dict.fromkeys(key for group in cls.ONE_OF for key in group)
+    written = " and ".join(key for key in keys if key in given) or "none of these"
+    meant = {group: re.split(r"[.;,]\s|\.$", sentences(cls)[group[0]])[0] for group in cls.ONE_OF}
+    ways = "; or ".join(f"`{way}` ({meant[group]})" for group, way in cls.ONE_OF.items())
+    raise RefusedError("", f"got {written}, expected exactly one of: {ways}")
 
 
 @dataclass(frozen=True)
@@ -171,6 +201,53 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
     fields = cls.__dataclass_fields__ if is_dataclass(cls) else cls.__annotations__
     hints = get_type_hints(cls, include_extras=True)
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
+
+
+# What is said about the type of a field.
+
+
+def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """The members of a type (one, unless it is a union), each with what `Annotated` says about it."""
+    if get_origin(hint) is Annotated:
+        inner, *more = get_args(hint)
+        yield from metadata(inner, (*about, *more))
+    elif get_origin(hint) in (Union, UnionType):
+        for member in get_args(hint):
+            yield from metadata(member, about)
+    else:
+        yield hint, about
+
+
+def members_of(hint: Any) -> list[Any]:
+    """The members of a type without null."""
+    return [member for member, _ in metadata(hint) if member is not NoneType]
+
+
+def said_about(hint: Any, kind: type[Meta]) -> list[Meta]:
+    """What of this kind is said about a type."""
+    return [meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind)]
+
+
+def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all keys of a class of settings, at every depth."""
+    for key, hint in hints_of(cls).items():
+        yield (*path, key)
+        for member in members_of(hint):
+            if is_dataclass(member):
+                yield from key_paths(member, (*path, key))  # type: ignore[arg-type]
+
+
+@cache
+def sentences(cls: type) -> dict[str, str]:
+    """What stands below each field of a class of settings, those that it inherits included."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
+        for field, below in pairwise(body):
+            is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+                found[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+    return found
 
 
 # Text.

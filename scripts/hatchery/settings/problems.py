@@ -6,17 +6,16 @@ of several files are collected into one error: whoever mends one should not be t
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import MinLen
 
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.settings.base import BOUNDS, Range, RefusedError, shown
-from hatchery.settings.fields import ChosenBy, PartOf, Text, hints_of
-from hatchery.settings.walk import along, members_at, members_of, metadata, said_about
+from hatchery.settings.fields import ABSENT, ChosenBy, PartOf, Text, hints_of, members_of, metadata, said_about
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -50,11 +49,13 @@ def offered(word: str, known: Iterable[str], words: str = "; there are", also: I
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
     """Pairs of a key (`runs.a.model`, "" for the whole) and what is wrong with it, ordered by key, each once."""
     found: dict[tuple[str, str], None] = {}
-    details = error.errors(include_url=False)
-    for detail in sorted(details, key=_order):
+    for detail in sorted(error.errors(include_url=False), key=_order):
         # pydantic counts only the entries that are right.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
-            found.setdefault(_explained(detail, hint, document))
+            place = Place((), hint, document)
+            for part in detail["loc"]:
+                place = place.at(part)
+            found.setdefault(_explained(detail, place))
     return list(found)
 
 
@@ -66,45 +67,94 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
     return place, detail["type"] == "missing", location[-1] if of_keys else ""
 
 
-def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str, str]:
-    location, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
-    if location and location[-1] == "[key]":
-        *_, (parent, hint, _value) = along(hint, document, location[:-2])
-        key_hint = get_args(members_of(hint)[0])[0]
-        return _joined(parent), f"got the name {location[-2]!r}, expected {_wanted(key_hint)}"
-    steps = list(along(hint, document, location))
-    path, hint, value = steps[-1]
-    place = _joined(path)
+class Place(NamedTuple):
+    """The keys that lead to a value of a file, the type of what may stand there, and what does; and the place above."""
+
+    keys: tuple[str, ...]
+    hint: Any
+    value: Any
+    above: Any = None
+
+    def __str__(self) -> str:
+        return ".".join(self.keys)
+
+    def at(self, key: Any) -> "Place":
+        """The place at a key; this one for the name of a member of a union, which pydantic puts between the keys."""
+        try:
+            value = self.value[key]
+        except (KeyError, IndexError, TypeError):
+            value = ABSENT
+        hints = [hints_of(cls)[key] for cls in self.classes() if key in hints_of(cls)]
+        if value is ABSENT and not hints:
+            return self
+        for member in members_of(self.hint):
+            if get_origin(member) is dict and isinstance(self.value, Mapping):
+                hints.append(get_args(member)[1])
+            if get_origin(member) in (list, tuple) and isinstance(self.value, list):
+                hints.append(get_args(member)[0])
+        return Place((*self.keys, str(key)), [*hints, Any][0], value, self)
+
+    def classes(self) -> list[type]:
+        """The classes of settings that the value can be meant as."""
+        return [cls for cls in _classes(self.hint) if isinstance(self.value, Mapping) and _is_chosen(cls, self.value)]
+
+
+def _classes(hint: Any) -> list[type]:
+    """The classes of settings among the members of a type, also those of which some keys are enough."""
+    parts = [meta.settings for meta in said_about(hint, PartOf)]
+    return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
+
+
+def _is_chosen(cls: type, value: Mapping[str, Any]) -> bool:
+    """Whether a mapping is of this class, of several that differ in the one choice of a key."""
+    choices = ((key, get_args(hint)) for key, hint in hints_of(cls).items() if get_origin(hint) is Literal)
+    return all(len(allowed) != 1 or value.get(key, allowed[0]) == allowed[0] for key, allowed in choices)
+
+
+def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
+    """The key, which may be another one than that of pydantic's place, and what is wrong with it."""
+    key, error = str(place), detail.get("ctx", {}).get("error")
+    if isinstance(error, RefusedError):
+        return ".".join(filter(None, [key, error.key])), error.problem
+    if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        tag = said_about(place.hint, ChosenBy)[0].key
+        key, given = ".".join([*place.keys, tag]), place.value.get(tag)
+        if detail["type"] == "union_tag_not_found":
+            return key, "the key is missing"
+        allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
+        return key, f"got {shown(given)}{offered(str(given), allowed, ALLOWED)}"
+    if detail["loc"][-1:] == ("[key]",):
+        names = get_args(members_of(place.above.hint)[0])[0]
+        return str(place.above), f"got the name {place.keys[-1]!r}, expected {_wanted(names)}"
+    return key, _words(detail, place)
+
+
+def _words(detail: Mapping[str, Any], place: Place) -> str:
+    kind, context, (keys, hint, value, above) = detail["type"], detail.get("ctx", {}), place
     match kind:
         case "missing":
-            return place, "the key is missing"
+            return "the key is missing"
         case _ if kind in _UNKNOWN:
-            _, hint, value = steps[-2]
-            known = sorted(hints_of(_class_of(hint, value)))
-            return place, f"{_whose(path[-1], hint)}{offered(path[-1], known, '; allowed are')}"
-        case "value_error" if isinstance(context.get("error"), RefusedError):
-            refused = context["error"]
-            return _joined((*path, refused.key) if refused.key else path), refused.problem
+            known = sorted(hints_of((above.classes() or _classes(above.hint))[0]))
+            return f"{_whose(keys[-1], above.hint)}{offered(keys[-1], known, '; allowed are')}"
         case "value_error" | "json_invalid":
-            return place, detail["msg"].removeprefix("Value error, ")
-        case "union_tag_invalid" | "union_tag_not_found":
-            return _wrong_tag(path, hint, value, detail)
+            return str(detail["msg"]).removeprefix("Value error, ")
+    got = f"got {shown(value)}"
     if len(members_of(hint)) > 1:
-        return place, f"got {shown(value)}, expected {_wanted(hint)}"
+        return f"{got}, expected {_wanted(hint)}"
     match kind:
         case "literal_error":
-            allowed = [_word(item) for item in _choices(hint)]
-            return place, f"got {shown(value)}{offered(value if isinstance(value, str) else '', allowed, ALLOWED)}"
+            return f"{got}{offered(value if isinstance(value, str) else '', _parts(hint, with_bounds=False), ALLOWED)}"
         case _ if kind in _BROKEN_BOUNDS:
             bound = _BROKEN_BOUNDS[kind]
-            return place, f"got {shown(value)}, expected {BOUNDS[bound][0]} {_number(context[bound])}"
+            return f"{got}, expected {BOUNDS[bound][0]} {_number(context[bound])}"
         case _ if kind in _LENGTHS:
             words, key = _LENGTHS[kind]
             entries = "entry" if context[key] == 1 else "entries"
-            return place, f"expected {words} {context[key]} {entries}, got {len(value)}"
+            return f"expected {words} {context[key]} {entries}, got {len(value)}"
         case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
-            return place, f"got {shown(value)}, expected {_wanted(hint)}"
-    return place, f"got {shown(value)}, expected {_wanted(hint, bounds=False)}"
+            return f"{got}, expected {_wanted(hint)}"
+    return f"{got}, expected {_wanted(hint, bounds=False)}"
 
 
 def _whose(key: str, hint: Any) -> str:
@@ -114,27 +164,6 @@ def _whose(key: str, hint: Any) -> str:
             if key in hints_of(cls):
                 return f"unknown key here: it belongs to {choice.key} {get_args(hints_of(cls)[choice.key])[0]}"
     return "unknown key"
-
-
-def _wrong_tag(path: Sequence[str], hint: Any, value: Any, detail: Mapping[str, Any]) -> tuple[str, str]:
-    key = said_about(hint, ChosenBy)[0].key
-    place = _joined((*path, key))
-    if detail["type"] == "union_tag_not_found":
-        return place, "the key is missing"
-    allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
-    given = value[key]
-    return place, f"got {shown(given)}{offered(str(given), allowed, ALLOWED)}"
-
-
-def _classes(hint: Any) -> list[type]:
-    parts = [meta.settings for meta in said_about(hint, PartOf)]
-    return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
-
-
-def _class_of(hint: Any, value: Any) -> type:
-    """The class of settings that a value of a file is meant as."""
-    meant = (member for member, _ in members_at(hint, value) if isinstance(member, type) and is_dataclass(member))
-    return next(meant, _classes(hint)[0])
 
 
 def _wanted(hint: Any, bounds: bool = True) -> str:
@@ -161,14 +190,6 @@ def _parts(hint: Any, with_bounds: bool) -> Iterator[str]:
             yield " ".join([_TYPES.get(member, "another value"), " and ".join(limits) if with_bounds else ""]).strip()
 
 
-def _choices(hint: Any) -> list[Any]:
-    return [
-        item
-        for member, _about in metadata(hint)
-        for item in (get_args(member) if get_origin(member) is Literal else [None] if member is type(None) else [])
-    ]
-
-
 def _number(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
@@ -176,10 +197,6 @@ def _number(value: Any) -> str:
 def _word(value: Any) -> str:
     """A value as YAML spells it."""
     return json.dumps(value) if value in (None, "") or isinstance(value, bool) else str(value)
-
-
-def _joined(path: Iterable[Any]) -> str:
-    return ".".join(str(part) for part in path)
 
 
 class Problems:

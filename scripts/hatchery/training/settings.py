@@ -21,7 +21,7 @@ from hatchery.settings.base import (
     Share,
     ShareAboveZero,
     ShareBelowOne,
-    require,
+    refused,
 )
 from hatchery.settings.fields import ABSENT, Unique
 from hatchery.training.objectives import ObjectiveSettings
@@ -83,18 +83,13 @@ class ScheduleSettings(Settings):
     is kept for another run. The rates of inverse_square_root and constant are then the same in a run of any length."""
 
     def __post_init__(self) -> None:
-        require(
-            self.warmup_steps is ABSENT or self.warmup_steps_limit is None,
-            "warmup_steps_limit",
-            self.warmup_steps_limit,
-            "null with warmup_steps, which says exactly how many",
-        )
-        require(
-            self.warmup_steps is ABSENT or self.warmup_fraction == WARMUP_FRACTION,
-            "warmup_fraction",
-            self.warmup_fraction,
-            "no such key with warmup_steps, which says exactly how many",
-        )
+        if self.warmup_steps is ABSENT:
+            return
+        exactly = "with warmup_steps, which says exactly how many"
+        if self.warmup_steps_limit is not None:
+            raise refused("warmup_steps_limit", self.warmup_steps_limit, f"null {exactly}")
+        if self.warmup_fraction != WARMUP_FRACTION:
+            raise refused("warmup_fraction", self.warmup_fraction, f"no such key {exactly}")
 
 
 @dataclass(frozen=True)
@@ -149,41 +144,43 @@ class TrainingSettings(Settings):
     """Development sequences, with fixed masks where there are any, or pairs; 0 measures no development loss."""
 
     def __post_init__(self) -> None:
-        has_bias = self.output_bias.kind != "none"
-        require(
-            has_bias or not self.bias_drift, "bias_drift", True, "false with output_bias.kind none: there is no bias"
-        )
-        long, translates = self.long_sequence, "translation" in self.objective.kinds
-        require(
-            translates or self.output_bias.counts != "larger_corpus",
-            "output_bias.counts",
-            self.output_bias.counts,
-            "labels or corpus: only the targets of task translation are counted in a larger corpus",
-        )
+        if self.bias_drift and self.output_bias.kind == "none":
+            raise refused("bias_drift", True, "false with output_bias.kind none: there is no bias")
+        long, kinds = self.long_sequence, self.objective.kinds
+        translates = "translation" in kinds
+        if not translates and self.output_bias.counts == "larger_corpus":
+            raise refused(
+                "output_bias.counts",
+                self.output_bias.counts,
+                "labels or corpus: only the targets of task translation are counted in a larger corpus",
+            )
         for step in self.milestones if self.steps else ():
-            evaluated = step < self.steps and step % self.evaluation_interval_steps == 0
-            expected = f"steps before the last ({self.steps}) at which the development loss is measured, every "
-            require(evaluated, "milestones", step, f"{expected}{self.evaluation_interval_steps}")
-        require(
-            long is None or not translates,
-            "long_sequence",
-            long,
-            "null with task translation, whose batches are made of target tokens of sentences of any length",
-        )
-        require(
-            long is None or self.batch_size % long.factor == 0,
-            "batch_size",
-            self.batch_size,
-            f"a multiple of long_sequence.factor ({long.factor if long else 1}), so that both phases see as many "
-            "tokens per step",
-        )
-        kinds, factor = self.objective.kinds, long.factor if long else 1
-        require(
-            self.batch_size >= len(kinds) * factor,
-            "batch_size",
-            self.batch_size,
-            f"at least {len(kinds) * factor}: every batch has a sequence of each kind ({', '.join(kinds)})",
-        )
+            if step >= self.steps or step % self.evaluation_interval_steps:
+                raise refused(
+                    "milestones",
+                    step,
+                    f"steps before the last ({self.steps}) at which the development loss is measured, every "
+                    f"{self.evaluation_interval_steps}",
+                )
+        if long and translates:
+            raise refused(
+                "long_sequence",
+                long,
+                "null with task translation, whose batches are made of target tokens of sentences of any length",
+            )
+        if long and self.batch_size % long.factor:
+            raise refused(
+                "batch_size",
+                self.batch_size,
+                f"a multiple of long_sequence.factor ({long.factor}), so that both phases see as many tokens per step",
+            )
+        least = len(kinds) * (long.factor if long else 1)
+        if self.batch_size < least:
+            raise refused(
+                "batch_size",
+                self.batch_size,
+                f"at least {least}: every batch has a sequence of each kind ({', '.join(kinds)})",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

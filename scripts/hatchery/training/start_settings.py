@@ -8,7 +8,7 @@ exclude each other are refused with the reason.
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.settings.base import Count, Natural, NonNegative, Positive, Settings, Share, require
+from hatchery.settings.base import Count, Natural, NonNegative, Positive, Settings, Share, refused
 from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty
 
 # What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
@@ -78,17 +78,16 @@ class OutputBiasSettings(Settings):
     """Whether a run with kind zero or none reports its first step too; it has to count labels for that."""
 
     def __post_init__(self) -> None:
-        require(self.smoothing + self.label_smoothing > 0, "smoothing", self.smoothing, "above 0: most labels are rare")
+        if self.smoothing + self.label_smoothing <= 0:
+            raise refused("smoothing", self.smoothing, "above 0: most labels are rare")
         named = self.larger_corpus is not ABSENT
-        expected = "a corpus, where counts is larger_corpus, and nothing elsewhere"
-        require(
-            named == (self.counts == "larger_corpus"), "larger_corpus", self.larger_corpus if named else None, expected
-        )
+        if named != (self.counts == "larger_corpus"):
+            given = self.larger_corpus if named else None
+            raise refused("larger_corpus", given, "a corpus, where counts is larger_corpus, and nothing elsewhere")
         # The paper states its rule for all models, but against a bias of 0 it would leave a matrix of zeros.
-        matches = self.weight_scale in ("centred", "frobenius")
-        require(
-            not matches or self.kind == "unigram",
-            "weight_scale",
-            self.weight_scale,
-            f"own, unit or a number: it matches the norm of the bias, and kind {self.kind!r} has none",
-        )
+        if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
+            raise refused(
+                "weight_scale",
+                self.weight_scale,
+                f"own, unit or a number: it matches the norm of the bias, and kind {self.kind!r} has none",
+            )

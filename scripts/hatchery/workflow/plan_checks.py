@@ -21,8 +21,7 @@ from hatchery.experiment.raw_inputs import usable_path
 from hatchery.experiment.written_blocks import is_name, misnamed_file
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
-from hatchery.settings.walk import references
-from hatchery.typed import build
+from hatchery.typed import build, references
 from hatchery.views.figures.registry import declared_figures
 
 Asked = tuple[str, str]
