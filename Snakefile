@@ -14,7 +14,7 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from hatchery.os_errors import writing_refused
+from hatchery.errors import writing_refused
 
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")

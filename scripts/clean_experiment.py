@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hatchery.command import run_command
 from hatchery.errors import ConfigError
-from hatchery.experiment.reserved import RESERVED
+from hatchery.folders import RESERVED
 
 
 def main(arguments: argparse.Namespace) -> None:

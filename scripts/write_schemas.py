@@ -4,8 +4,7 @@ python scripts/write_schemas.py
 """
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.schemas.schema_files import SCHEMAS, schema_texts
-from hatchery.schemas.settings_page import PAGE, settings_page
+from hatchery.schemas import PAGE, SCHEMAS, schema_texts, settings_page
 
 
 def main() -> None:

@@ -15,8 +15,7 @@ import pytest
 
 from hatchery.artifacts.atomic import atomic_path
 from hatchery.command import run_command
-from hatchery.errors import ModelError
-from hatchery.os_errors import refusal, writing_refused
+from hatchery.errors import ModelError, refusal, writing_refused
 from hatchery.workflow.rules import with_plain_errors
 
 

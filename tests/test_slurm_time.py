@@ -2,7 +2,7 @@
 
 import pytest
 
-from hatchery.slurm_time import seconds_of
+from hatchery.units import seconds_of
 
 
 @pytest.mark.parametrize(

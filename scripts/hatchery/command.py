@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hatchery.artifacts.atomic import json_value
-from hatchery.errors import ConfigError, HatcheryError
+from hatchery.errors import ConfigError, HatcheryError, refusal
 from hatchery.job_spec import read_call
-from hatchery.os_errors import refusal
 from hatchery.sanitize import visible
 
 

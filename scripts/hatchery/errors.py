@@ -1,8 +1,17 @@
-"""Errors that are addressed to the person who runs Hatchery.
+"""Errors that are addressed to the person who runs Hatchery, and what the machine refuses, told in the same way.
 
 Every message is one line that says what is wrong, where, and what was expected. The commands print such an error
-without a traceback; any other exception is a defect of ours and keeps its traceback.
+without a traceback; any other exception is a defect of ours and keeps its traceback. A full disk, a place that cannot
+be written to or too little memory is no defect of ours either, whoever's code meets it first. Libraries written in Rust
+or C++ raise exceptions of their own, of which only the text says what happened, so that is read, too.
 """
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+from tempfile import gettempdir
 
 
 def first_line(error: BaseException) -> str:
@@ -57,3 +66,88 @@ class MisplacedError(ManifestError):
 
 class PlanError(HatcheryError):
     """Snakemake cannot plan what was asked for, or its answer cannot be read."""
+
+
+WRITABLE = "the results need a place that can be written to (storage_root in config/config.yaml)"
+_COPY = "mount it for writing, or work in a copy of the project"
+_ROOM = "make room and start again; what is finished stays"
+_WRITTEN = ("results", "resources", "logs", ".")
+REMEDIES = {
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EFBIG: "the limit on the size of files (ulimit -f) or the file system does not allow so large a file",
+    errno.EROFS: WRITABLE,
+    errno.EACCES: "check who owns it and its permissions",
+    errno.EPERM: "check who owns it and its permissions",
+    errno.ENAMETOOLONG: "names of files have 255 characters at most",
+    errno.EIO: "the disk or the network behind it fails; look at the machine's log",
+    errno.ESTALE: "the network file system has lost it; start again",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine",
+}
+_MEMORY = (
+    "not enough memory; start again with fewer processes or smaller micro-batches (compute in config/config.yaml) or "
+    "with more memory for the job; what is finished stays"
+)
+# "No space left on device (os error 28)" of tokenizers, "Os { code: 28, kind: StorageFull, ... }" of safetensors.
+_NUMBER = re.compile(r"\(os error (\d+)\)|Os \{ code: (\d+),")
+_NO_MEMORY = re.compile(
+    r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc|can't start new thread|"
+    r"failed to map segment|^MemoryError",
+    re.IGNORECASE,
+)
+# Less than this is a full disk: file systems keep some blocks for themselves.
+_NO_ROOM_BYTES = 1 << 16
+
+
+def writing_refused(folder: Path) -> str | None:
+    """The line for people where nothing can be written in `folder`; asked before Snakemake fails with a traceback."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    return f"{folder.absolute()}: nothing can be written in this folder, but Snakemake keeps its records here; {_COPY}"
+
+
+def error_number(error: BaseException) -> int | None:
+    """The number of the system's error behind an exception of anybody's, None where there is none."""
+    if isinstance(error, OSError):
+        return error.errno
+    found = _NUMBER.search(str(error))
+    return int(found[1] or found[2]) if found else None
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether an exception says that there was not enough memory, also on a GPU."""
+    if isinstance(error, MemoryError) or error_number(error) == errno.ENOMEM:
+        return True
+    # Of a library that is loaded, the dynamic linker says that it could not be mapped.
+    return isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)) is not None
+
+
+def memory_refused(words: str) -> str | None:
+    """The line for people where a program's last words say that there was not enough memory, whatever ended it."""
+    return _MEMORY if _NO_MEMORY.search(words) else None
+
+
+def full_disk(*folders: Path) -> str | None:
+    """The line for people of the first of the folders on whose disk nothing more can be written; None if there is none.
+
+    Where a log lies on it, the log cannot tell.
+    """
+    for folder in folders:
+        if folder.is_dir() and shutil.disk_usage(folder).free < _NO_ROOM_BYTES:
+            return f"{folder}: {os.strerror(errno.ENOSPC)}; {_ROOM}"
+    return None
+
+
+def refusal(error: BaseException) -> str | None:
+    """The line for people where the machine has refused something: what, where, what to do; None for anything else."""
+    if is_memory_error(error):
+        return _MEMORY
+    number = error_number(error)
+    if number not in REMEDIES:
+        return None
+    place = (error.filename if isinstance(error, OSError) else None) or "writing"
+    # A library that does not say what it wrote: where there is no room can be seen.
+    if place == "writing" and number == errno.ENOSPC and (line := full_disk(*map(Path, _WRITTEN), Path(gettempdir()))):
+        return line
+    return f"{place}: {os.strerror(number)}; {REMEDIES[number]}"

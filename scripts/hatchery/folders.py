@@ -1,6 +1,7 @@
-"""Registries by folder: every module of a package is an entry, called like its file; there is no list to enter it in.
+"""Names that follow from folders, or that folders have: it needs the standard library alone.
 
-The `__init__.py` of the package is the registry, which knows what the module of an entry holds. What only helps entries
+Registries by folder: every module of a package is an entry, called like its file; there is no list to enter it in. The
+`__init__.py` of the package is the registry, which knows what the module of an entry holds. What only helps entries
 lies beside the folder.
 """
 
@@ -10,3 +11,27 @@ from pathlib import Path
 def names_beside(registry: str) -> tuple[str, ...]:
     """The names of the modules beside a package's `__init__.py` (its `__file__`), sorted; none of them is imported."""
     return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
+
+
+RESERVED = (
+    "corpora",
+    "samples",
+    "sequences",
+    "vocabularies",
+    "selections",
+    "cards",
+    "tokenizers",
+    "tokenizer_sweeps",
+    "tokens",
+    "models",
+    "minimal_pairs",
+    "perplexity",
+    "translation",
+    "finetuning",
+    "finetuning_jobs",
+    "finetuning_runs",
+    "settings",
+    "checkpoints",
+    "benchmarks",
+)
+"""Names below `results/` that experiments share, so that no experiment may have one: the only list of them."""

@@ -1,5 +1,9 @@
-"""Numbers in units that people grasp. A dash stands for nothing, where nothing can be."""
+"""Numbers in units that people grasp, and durations as Slurm's commands take and print them.
 
+A dash stands for nothing, where nothing can be. Source of Slurm's durations: the manual page of sbatch, `--time`.
+"""
+
+import re
 from collections.abc import Sequence
 
 NONE = "-"
@@ -37,7 +41,10 @@ def rough_duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"
-    return _hours_or_days(seconds, days_from_hours=100)
+    if minutes < 60 * 100:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    whole = round(seconds / 3600)
+    return f"{whole // 24} d {whole % 24:02d} h"
 
 
 def hours(value: float) -> str:
@@ -61,14 +68,6 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _hours_or_days(seconds: float, days_from_hours: int) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 60 * days_from_hours:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    whole = round(seconds / 3600)
-    return f"{whole // 24} d {whole % 24:02d} h"
-
-
 def _with_unit(value: float, units: Sequence[str]) -> str:
     exponent = 0
     # 999.5 would be printed as 1000.
@@ -76,3 +75,20 @@ def _with_unit(value: float, units: Sequence[str]) -> str:
         value, exponent = value / 1000, exponent + 1
     digits = 0 if value >= 99.95 or exponent == 0 else 1 if value >= 9.995 else 2
     return f"{value:.{digits}f} {units[exponent]}".rstrip()
+
+
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?")
+
+
+def seconds_of(text: str) -> int | None:
+    """Seconds of `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours) or `1-02:03:04`.
+
+    None for what is no duration: UNLIMITED, NOT_SET, INVALID, nothing.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    if match["days"] is None and match["third"] is None:
+        return 60 * first + second
+    return 86_400 * days + 3_600 * first + 60 * second + third

@@ -88,10 +88,9 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
         # What commands import before anything is installed; the rest of the library needs packages.
         for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
             shutil.copy(path, library)
-        for name in ("artifacts/*.py", "experiment/__init__.py", "experiment/reserved.py"):
-            for path in (REPOSITORY / "scripts" / "hatchery").glob(name):
-                (library / path.parent.name).mkdir(exist_ok=True)
-                shutil.copy(path, library / path.parent.name)
+        (library / "artifacts").mkdir()
+        for path in (REPOSITORY / "scripts" / "hatchery").glob("artifacts/*.py"):
+            shutil.copy(path, library / "artifacts")
         for name in ("install_environment.sh", "clean_experiment.py"):
             shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)

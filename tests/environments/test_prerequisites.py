@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.experiment.reserved import RESERVED
+from hatchery.folders import RESERVED
 
 TOOLS = ("sh", "sed", "awk", "env", "nproc")
 

@@ -13,9 +13,9 @@ import yaml
 from hatchery.corpora.readers.babylm import NORMALISERS
 from hatchery.errors import ConfigError
 from hatchery.experiment.held_out_text import held_out_splits
-from hatchery.experiment.own_text import check_own_text
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.experiment.text_limits import check_own_text
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.plan_checks import collect_problems

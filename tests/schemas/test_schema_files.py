@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.experiment.kinds import FILES, FOLDERS
-from hatchery.schemas.schema_files import SCHEMAS, schema_texts
-from hatchery.schemas.settings_page import PAGE, settings_page
+from hatchery.schemas import PAGE, SCHEMAS, schema_texts, settings_page
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import hints_of, key_paths, members_of, metadata
 

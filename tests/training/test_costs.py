@@ -12,7 +12,7 @@ import yaml
 from cost_cases import cost_of, settings_of
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.planned_device import LTG_BERT_RUN
+from hatchery.experiment.cluster import LTG_BERT_RUN
 from hatchery.experiment.project import Project
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.run import build_model

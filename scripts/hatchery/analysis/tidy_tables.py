@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hatchery.artifacts.atomic import atomic_path
 from hatchery.artifacts.checksums import vouched, write_checksums
 from hatchery.artifacts.parquet import TableWriter, write_table
-from hatchery.errors import ManifestError
+from hatchery.errors import ManifestError, first_line
 
 _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
 
@@ -268,7 +268,7 @@ def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
             for index in range(file.num_row_groups):
                 yield file.read_row_group(index)
     except (OSError, pa.ArrowException) as error:
-        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
 
 
 def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
@@ -292,4 +292,4 @@ def read_frame(
                 rows = rows.filter(pl.col(column).is_in(list(values)))
         return (rows if columns is None else rows.select(columns)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hatchery.errors import HatcheryError
-from hatchery.os_errors import error_number
+from hatchery.errors import HatcheryError, error_number
 
 
 @contextmanager

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from hatchery.artifacts.atomic import json_value, write_json
 from hatchery.artifacts.manifests import FINISHED, MANIFEST
-from hatchery.errors import ConfigError
-from hatchery.os_errors import WRITABLE
+from hatchery.errors import WRITABLE, ConfigError
 
 
 def put_link(place: Path, target: Path) -> None:

@@ -19,7 +19,7 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, first_line
 
 DEEPEST = 50
 """Levels of nesting; a configuration has six, and Python's own limit would end in a traceback."""
@@ -147,7 +147,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError(f"{place}: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"{path}: not YAML: {first_line(error)}") from error
     if value is None:
         return {}
     if not isinstance(value, dict):

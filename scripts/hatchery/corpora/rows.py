@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.packed_files import where_in
 from hatchery.corpora.text_files import Lines
-from hatchery.errors import SourceError
+from hatchery.errors import SourceError, first_line
 from hatchery.raw.registration import RawSource
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def parquet_rows(source: RawSource, name: str, wanted: Collection[str], where: s
                     number += 1
                     yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}
     except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise SourceError(f"{where}: after row {number}: not readable as Parquet: {reason}") from error
 
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.evaluation_files import TaskFile
-from hatchery.experiment.own_text import check_files
-from hatchery.experiment.reserved import RESERVED
 from hatchery.experiment.run_checks import check_experiment
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
-from hatchery.experiment.text_limits import check_quotas
+from hatchery.experiment.text_limits import check_files, check_quotas
 from hatchery.experiment.written_blocks import INLINE
+from hatchery.folders import RESERVED
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, offered
 from hatchery.typed import Named, references

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import ConfigError, SourceError
 from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.experiment.experiment_file import Experiment
-from hatchery.experiment.own_text import source_at
 from hatchery.experiment.text_files import Sequences
+from hatchery.experiment.text_limits import source_at
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems, offered
 

@@ -20,8 +20,7 @@ from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFi
 from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
-from hatchery.experiment.kinds import FILES
-from hatchery.experiment.main_file import MainFile
+from hatchery.experiment.kinds import FILES, MainFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, runs_with_seeds, within

@@ -8,8 +8,8 @@ from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.finetuning import reads_first_token
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
-from hatchery.experiment.own_text import check_own_text
 from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
+from hatchery.experiment.text_limits import check_own_text
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems

@@ -39,7 +39,8 @@ class OneOfKeys(Settings):
 
 
 def _with_one_group(settings: Any) -> Any:
-    cls, given = type(settings), {key for key, value in vars(settings).items() if value is not ABSENT}
+    cls: Any = type(settings)
+    given = {key for key, value in vars(settings).items() if value is not ABSENT}
     if sum(given.issuperset(group) for group in cls.ONE_OF) == 1:
         return settings
     keys = dict.fromkeys(key for group in cls.ONE_OF for key in group)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hatchery.errors import CorpusError
+from hatchery.errors import CorpusError, first_line
 from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TAB
 
@@ -52,7 +52,7 @@ def read_batches(path: Path, documents_per_batch: int) -> Iterator[DocumentBatch
                     raise CorpusError(f"{path}: a document id, source or text is missing or not a string")
                 yield DocumentBatch(*columns)
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-            raise CorpusError(f"{path}: the documents cannot be read: {str(error).splitlines()[0]}") from error
+            raise CorpusError(f"{path}: the documents cannot be read: {first_line(error)}") from error
 
 
 def split_sentences(text: str) -> tuple[list[str], list[bool]]:
@@ -78,7 +78,7 @@ def _open(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        raise CorpusError(f"{path}: not a readable document shard: {str(error).splitlines()[0]}") from error
+        raise CorpusError(f"{path}: not a readable document shard: {first_line(error)}") from error
 
 
 DOCUMENTS_PER_BATCH = 256

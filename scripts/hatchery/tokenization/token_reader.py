@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hatchery.artifacts.manifests import Manifest, read_manifest
-from hatchery.errors import CorpusError, TokenizationError
+from hatchery.errors import CorpusError, TokenizationError, first_line
 from hatchery.tokenization.shards import TOKEN_SHARDS, shards_by_split
 from hatchery.tokenization.special_tokens import recorded_special_tokens
 from hatchery.tokenization.token_shards import shard_schema
@@ -53,7 +53,7 @@ class _Shard:
             batch.validate()
             batch.column("doc_id").validate(full=True)
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-            raise TokenizationError(f"{path}: not a readable token shard: {str(error).splitlines()[0]}") from error
+            raise TokenizationError(f"{path}: not a readable token shard: {first_line(error)}") from error
         ids, sentences, words = (batch.column(name) for name in ("ids", "sentence_starts", "word_starts"))
         self.rows: int = batch.num_rows
         self.doc_ids = batch.column("doc_id")

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders
 
 from hatchery.artifacts.atomic import json_value
-from hatchery.errors import ConfigError, TokenizationError
+from hatchery.errors import ConfigError, TokenizationError, first_line
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")
@@ -140,7 +140,7 @@ def open_backend(definition: Definition, where: str) -> Backend:
     try:
         backend = Backend.from_str(json.dumps(definition))
     except Exception as error:  # the library raises bare Exception
-        raise TokenizationError(f"{where}: not a tokenizer: {str(error).splitlines()[0]}") from error
+        raise TokenizationError(f"{where}: not a tokenizer: {first_line(error)}") from error
     backend.no_truncation()
     backend.no_padding()
     return backend

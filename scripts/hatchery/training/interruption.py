@@ -26,7 +26,7 @@ from types import FrameType
 from typing import Self
 
 from hatchery.errors import ConfigError
-from hatchery.slurm_time import seconds_of
+from hatchery.units import seconds_of
 
 # sysexits.h: the work is not done, and the same command will go on with it.
 EXIT_STATUS_INTERRUPTED = 75

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from hatchery.errors import HatcheryError, TrainingError
+from hatchery.errors import HatcheryError, TrainingError, first_line
 from hatchery.training.batches import StepBatch, TrainingBatches
 from hatchery.training.interruption import SIGNALS
 
@@ -51,7 +51,7 @@ class BatchLoader:
             # torch raises it from a signal handler, wherever the training is at that moment.
             if "DataLoader worker" not in str(error):
                 raise
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise TrainingError(f"runtime.workers: a process that draws batches has died: {reason}") from error
 
     def _measured(self, drawn: Iterator[StepBatch]) -> Iterator[StepBatch]:

@@ -22,7 +22,7 @@ from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from hatchery.errors import PlanError, first_line
-from hatchery.slurm_time import seconds_of
+from hatchery.units import seconds_of
 from hatchery.workflow.planned_jobs import dag_of, opened, wildcards_of
 
 RUN_NAME = "RUN"

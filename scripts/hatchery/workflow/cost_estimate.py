@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.experiment.planned_device import precision_and_peak
+from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR

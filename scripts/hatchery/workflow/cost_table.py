@@ -7,7 +7,7 @@ what every number rests on. All are functions of the estimate alone.
 import dataclasses
 from collections.abc import Sequence
 
-from hatchery.experiment.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
+from hatchery.experiment.cluster import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.rendering.cards import Section, card_html
 from hatchery.rendering.table import Table, table
 from hatchery.sanitize import csv_text

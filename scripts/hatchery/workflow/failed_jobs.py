@@ -16,7 +16,7 @@ from typing import Any
 
 from snakemake.logging import LogEvent
 
-from hatchery.os_errors import full_disk, memory_refused
+from hatchery.errors import full_disk, memory_refused
 
 ERROR = "error: "
 GO_ON = "Stopped. The same command goes on where this one ended."

@@ -23,7 +23,7 @@ from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
 from hatchery.experiment.finetuning import batches_by_task
 from hatchery.experiment.project import Project
-from hatchery.experiment.reserved import RESERVED
+from hatchery.folders import RESERVED
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
 from hatchery.stage import MODELS, arguments_for

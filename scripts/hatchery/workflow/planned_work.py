@@ -12,8 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.cluster import ClusterSettings
-from hatchery.experiment.planned_device import PlannedDevice, PlanSettings, precision_and_peak
+from hatchery.experiment.cluster import ClusterSettings, PlannedDevice, PlanSettings, precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.training.settings import pretrain_settings
 from hatchery.workflow.cost_estimate import pretraining_flops

@@ -11,10 +11,9 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from hatchery.artifacts.manifests import FORCED
-from hatchery.errors import HatcheryError
+from hatchery.errors import HatcheryError, refusal
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call
-from hatchery.os_errors import refusal
 from hatchery.stage import Stage, arguments_for
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.raw_files import RawFiles

@@ -8,7 +8,7 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import ClusterSettings
-from hatchery.experiment.main_file import MainFile
+from hatchery.experiment.kinds import MainFile
 from hatchery.experiment.project import Project
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs

@@ -9,7 +9,7 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from hatchery.experiment.main_file import MainFile
+from hatchery.experiment.kinds import MainFile
 from hatchery.typed import validated
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import JobFacts, job_resources

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.raw_texts import RawText, index_key
 from hatchery.corpora.text_files import Lines
-from hatchery.errors import SourceError
+from hatchery.errors import SourceError, first_line
 
 _ROWS_PER_BATCH = 1000
 _BUFFER_BYTES = 1 << 20
@@ -69,7 +69,7 @@ def _readable(lines: Lines, field: str) -> Iterator[pq.ParquetFile]:
             _check_column(table.schema_arrow, field, lines.where)
             yield table
     except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise SourceError(f"{lines.where}: after row {lines.line}: not readable as Parquet: {reason}") from error
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hatchery.errors import EvaluationError
+from hatchery.errors import EvaluationError, first_line
 from hatchery.evaluation.json_lines import decode_lines, shorten
 from hatchery.raw.registration import RawSource
 
@@ -172,7 +172,7 @@ def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
                         yield _sentence_of_row(sentence, str(document["document_id"]), names, where)
                     row += 1
         except pa.ArrowException as error:
-            raise EvaluationError(f"{name}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+            raise EvaluationError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
 
 
 def _sentence_of_row(

@@ -24,7 +24,7 @@ from hatchery.analysis.corpus_statistics import MEASURES, STATISTICS, Counts
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.corpora.documents import SPLITS
-from hatchery.errors import CorpusError
+from hatchery.errors import CorpusError, first_line
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents
 from hatchery.tokenization.shards import shards_by_split
@@ -197,7 +197,7 @@ def read_documents(path: Path, split: str) -> Iterator[Document]:
                         raise CorpusError(f"{path}: document {document[0]!r} is of split {document[2]!r}")
                     yield Document(*document)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path}: the documents cannot be read: {str(error).splitlines()[0]}") from error
+        raise CorpusError(f"{path}: the documents cannot be read: {first_line(error)}") from error
 
 
 def _compare(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment import continuation
-from hatchery.experiment.cluster import planned_device
-from hatchery.experiment.planned_device import PlanSettings
+from hatchery.experiment.cluster import PlanSettings, planned_device
 from hatchery.runner import Place
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import ABSENT
