@@ -1,14 +1,26 @@
-"""What the documentation names is there: files, links, functions, families of models, tables of papers."""
+"""What the documentation says is so: files, links, functions, drawings, tables of papers, devices, security."""
 
 import ast
+import hashlib
+import io
 import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 import yaml
+from yaml.constructor import SafeConstructor
 
+from hatchery.artifacts.yaml_files import _Explainer, _Loader, read_yaml
+from hatchery.environments.imports import package_graph
+from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.modeling.families import FAMILIES
+from hatchery.workflow.registry import STAGES
 
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "scripts" / "hatchery"
@@ -16,16 +28,24 @@ PAGES = [
     *sorted((REPOSITORY / "docs").rglob("*.md")),
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 ]
+
+
 # A path in backquotes, without `<name>`, `*` or `{...}`. What `results/`, `resources/` and `logs/` hold, running makes.
 NAMED = re.compile(
     r"`((?:scripts|workflow|config|docs|tests|envs|benchmarks|slurm)/[\w./-]*|[\w./-]+/[\w-]+\.(?:py|smk))`"
 )
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 CODE = re.compile(r"`([^`]+)`")
+
+
 # The folder of a run below an experiment's results.
 RUN = re.compile(r"\bresults/(\w+)/\w+/(\w+-s\d+)\b")
+
+
 # `function()`, `Class.method()` or `TwoWords`, a class.
 FUNCTION = re.compile(r"(?:\w+\.)?(\w+)\(\)|([A-Z][a-z]+[A-Z]\w*)")
+
+
 # Files that a page tells its reader to write.
 EXAMPLES = {
     "scripts/count_words.py",
@@ -123,3 +143,205 @@ def test_every_step_of_the_three_ways_is_in_the_code() -> None:
         assert path is not None, f"docs/architecture.md: there is no file {file}"
         if function:
             assert function in _names(path), f"docs/architecture.md: {file} has no {function}"
+
+
+SCRIPTS = REPOSITORY / "scripts"
+ARCHITECTURE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+STAGES_DRAWN, PACKAGES_DRAWN = (
+    set(re.findall(r"(\w+) --> (\w+)", drawing))
+    for drawing in re.findall(r"```mermaid\n(.*?)```", ARCHITECTURE, re.DOTALL)
+)
+
+
+# Below all others; arrows to them are left out.
+GROUND = {"artifacts", "settings"}
+
+
+# Together they have all stages that are drawn.
+TARGETS = ("demo/index.html", "demo_suites/export/README.md", "strict_small_mini/index.html")
+Arrows = set[tuple[str, str]]
+
+
+def followed(arrows: Iterable[tuple[str, str]]) -> Arrows:
+    """The arrows and all that follow from them."""
+    whole = set(arrows)
+    while more := {(a, d) for a, b in whole for c, d in whole if b == c} - whole:
+        whole |= more
+    return whole
+
+
+def imported() -> Arrows:
+    graph = package_graph(SCRIPTS)
+    packages = {name for name in graph if (SCRIPTS / "hatchery" / name).is_dir()} - GROUND
+    return {(name, low) for name in packages for low in graph[name] & packages}
+
+
+def test_the_drawing_of_the_packages_has_the_imports_and_no_others() -> None:
+    arrows = imported()
+    assert PACKAGES_DRAWN - arrows == set(), "drawn, and nobody imports it so"
+    assert arrows - followed(PACKAGES_DRAWN) == set(), "imported, and not drawn"
+
+
+def test_every_package_and_every_stage_is_named() -> None:
+    rows = set(re.findall(r"^\| `(\w+)` \| [a-zA-Z]", ARCHITECTURE, re.MULTILINE))
+    assert rows == {path.parent.name for path in SCRIPTS.glob("hatchery/*/__init__.py")}
+    drawn = {name for arrow in STAGES_DRAWN for name in arrow}
+    not_drawn = re.findall(r"`(\w+)`", ARCHITECTURE.partition("Not drawn:")[2].partition("Snakemake")[0])
+    # A link to a result is a rule, and no stage.
+    assert drawn | set(not_drawn) == {*STAGES, "show_result"}
+
+
+@pytest.mark.slow
+def test_the_drawing_of_the_stages_is_what_snakemake_plans() -> None:
+    command = [sys.executable, "-m", "snakemake", "--rulegraph", "mermaid-js", "--"]
+    drawn = subprocess.run(
+        [*command, *(f"results/{target}" for target in TARGETS)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = {key: name.removesuffix("_tasks") for key, name in re.findall(r"(id\d+)\[(\w+)\]", drawn)}
+    planned = {(names[upper], names[lower]) for upper, lower in re.findall(r"(id\d+) --> (id\d+)", drawn)}
+    assert followed(planned) == followed(STAGES_DRAWN)
+
+
+def test_no_two_packages_need_each_other() -> None:
+    try:
+        TopologicalSorter(package_graph(SCRIPTS)).prepare()
+    except CycleError as error:
+        pytest.fail(f"packages need each other: {' <- '.join(error.args[1])}")
+
+
+def test_an_import_inside_a_function_counts_and_one_for_type_checkers_does_not(tmp_path: Path) -> None:
+    package = tmp_path / "hatchery"
+    for name, text in {
+        "a/one.py": "def f():\n    from hatchery.b import two\n    return two\n",
+        "b/two.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hatchery.a.one import f\n",
+        "b/three.py": "import hatchery.b.two\nimport hatchery.errors\n",
+        "errors.py": "",
+    }.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert package_graph(tmp_path) == {"a": {"b"}, "b": {"errors"}, "errors": set()}
+
+
+DEVICES = REPOSITORY / "docs" / "gpu.md"
+
+
+# What the code for one kind of device is told by.
+ASKS = re.compile(
+    r"\b(device|to)\.type\b|\bdevice_type\b|\btorch\.cuda\b|[\"']cuda[\"']|[\"']nccl[\"']|\bfused=|\bcan_look\("
+    r"|\bautocast\(|\bis_compiling\(|\bpin_memory\b|\bnon_blocking\b"
+)
+LISTED = re.compile(r"^\| `([\w/]+\.py)` `([\w.<>]+)` \| .+ \| (.+) \|$", re.M)
+VERDICT = re.compile(r"untried|tried on .+, \d{4}-\d\d-\d\d")
+
+
+def code_lines(source: str) -> dict[int, str]:
+    """The code of every line by its number; comments and strings of several words are no code."""
+    lines: dict[int, str] = {}
+    end = (0, 0)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        is_text = token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string)
+        if not is_text and token.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+            space = " " if token.start[0] == end[0] and token.start[1] > end[1] else ""
+            lines[token.start[0]] = lines.get(token.start[0], "") + space + token.string
+        end = token.end
+    return lines
+
+
+def places_that_ask(source: str) -> set[str]:
+    """The innermost functions, methods and classes with a line that asks."""
+    owners: dict[int, str] = {}
+
+    def visit(node: ast.AST, above: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            name = above
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = f"{above}.{child.name}".lstrip(".")
+                owners.update(dict.fromkeys(range(child.lineno, (child.end_lineno or 0) + 1), name))
+            visit(child, name)
+
+    visit(ast.parse(source), "")
+    return {owners.get(number, "<module>") for number, line in code_lines(source).items() if ASKS.search(line)}
+
+
+def in_the_code() -> set[tuple[str, str]]:
+    found = set()
+    for path in SCRIPTS.rglob("*.py"):
+        root = SCRIPTS / "hatchery" if SCRIPTS / "hatchery" in path.parents else SCRIPTS
+        for place in places_that_ask(path.read_text(encoding="utf-8")):
+            found.add((path.relative_to(root).as_posix(), place))
+    return found
+
+
+def test_every_branch_for_a_device_is_listed_as_tried_or_untried() -> None:
+    rows = LISTED.findall(DEVICES.read_text(encoding="utf-8"))
+    listed = {(file, place) for file, place, _ in rows}
+    assert len(rows) == len(listed), "docs/gpu.md lists a place twice"
+    found = in_the_code()
+    assert sorted(found - listed) == [], "docs/gpu.md does not list these places"
+    assert sorted(listed - found) == [], "docs/gpu.md lists these places_that_ask, which do not ask any more"
+    assert [row for row in rows if not VERDICT.fullmatch(row[2])] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['if tensor.device.type != "cpu":', "torch.cuda.synchronize()", "AdamW(groups, fused=True)", "x.pin_memory()"],
+)
+def test_a_branch_is_found_by_its_function_and_not_in_texts(line: str) -> None:
+    source = f'"""It asks torch.cuda here."""\nclass A:\n    def b(self):\n        # torch.cuda\n        {line}'
+    source += "\n            pass\n" if line.endswith(":") else "\n"
+    assert places_that_ask(source) == {"A.b"}
+
+
+def test_every_file_that_the_security_notes_name_exists(repository: Path) -> None:
+    text = (repository / "SECURITY.md").read_text(encoding="utf-8")
+    modules = re.findall(r"`([a-z_/]+\.py)`", text)
+    assert len(modules) >= 4
+    library = repository / "scripts" / "hatchery"
+    assert [name for name in modules if not (library / name).is_file() and not (repository / name).is_file()] == []
+
+
+def test_models_of_others_run_no_code_as_the_security_notes_say(repository: Path) -> None:
+    library = repository / "scripts" / "hatchery"
+    sources = {path.relative_to(library).as_posix(): path.read_text("utf-8") for path in library.rglob("*.py")}
+    assert '"trust_remote_code": False' in sources["evaluation/baselines/loading.py"]
+    for name, text in sources.items():
+        assert not re.search(r"allow_pickle=True|weights_only=False|unsafe_load|full_load", text), name
+        assert "yaml.load(" not in text or name == "artifacts/yaml_files.py", name
+        for call in re.findall(r"torch\.load\([^)]*\)", text):
+            assert "weights_only=True" in call, name
+
+
+def test_yaml_makes_no_objects_as_the_security_notes_say(tmp_path: Path) -> None:
+    for loader in (_Loader, _Explainer):
+        assert issubclass(loader, SafeConstructor)
+        assert set(loader.yaml_constructors) == set(SafeConstructor.yaml_constructors)
+    path = tmp_path / "evil.yaml"
+    for tag in ("object/apply:os.getcwd []", "name:os.getcwd ''", "object:os.PathLike {}", "module:os ''"):
+        path.write_text(f"a: !!python/{tag}\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"evil\.yaml:1: could not determine a constructor for the tag"):
+            read_yaml(path)
+
+
+def test_pages_forbid_scripts_as_the_security_notes_say(repository: Path) -> None:
+    page = (repository / "scripts" / "hatchery" / "rendering" / "templates" / "document.html.j2").read_text(
+        encoding="utf-8"
+    )
+    assert "Content-Security-Policy" in page and "default-src 'none'" in page
+
+
+def test_the_golden_files_are_the_listed_ones_byte_by_byte(golden_directory: Path) -> None:
+    listed = dict(
+        reversed(line.split("  "))
+        for line in (golden_directory / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    )
+    found = {
+        path.relative_to(golden_directory).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in golden_directory.rglob("*")
+        if path.is_file() and path.name not in ("README.md", "SHA256SUMS")
+    }
+    assert found == listed

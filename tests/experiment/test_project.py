@@ -1,15 +1,25 @@
-"""A project: what its files say together, and that one broken file or wrong name hurts nothing else."""
+"""A project: what its files say together, blocks without a file of their own, and what a broken file or name hurts."""
 
+import re
 import shutil
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
-from mistakes import DEMO, edit, load_everything
+import yaml
+from shipped import DEMO, edit, load_everything
 
 from hatchery.errors import ConfigError
+from hatchery.experiment import cluster as module
 from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import missing_sources
+from hatchery.settings.fields import ABSENT
+from hatchery.settings.problems import Problems
 from hatchery.training.settings import WARMUP_FRACTION
 from hatchery.typed import keys_of
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.plan_checks import collect_problems
 
 
 @pytest.mark.parametrize(
@@ -68,3 +78,270 @@ def test_a_broken_experiment_hurts_only_itself(configuration: Path) -> None:
     assert project.experiment("strict").corpus == "babylm_100M"
     with pytest.raises(ConfigError):
         project.check("experiment", "demo")
+
+
+Write = Callable[[str, dict[str, Any]], Project]
+TRAINING = {"steps": 4, "batch_size": 2, "sequence_length": 16}
+CORPUS = {"sources": [{"name": "mine", "data": {"path": "~/letters"}, "reader": "plain_text", "options": {}}]}
+TOKENIZER = {"kind": "wordpiece", "vocabulary_size": 300}
+LETTERS = {"corpus": CORPUS, "tokenizer": TOKENIZER, "pretraining": TRAINING, "runs": {"a": {"model": "ltg_demo"}}}
+OF_DEMO = {**LETTERS, "corpus": "demo", "tokenizer": "demo"}
+
+
+@pytest.fixture
+def write(configuration: Path) -> Write:
+    """Write a block into the copy of the configuration, and open it."""
+
+    def written(file: str, block: dict[str, Any]) -> Project:
+        (configuration / f"{file}.yaml").write_text(yaml.safe_dump(block), encoding="utf-8")
+        return Project(configuration)
+
+    return written
+
+
+def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    jobs = Jobs(write("experiments/letters", LETTERS))
+    assert jobs.project.experiment("letters").corpus == "letters"
+    assert jobs.project.tokenizer("letters").corpus == "letters"
+    assert jobs.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
+    assert jobs.data.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
+    assert jobs.place("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
+
+
+@pytest.mark.parametrize(
+    ("stage", "wildcard"),
+    [("register_source", "source"), ("convert_corpus", "corpus"), ("train_tokenizer", "tokenizer")],
+)
+def test_a_job_of_a_cluster_finds_such_a_block_by_its_name_alone(write: Write, stage: str, wildcard: str) -> None:
+    assert Jobs(write("experiments/letters", LETTERS)).settings(stage, **{wildcard: "letters"})
+
+
+def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(write: Write) -> None:
+    write("experiments/letters", LETTERS)
+    project = write("experiments/more", {"base": "letters", "tokenizer": {**TOKENIZER, "vocabulary_size": 400}})
+    experiment = project.experiment("more")
+    assert (experiment.corpus, experiment.tokenizer) == ("letters", "more")
+    assert project.tokenizer("more").corpus == "letters"
+
+
+def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(write: Write, configuration: Path) -> None:
+    sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
+    runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
+    jobs = Jobs(write("experiments/mine", {**OF_DEMO, "runs": runs}))
+    first, second = (jobs.place(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
+    assert first == second
+
+
+SOURCE = CORPUS["sources"][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"corpus": {**CORPUS, "splits": {}}},
+            "corpus.splits: unknown key; did you mean 'split'? Allowed are: ",
+        ),
+        ({"corpus": {**CORPUS, "split": {"seed": -1}}}, "corpus.split.seed: got -1, expected at least 0"),
+        ({"tokenizer": {"kind": "wordpeace", "vocabulary_size": 300}}, "tokenizer.kind: got 'wordpeace'; did you mean"),
+        ({"tokenizer": {"vocabulary_size": 300}}, "tokenizer: got corpus, expected exactly one of: `corpus: my_text, "),
+        ({"tokenizer": 3}, "tokenizer: got 3, expected text or keys with values"),
+        ({"tokenizer": "demoo"}, "tokenizer: got 'demoo', no such tokenizer; did you mean 'demo'? There are: "),
+        ({"runs": {"a": {"model": {"hidden_sice": 64}}}}, "runs.a.model.hidden_sice: unknown key; did you mean"),
+        (
+            {"corpus": {"sources": [{**SOURCE, "data": {"pahth": "x"}}]}},
+            "corpus.sources.0.data.pahth: unknown key; did you mean 'path'? Allowed are: ",
+        ),
+        (
+            {"corpus": {"sources": [SOURCE, {**SOURCE, "name": "other"}]}},
+            "corpus: sources: got 2 sources whose `data` has keys, expected one at most",
+        ),
+        (
+            {"corpus": {"sources": [{**SOURCE, "data": "my_txt"}]}},
+            "corpus: sources.0.data: got 'my_txt', not under `data` in ",
+        ),
+        (
+            {"corpus": {"sources": [{**SOURCE, "options": {"encoding": "utf8ish"}}]}},
+            "corpus: sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
+        ),
+        ({"corpus": {"sweep": ["demo", "bnc"]}}, "corpus: a sweep is not possible here; only keys under"),
+    ],
+)
+def test_a_mistake_in_such_a_block_is_told_once_with_its_place(
+    changes: dict[str, Any], told: str, write: Write, configuration: Path
+) -> None:
+    problems = Problems()
+    collect_problems(write("experiments/letters", {**LETTERS, **changes}), [("experiment", "letters")], problems)
+    assert [line for line in problems.lines if not line.startswith(f"{configuration}/experiments/letters.yaml: ")] == []
+    assert len([line for line in problems.lines if f"letters.yaml: {told}" in line]) == 1, problems.lines
+
+
+@pytest.mark.parametrize(
+    ("file", "block", "told"),
+    [
+        ("corpora/letters", {"sample": {"corpus": "demo", "characters": 9}}, "letters.yaml: corpus: there is "),
+        ("tokenizers/letters", {**TOKENIZER, "corpus": "demo"}, "letters.yaml: tokenizer: there is "),
+    ],
+)
+def test_a_block_in_an_experiment_and_in_a_file_is_refused(
+    file: str, block: dict[str, Any], told: str, write: Write
+) -> None:
+    write("experiments/letters", LETTERS)
+    with pytest.raises(ConfigError, match=f"{told}.*{file}.yaml, too, .*rename one of the files"):
+        write(file, block).check("experiment", "letters")
+
+
+def test_a_raw_input_that_config_yaml_has_as_well_is_refused(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* has a raw input called 'blimp', too"):
+        write("experiments/blimp", LETTERS).check("experiment", "blimp")
+
+
+def test_a_missing_raw_input_of_an_experiment_is_told_with_the_file_that_says_its_path(
+    write: Write, configuration: Path, tmp_path: Path
+) -> None:
+    source = {**SOURCE, "data": {"path": f"{tmp_path}/none"}}
+    (line,) = missing_sources(write("experiments/letters", {**LETTERS, "corpus": {"sources": [source]}}), ["letters"])
+    remedy = f"set data.path of the source in {configuration}/experiments/letters.yaml: corpus"
+    assert line == f"source 'letters' is not at {tmp_path}/none: {remedy}"
+
+
+TASK = {
+    "data": "my_text",
+    "format": "rows",
+    "files": {"train": "a.csv", "validation": "b.csv"},
+    "fields": ["text"],
+    "labels": [0, 1],
+    "metrics": ["accuracy"],
+    "normalisation": "ltg",
+    "train_limit": 9,
+}
+
+
+def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_names(write: Write) -> None:
+    variants = {
+        "judged_small": {"suite": "small", "train_limit": None, "normalisation": None, "files": {"train": "c.csv"}},
+        "judged_other": {"base": "judged_small", "embedded": "glue", "metrics": ["f1"]},
+    }
+    project = write("tasks/judged", {**TASK, "variants": variants})
+    assert {"judged", *variants} <= set(project.names("task"))
+    first, small, other = (project.task(name) for name in ("judged", *variants))
+    assert (first.train_limit, small.train_limit) == (9, None)
+    assert (first.normalisation, small.normalisation) == ("ltg", "none")
+    assert small.files == {"train": "c.csv", "validation": "b.csv"}
+    assert (other.suite, other.metrics, other.embedded, other.data) == ("small", ("f1",), "glue", ABSENT)
+    assert not (small.variants or other.variants)
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked", "told"),
+    [
+        (
+            {"variants": {"other": {"metrics": ["acuracy"]}}},
+            "other",
+            "variants.other.metrics.0: got 'acuracy'; did you mean 'accuracy'?",
+        ),
+        (
+            {"variants": {"other": {"metric": []}}},
+            "judged",
+            "variants.other.metric: unknown key; did you mean 'metrics'?",
+        ),
+        ({"variants": {"other": 3}}, "other", "variants.other: got 3, expected keys with values"),
+        ({"variants": {"o ther": {}}}, "judged", "variants: got the name 'o ther', expected letters a-z"),
+        (
+            {"variants": {"other": {"embedded": "glue", "data": "x"}}},
+            "other",
+            "variants.other: got data and embedded, ",
+        ),
+        (
+            {"variants": {"other": {"base": "judgd"}}},
+            "other",
+            "variants.other: base: got 'judgd', no such task; did you",
+        ),
+        (
+            {"variants": {"other": {"base": "other"}}},
+            "other",
+            "variants.other: base: got 'other', whose own base leads back to 'other'",
+        ),
+        ({"metrics": ["acuracy"], "variants": {"other": {}}}, "other", "metrics.0: got 'acuracy'; did you mean"),
+        ({"variants": {"rte": {}}}, "rte", "variants.rte: {configuration}/tasks/rte.yaml has a task of this name, too"),
+    ],
+)
+def test_a_mistake_in_a_variant_is_told_with_its_place(
+    changes: dict[str, Any], asked: str, told: str, write: Write, configuration: Path
+) -> None:
+    project = write("tasks/judged", {**TASK, **changes})
+    with pytest.raises(ConfigError) as caught:
+        project.check("task", asked)
+    place = f"{configuration}/tasks/judged.yaml: {told.replace('{configuration}', str(configuration))}"
+    assert [line.startswith(place) for line in str(caught.value).splitlines()] == [True], str(caught.value)
+
+
+def test_a_task_that_may_stand_in_a_file_that_cannot_be_read_is_told_so(write: Write, configuration: Path) -> None:
+    (configuration / "tasks/judged.yaml").write_text("variants: [", encoding="utf-8")
+    project = Project(configuration)
+    assert project.task("rte")
+    with pytest.raises(ConfigError, match=r"tasks/judged\.yaml:1: "):
+        project.check("task", "judged_small")
+
+
+def patterns(files: Any) -> Iterator[str]:
+    """All patterns of files, however deep they stand."""
+    if isinstance(files, str):
+        yield files
+    else:
+        for item in files.values() if isinstance(files, dict) else files:
+            yield from patterns(item)
+
+
+def folders_read(project: Project) -> Iterator[tuple[str, str, str]]:
+    """Raw input, folder inside it and file of the configuration, for all suites and tasks of all experiments."""
+    for experiment in project.names("experiment"):
+        block = project.experiment(experiment)
+        named = [("suite", name) for name in block.minimal_pairs]
+        named += [("task", name) for name in block.finetuning.tasks]
+        for kind, name in named:
+            reader = project.block(kind, name)
+            for pattern in patterns(reader.files) if reader.data is not ABSENT else ():
+                for folder in PurePosixPath(pattern).parts[:-1]:
+                    yield reader.data, folder.strip("*"), f"{kind} {name}"
+
+
+def test_every_folder_that_suites_and_tasks_read_is_named_where_the_data_is_asked_for(repository: Path) -> None:
+    project = Project(repository / "config")
+    read = set(folders_read(project))
+    assert {"glue_filtered", "blimp_filtered"} <= {folder for _, folder, _ in read}
+
+    hints = {name: data.obtain for name, data in project.config.data.items()}
+    missing = sorted(entry for entry in read if not re.search(rf"\b{re.escape(entry[1])}\b", hints[entry[0]]))
+
+    assert not missing, "data.<name>.obtain in config.yaml does not name " + ", ".join(map(str, missing))
+
+
+@pytest.fixture
+def device(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The device of the demo's estimate, with these settings and on a machine with or without a GPU."""
+
+    def of(has_gpu: bool, device: str = "auto", **cluster: Any) -> str:
+        monkeypatch.setattr(module, "_has_gpu", lambda: has_gpu)
+        project = Project(repository / "config", {"cluster": cluster, "compute": {"device": device}})
+        settings = Jobs(project).settings("write_cost", experiment="demo")
+        return next(name for name in ("h100", "a100", "cpu") if f'"device":"{name}"' in settings)
+
+    return of
+
+
+def test_a_machine_without_a_gpu_is_estimated_for_its_processor(device: Any) -> None:
+    assert device(has_gpu=False) == "cpu"
+    assert device(has_gpu=True) == "h100"
+
+
+def test_the_configuration_decides_before_the_machine(device: Any) -> None:
+    assert device(has_gpu=True, device="cpu") == "cpu"
+    assert device(has_gpu=False, device="cuda") == "h100"
+    # A login node has no GPU; the nodes have.
+    assert device(has_gpu=False, gpus_per_node=8) == "h100"
+    assert device(has_gpu=False, planned_device="a100") == "a100"
+    assert device(has_gpu=True, planned_device="cpu") == "cpu"

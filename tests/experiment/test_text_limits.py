@@ -1,23 +1,220 @@
-"""Quotas that the text cannot fill end at planning, and what the text lacks of a training is said there."""
+"""Text before it is read: what text of one's own needs, whether it can be split, and how much there is."""
 
+import json
 import re
+import shutil
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from shipped import REPOSITORY, edit
 
+from hatchery.corpora.readers.babylm import NORMALISERS
 from hatchery.errors import ConfigError
+from hatchery.experiment.held_out_text import held_out_splits
 from hatchery.experiment.project import Project
-from hatchery.experiment.text_limits import epochs_to_tell
+from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.experiment.text_limits import check_own_text, epochs_to_tell
+from hatchery.settings.problems import Problems
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.plan_checks import collect_problems
+
+
+def project_with(folder: Path, path: Path | str, **corpus: Any) -> Project:
+    shutil.copytree(REPOSITORY / "config", folder / "config")
+    file = folder / "config/experiments/my_text.yaml"
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    block = document["corpus"]
+    block["sources"][0]["options"] = corpus.pop("options", {})
+    block["split"].update(corpus.pop("split", {}))
+    block.update(corpus)
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return Project(folder / "config", {"data": {"my_text": {"path": str(path)}}})
+
+
+def test_the_experiment_needs_no_data_but_the_text_itself() -> None:
+    project = Project(REPOSITORY / "config")
+    block = project.experiment("my_text")
+    jobs = Jobs(project)
+    assert {source["name"] for source in raw_inputs(project, block.corpus)} == {"my_text"}
+    assert project.tokenizer(block.tokenizer).corpus == "my_text"
+    assert block.minimal_pairs == block.baselines == ()
+    assert block.finetuning.tasks == {}
+    assert jobs.results.perplexities("my_text")
+    assert project.config.data["my_text"].path is None
+
+
+def test_held_out_text_is_read_as_in_training_to_the_ends_of_long_lines() -> None:
+    block = Project(REPOSITORY / "config").experiment("my_text")
+    assert block.perplexity.segments == block.pretraining.objective.segments == "packed"
+
+
+def test_blimp_is_one_line_away() -> None:
+    text = (REPOSITORY / "config/experiments/my_text.yaml").read_text(encoding="utf-8")
+    added = yaml.safe_load(re.sub(r"^# (minimal_pairs:)", r"\1", text, flags=re.MULTILINE))
+    assert added["minimal_pairs"] == ["blimp_sample"]
+    assert "github.com/alexwarstadt/blimp" in Project(REPOSITORY / "config").config.data["blimp"].obtain
+
+
+def test_a_tilde_in_the_path_of_data_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "letters").mkdir()
+    project = project_with(tmp_path / "project", "~/letters")
+    assert project.raw_input("my_text").path == str(tmp_path / "letters")
+    assert f'"path":"{tmp_path}/letters"' in Jobs(project).settings("register_source", source="my_text")
+
+
+@pytest.mark.parametrize("form", ["file", "folder", "zip"])
+@pytest.mark.parametrize(
+    ("bytes_", "corpus", "told"),
+    [
+        (3_000, {}, True),
+        (90_000, {}, False),
+        (90_000, {"options": {"cut_files": "never"}}, True),
+        (90_000, {"options": {"cut_files": "never", "lines_per_document": 9}}, False),
+        (3_000, {"split": {"development_fraction": 0.0}}, False),
+        (3_000, {"split": {"development_documents": 1}}, True),
+    ],
+)
+def test_a_text_that_is_one_document_is_told_before_anything_runs(
+    form: str, bytes_: int, corpus: dict[str, Any], told: bool, tmp_path: Path
+) -> None:
+    root = tmp_path / "note"
+    root.mkdir()
+    (root / "a.txt").write_text("word " * (bytes_ // 5))
+    (root / "b.docx").write_text("not read")
+    path = root / "a.txt" if form == "file" else root
+    if form == "zip":
+        path = tmp_path / "note.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(root / "a.txt", "a.txt")
+    project = project_with(tmp_path, path, **corpus)
+    if not told:
+        check_own_text(project, "my_text")
+        return
+    with pytest.raises(
+        ConfigError, match=r"experiments/my_text\.yaml: corpus: split: .* is one document.*lines_per_document"
+    ):
+        project.check("experiment", "my_text")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("letters.zip", "unpack the archive, or give its own path"),
+        ("letters.tar.gz", "unpack the archive, or give its own path"),
+        ("letter.docx", "save documents as plain text (.txt)"),
+        ("paper.pdf", "save documents as plain text (.txt)"),
+        ("picture.png", "set the option `files`"),
+    ],
+)
+@pytest.mark.parametrize("form", ["folder", "file"])
+def test_a_path_without_text_is_told_before_anything_runs(name: str, remedy: str, form: str, tmp_path: Path) -> None:
+    root = tmp_path / "raw"
+    root.mkdir()
+    (root / name).write_bytes(b"not looked into")
+    if name.endswith((".zip", ".docx")):
+        with zipfile.ZipFile(root / name, "w") as archive:
+            archive.writestr("word/document.xml", "x")
+    path = root if form == "folder" else root / name
+    if form == "file" and name.endswith(".tar.gz"):
+        # It is unpacked when it is registered.
+        project_with(tmp_path, path).check("corpus", "my_text")
+        return
+    with pytest.raises(ConfigError) as caught:
+        project_with(tmp_path, path).check("corpus", "my_text")
+    (line,) = str(caught.value).splitlines()
+    assert (
+        f"/config/experiments/my_text.yaml: corpus: sources.0: data.my_text.path: {path}: no file matches *.txt, "
+        in line
+    )
+    assert form == "file" or (f"; there are: {name}; " in line and line.endswith(remedy))
+
+
+def test_an_experiment_on_such_a_path_is_refused_once(tmp_path: Path) -> None:
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.4")
+    found = Problems()
+    collect_problems(project_with(tmp_path, tmp_path / "paper.pdf"), [("experiment", "my_text")], found)
+    (line,) = found.lines
+    assert line.endswith("there are: paper.pdf; set the option `files`, or save documents as plain text (.txt)")
+
+
+def test_the_splits_of_a_release_are_those_of_the_files_that_lie_here(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    release = tmp_path / "babylm_data"
+
+    def splits() -> set[str]:
+        return held_out_splits(Project(tmp_path / "config", {"data": {"babylm": {"path": str(release)}}}), "babylm_10M")
+
+    assert splits() == {"dev", "test"}  # nothing is known
+    for folder, suffix, expected in (
+        ("10M", "train", {"dev"}),
+        ("test", "test", {"dev", "test"}),
+        ("dev", "dev", None),
+    ):
+        (release / f"babylm_{folder}").mkdir(parents=True)
+        for corpus in NORMALISERS:
+            (release / f"babylm_{folder}" / f"{corpus}.{suffix}").write_text("x")
+        assert splits() == (expected or {"dev", "test"})
+    shutil.rmtree(release / "babylm_test")
+    assert splits() == {"dev"}
+
+
+def test_what_cannot_be_told_at_once_is_left_to_the_stages(tmp_path: Path) -> None:
+    root = tmp_path / "raw"
+    root.mkdir()
+    project = project_with(tmp_path, root)
+    check_own_text(project, "my_text")
+    (root / "a.csv").write_text("text\nx\n")
+    check_own_text(project, "my_text")
+    (root / "a.txt").write_text("x")
+    check_own_text(project, "my_text")
+    check_own_text(project, "babylm_10M")
+    check_own_text(project, "demo")
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(b"PK\x03\x04")
+    check_own_text(project_with(tmp_path / "other", damaged), "my_text")
+    check_own_text(project_with(tmp_path / "third", tmp_path / "missing"), "my_text")
+
+
+def test_markdown_is_text_too(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("A note.")
+    project = project_with(tmp_path, tmp_path / "note.md")
+    with pytest.raises(ConfigError, match="is one document"):
+        check_own_text(project, "my_text")
+
+
+def test_languages_change_the_conversion_of_own_text_alone_and_only_where_no_option_speaks(tmp_path: Path) -> None:
+    told = {
+        name: Jobs(project_with(tmp_path / name, "x", **corpus)).settings("convert_corpus", corpus="my_text")
+        for name, corpus in {
+            "unknown": {},
+            "german": {"languages": ["de"]},
+            "said": {"languages": ["de"], "options": {"sentences": "line"}},
+        }.items()
+    }
+    assert '"languages":[]' in told["unknown"] and '"languages":["de"]' in told["german"]
+    assert "languages" not in told["said"]
+    card = Jobs(project_with(tmp_path / "card", "x", languages=["de"])).settings("describe_corpus", corpus="my_text")
+    assert '"languages":["de"]' in card
+    for corpus in ("bnc", "babylm_10M", "real_small", "child_directed", "c4_en", "demo_parallel_english"):
+        assert "languages" not in Jobs(Project(REPOSITORY / "config")).settings("convert_corpus", corpus=corpus)
+
+
+def test_no_card_says_a_language_that_nobody_named_or_what_we_call_a_text(tmp_path: Path) -> None:
+    exported = json.loads(
+        Jobs(project_with(tmp_path, "x")).settings("export_model", experiment="my_text", run="ltg_bert-s42")
+    )
+    assert exported["languages"] == []
+    assert (exported["corpus_description"], exported["sources"][0]["obtain"]) == ("", "")
+    assert "yours" not in json.dumps(exported)
+    assert not re.search(r"\([a-z]+_[a-z_]+\)", exported["model_description"])
+
 
 UNCONSTRAINED = "reduced_vocabulary_unconstrained"
 CORPUS = f"corpora/{UNCONSTRAINED}.yaml"
-
-
-def edit(folder: Path, name: str, old: str, new: str) -> None:
-    path = folder / name
-    text = path.read_text(encoding="utf-8")
-    assert old in text, f"{name} no longer holds {old!r}: mend this test"
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 def take_documents(folder: Path, number: int | None) -> None:

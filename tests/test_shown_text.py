@@ -1,23 +1,27 @@
-"""Text of strangers in terminals and in CSV files: no escape sequence, no formula, nothing else changed."""
+"""What terminals and tables show: harmless text of strangers, the progress of long work, durations."""
 
 import csv
 import io
 import json
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hatchery import progress
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.evaluation.minimal_pairs.accuracy import Accuracy
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.score_suite import accuracy_csv
 from hatchery.evaluation.minimal_pairs.settings import SuiteSettings
+from hatchery.progress import Progress
 from hatchery.raw.registration import open_source, register_source
 from hatchery.sanitize import csv_cell, csv_text, plain_name, visible
+from hatchery.units import seconds_of
 from hatchery.workflow.open_workflow import show_summaries
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")
@@ -103,3 +107,74 @@ def test_an_error_that_quotes_a_file_has_no_escape_sequences(repository: Path) -
     command = [sys.executable, "-X", "utf8", "-c", code]
     outcome = subprocess.run(command, cwd=repository / "scripts", capture_output=True, encoding="utf-8", check=False)
     assert (outcome.returncode, outcome.stderr) == (1, "error: x.jsonl, line 1: \ufffd[2J ok\n")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that passes, in seconds."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_work_that_is_over_at_once_says_nothing(clock: list[float]) -> None:
+    stream = StringIO()
+    with Progress(3, "reading", "files", stream=stream) as bar:
+        bar.update(3)
+    assert stream.getvalue() == ""
+
+
+def test_what_it_found_is_told_however_short_it_was(clock: list[float]) -> None:
+    stream = StringIO()
+    with Progress(12, "training", "steps", stream=stream) as bar:
+        bar.update(12, loss=5.5)
+    assert stream.getvalue()[20:] == "training: 12 steps done in 0.0 s loss=5.5\n"
+
+
+def test_long_work_is_announced_counted_and_ended(clock: list[float]) -> None:
+    stream = StringIO()
+    with Progress(40, "reading", "files", initial=10, stream=stream) as bar:
+        for clock[0] in (0.5, 1.5, 2.0, 11.0):
+            bar.update(5)
+    assert [line[20:] for line in stream.getvalue().splitlines()] == [
+        "reading: 30 files to do",
+        "reading: 30/40 files (75 %), 1.8 files/s, 6 s left",
+        "reading: 30 files done in 11.0 s",
+    ]
+
+
+def test_lines_come_less_often_the_longer_it_takes(clock: list[float]) -> None:
+    stream = StringIO()
+    with Progress(36_000, "training", "steps", stream=stream) as bar:
+        for second in range(36_000):
+            clock[0] = float(second)
+            bar.update(1)
+            if second == 100:
+                early = len(stream.getvalue().splitlines())
+    assert early == 11
+    assert 600 < len(stream.getvalue().splitlines()) < 700
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30", 1800),
+        ("0:00", 0),
+        ("0:07", 7),
+        ("30:59", 1859),
+        ("59:59", 3599),
+        ("2:00:00", 7200),
+        ("02:30:00", 9000),
+        ("1-12", 129_600),
+        ("1-12:30", 131_400),
+        ("1-02:03:04", 93_784),
+        ("7-00:00:00", 604_800),
+    ],
+)
+def test_every_form_of_a_duration_is_read(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "UNLIMITED", "NOT_SET", "INVALID", "1:2:3:4", "-5", "2 h"])
+def test_what_is_no_duration_has_no_seconds(text: str) -> None:
+    assert seconds_of(text) is None

@@ -1,40 +1,40 @@
-"""Which tables of which paper an experiment has, and what is said where that cannot be."""
+"""Published rows: which an experiment repeats, which tables of which paper it fills, and what cannot be."""
 
-import shutil
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from shipped import PROJECT, REPOSITORY
 
+from hatchery.analysis.published_values import chosen_values
+from hatchery.analysis.settings import SummarySettings, published_choices
+from hatchery.analysis.studies import check_published
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.typed import build
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
+from hatchery.views.paper_tables.score_table import LEADERBOARD
 from hatchery.views.paper_tables.settings import PaperTablesSettings, entry_blocks
+from hatchery.views.stages.summarise import summary_settings
+from hatchery.views.stages.write_tables import tables_settings
+from hatchery.workflow.invocation import VARIABLE, frozen_configuration
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import stage_settings
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PROJECT = Project(REPOSITORY / "config")
 MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    return tmp_path / "config"
-
-
-def change(folder: Path, experiment: str, **keys: Any) -> Project:
-    path = folder / "experiments" / f"{experiment}.yaml"
+def change(configuration: Path, experiment: str, **keys: Any) -> Project:
+    path = configuration / "experiments" / f"{experiment}.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     document.update(keys)
     kept = {key: value for key, value in document.items() if value is not None}
     path.write_text(yaml.safe_dump(kept, sort_keys=False), encoding="utf-8")
-    return Project(folder)
+    return Project(configuration)
 
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
@@ -91,8 +91,10 @@ def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_aske
         stage_settings(PROJECT, "write_tables", experiment="demo")
 
 
-def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(folder: Path) -> None:
-    project = change(folder, "strict_mini", runs={"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}})
+def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(configuration: Path) -> None:
+    project = change(
+        configuration, "strict_mini", runs={"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}}
+    )
     chosen = paper_tables(project, "strict_mini")
     assert chosen is not None
     assert chosen["published"].rows == {"ltg_bert": "ltg_bert_base"}
@@ -114,27 +116,27 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("keys", "message"), WRONG, ids=lambda value: value[:40] if isinstance(value, str) else "")
-def test_what_cannot_be_is_told_with_file_and_key(folder: Path, keys: dict[str, Any], message: str) -> None:
-    project = change(folder, "strict_mini", **keys)
+def test_what_cannot_be_is_told_with_file_and_key(configuration: Path, keys: dict[str, Any], message: str) -> None:
+    project = change(configuration, "strict_mini", **keys)
     with pytest.raises(ConfigError, match=message) as caught:
         project.check("experiment", "strict_mini")
     assert "strict_mini.yaml" in str(caught.value)
 
 
-def test_two_twins_of_each_other_are_refused_and_not_followed(folder: Path) -> None:
-    change(folder, "bnc_mini", paper_tables={"of": "strict_mini", "caveat": "because"})
-    project = change(folder, "strict_mini", paper_tables={"of": "bnc_mini", "caveat": "because"})
+def test_two_twins_of_each_other_are_refused_and_not_followed(configuration: Path) -> None:
+    change(configuration, "bnc_mini", paper_tables={"of": "strict_mini", "caveat": "because"})
+    project = change(configuration, "strict_mini", paper_tables={"of": "bnc_mini", "caveat": "because"})
     with pytest.raises(ConfigError, match="expected an experiment with `published`"):
         project.check("experiment", "strict_mini")
 
 
-def test_a_baseline_may_stand_beside_the_published_row_of_that_model(folder: Path) -> None:
+def test_a_baseline_may_stand_beside_the_published_row_of_that_model(configuration: Path) -> None:
     rows = PROJECT.experiment("strict").published.rows
     text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment="strict"))
     assert text["baselines"] == ["babylm_opt_125m", "babylm_roberta_base", "babylm_t5_base"]
     assert text["published"]["rows"] == rows and rows["babylm_t5_base"] == "t5_base"
     published = {"paper": "elc_bert", "track": "strict", "rows": {**rows, "bert_base_cased": "roberta_base"}}
-    project = change(folder, "strict", published=published)
+    project = change(configuration, "strict", published=published)
     with pytest.raises(ConfigError, match="got 'bert_base_cased', no such run or baseline; there are: ltg_bert"):
         project.check("experiment", "strict")
 
@@ -167,3 +169,125 @@ def test_a_baseline_that_is_left_out_is_in_no_evaluation_and_no_table() -> None:
     assert project.experiment("bnc").baselines == ()
     with pytest.raises(ConfigError, match=r"leave_out_baselines: got 'bert_base', no such baseline; did you mean"):
         Project(REPOSITORY / "config", {"leave_out_baselines": ["bert_base"]}).experiment("bnc")
+
+
+CONSTRAINED, UNCONSTRAINED = "reduced_vocabulary_constrained", "reduced_vocabulary_unconstrained"
+
+
+def rows(configuration: Path, experiment: str) -> dict[str, str]:
+    return dict(Project(configuration).experiment(experiment).published.rows)
+
+
+@pytest.mark.parametrize("experiment", [CONSTRAINED, f"{CONSTRAINED}_as_published"])
+def test_every_printed_model_of_the_study_stands_beside_ours(repository: Path, experiment: str) -> None:
+    found = rows(repository / "config", experiment)
+    assert found["rv_256_256_1024_8_8"] == "rv_256_256_1024_8_8"
+    assert all(run == row for run, row in found.items())
+    trained = [run for run in found if not run.endswith("_untrained")]
+    # Reduced vocabulary, Tables 3 and 7: the anchor stands in both.
+    assert (len(trained), len(found) - len(trained)) == (26, 19)
+
+
+@pytest.mark.parametrize("experiment", [UNCONSTRAINED, f"{UNCONSTRAINED}_as_published"])
+def test_the_ten_models_of_table_4_have_the_rows_of_their_names(repository: Path, experiment: str) -> None:
+    found = rows(repository / "config", experiment)
+    assert len(found) == 10
+    assert all(row == f"{run}_unconstrained" for run, row in found.items())
+
+
+def test_a_run_that_is_named_itself_keeps_its_row(configuration: Path) -> None:
+    path = configuration / f"experiments/{CONSTRAINED}.yaml"
+    named = '{"*": "*", rv_32_32_64_1_1: rv_32_32_128_1_1}'
+    path.write_text(path.read_text(encoding="utf-8").replace('{"*": "*"}', named), encoding="utf-8")
+    found = rows(configuration, CONSTRAINED)
+    assert found["rv_32_32_64_1_1"] == found["rv_32_32_128_1_1"] == "rv_32_32_128_1_1"
+
+
+@pytest.mark.parametrize("pattern", ["*_unconstraint", "rv_32_32_64_1_1"])
+def test_a_pattern_that_makes_no_row_is_told(configuration: Path, pattern: str) -> None:
+    path = configuration / f"experiments/{UNCONSTRAINED}.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("*_unconstrained", pattern), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        rows(configuration, UNCONSTRAINED)
+    assert str(caught.value).startswith(f"{path}: published.rows.*: got {pattern!r}, which makes a row of ")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_paper_is_told_with_those_that_there_are(configuration: Path) -> None:
+    path = configuration / f"experiments/{CONSTRAINED}.yaml"
+    text = path.read_text(encoding="utf-8").replace("paper: reduced_vocabulary", "paper: reduced_vocabular")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"got 'reduced_vocabular'; did you mean 'reduced_vocabulary'"):
+        check_published(Project(configuration), CONSTRAINED)
+
+
+def test_jobs_of_a_cluster_find_the_same_rows(configuration: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(configuration.parent)
+    monkeypatch.setenv(VARIABLE, "")
+    frozen_configuration("config", is_main_process=True)
+    assert rows(Path(os.environ[VARIABLE]), UNCONSTRAINED) == rows(configuration, UNCONSTRAINED)
+
+
+REPEATING = sorted(
+    path.stem
+    for path in (REPOSITORY / "config/experiments").glob("*.yaml")
+    if published_choices(build(SummarySettings, summary_settings(PROJECT, path.stem)).published)
+)
+
+
+def suites_of(experiment: str) -> set[str]:
+    """The suites of which the summary has rows."""
+    block = PROJECT.experiment(experiment)
+    tasks = {PROJECT.task(task).suite for task in block.finetuning.tasks}
+    return {*block.minimal_pairs, *tasks, "perplexity", "pretraining"}
+
+
+def compared_in_summary(experiment: str) -> set[str]:
+    """The models that have a printed number of a suite that they are evaluated on."""
+    published = build(SummarySettings, summary_settings(PROJECT, experiment)).published
+    files = [REPOSITORY / f"config/published/values/{choice.paper}.csv" for choice in published_choices(published)]
+    values = chosen_values(published, files, "published")
+    return {model for model, suite, _, _ in values if suite in suites_of(experiment)}
+
+
+def compared_in_tables(experiment: str) -> set[str]:
+    """The models below a printed line of a table whose columns they can have numbers in."""
+    if paper_tables(PROJECT, experiment) is None:
+        return set()
+    settings = build(PaperTablesSettings, tables_settings(PROJECT, experiment))
+    path = REPOSITORY / f"config/paper_tables/{settings.published.paper}.yaml"
+    if not path.is_file():
+        # The tables of the reduced-vocabulary paper are analyses of its study.
+        return set()
+    layout = read_layout(path)
+    evaluated = {*map(settings.papers_suite, suites_of(experiment)), LEADERBOARD}
+    found = set()
+    for table in layout.tables.values():
+        if isinstance(table, ScoreLayout):
+            blocks, suites = table.blocks, {column.suite for column in table.resolved_columns()}
+        elif isinstance(table, OrderLayout):
+            blocks, suites = (table.block,), {table.suite}
+        else:
+            continue
+        if suites & evaluated:
+            for block in entry_blocks(blocks, settings, settings.models):
+                found |= {model for entry in block.entries if entry.row for model in entry.models}
+    return found
+
+
+@pytest.mark.parametrize("experiment", REPEATING)
+def test_every_run_with_a_published_row_is_compared_in_the_summary_or_in_a_table_of_the_paper(experiment: str) -> None:
+    choices = published_choices(build(SummarySettings, summary_settings(PROJECT, experiment)).published)
+    named = {model for choice in choices for model in choice.rows}
+    assert named
+    assert named <= compared_in_summary(experiment) | compared_in_tables(experiment)
+
+
+def test_the_submission_of_the_small_track_stands_in_table_1_and_nothing_else_does() -> None:
+    settings = build(PaperTablesSettings, tables_settings(PROJECT, "strict_small"))
+    table = read_layout(REPOSITORY / "config/paper_tables/elc_bert.yaml").tables["1"]
+    assert isinstance(table, ScoreLayout)
+    small = entry_blocks(table.blocks, settings, settings.models)[0]
+    assert {entry.heading: entry.models for entry in small.entries if entry.models} == {
+        "ELC-BERT (submitted)": ("elc_zero_submitted", "elc_zero_submitted_as_printed")
+    }

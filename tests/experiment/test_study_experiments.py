@@ -1,22 +1,183 @@
-"""The experiments of the reduced-vocabulary study have the models, checkpoints and trials of its paper and code."""
+"""The experiments of the natural-bias and the reduced-vocabulary paper hold what the papers say."""
 
 import csv
 import json
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_runs import trained
+from shipped import PROJECT, trained
 
 from hatchery.analysis.studies import analyses_of
-from hatchery.experiment.project import Project
 from hatchery.modeling.families import model_config
 from hatchery.modeling.roberta.encoder import roberta_parameters
 from hatchery.modeling.roberta.family import RobertaConfig
+from hatchery.training.schedules import learning_rate, warmup_steps
+from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import keys_of, plain
+from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import stage_settings
 
-PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
+ALL = [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
+EXPERIMENTS = ("natural_bias_iwslt14_de_en", "natural_bias_mini")
+
+
+def typed(experiment: str, run: str) -> PretrainSettings:
+    return pretrain_settings(json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s0")))
+
+
+def parts_of(experiment: str) -> list[tuple[str, str]]:
+    """Every beginning with the run that goes on from it."""
+    runs = PROJECT.experiment(experiment).runs
+    starts = {run: block.pretraining.initialise_from for run, block in runs.items()}
+    return [(start.run, run) for run, start in starts.items() if start is not None]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "beginning", "continuation"),
+    [(experiment, *parts) for experiment in EXPERIMENTS for parts in parts_of(experiment)],
+)
+def test_a_beginning_and_its_continuation_have_the_rates_of_a_run_planned_whole(
+    experiment: str, beginning: str, continuation: str
+) -> None:
+    first, second, whole = (typed(experiment, run) for run in (beginning, continuation, "zero"))
+    assert first.steps < second.steps == whole.steps
+    assert first.objective.unigram_penalty > 0 == second.objective.unigram_penalty
+    rates = [learning_rate(first.optimizer.learning_rate, first.schedule, s, first.steps) for s in range(first.steps)]
+    rates += [
+        learning_rate(second.optimizer.learning_rate, second.schedule, step, second.steps)
+        for step in range(first.steps, second.steps)
+    ]
+    peak = whole.optimizer.learning_rate
+    assert rates == [learning_rate(peak, whole.schedule, step, whole.steps) for step in range(whole.steps)]
+
+
+def test_every_strength_and_length_of_the_appendix_is_there_once() -> None:
+    parts = parts_of("natural_bias_iwslt14_de_en")
+    beginnings = [typed("natural_bias_iwslt14_de_en", beginning) for beginning, _ in parts]
+    assert [(run.objective.unigram_penalty, run.steps) for run in beginnings] == [
+        (strength, steps) for strength in (0.01, 0.1, 0.5) for steps in (500, 1000, 5000)
+    ]
+
+
+@pytest.mark.parametrize(
+    "experiment", [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
+)
+def test_the_warm_up_does_not_depend_on_the_length_of_a_run(experiment: str) -> None:
+    chosen = typed(experiment, "zero")
+    expected = 15 if experiment == "natural_bias_mini" else 4000
+    assert warmup_steps(chosen.schedule, chosen.steps) == warmup_steps(chosen.schedule, 1) == expected
+
+
+TRANSLATION = [name for name in ALL if not name.endswith(("_mini", "_language_model"))]
+
+
+@pytest.mark.parametrize("experiment", TRANSLATION)
+def test_all_directions_train_as_long_as_the_papers_models_and_are_chosen_on_all_development_text(
+    experiment: str,
+) -> None:
+    for run in PROJECT.experiment(experiment).runs:
+        chosen = typed(experiment, run)
+        # Footnote 10 and section 4.1.
+        assert chosen.steps == 50_000 or chosen.objective.unigram_penalty, run
+        assert chosen.objective.development_translations is None, run
+
+
+def test_there_are_seven_directions_and_the_language_model_trains_as_long() -> None:
+    assert len(TRANSLATION) == 7
+    assert typed("natural_bias_wmt14_language_model", "zero").steps == 50_000
+
+
+# Section 4.1 and Appendix A, copied anew: heads, feed-forward width, entries of the vocabulary where it is our own.
+PRINTED = {
+    "wmt14_de_en": (8, 512, 32_000),
+    "iwslt14_de_en": (4, 256, 20_480),
+    "iwslt14_en_de": (4, 256, 20_480),
+    "afromt_run_en": (4, 256, None),
+    "afromt_en_run": (4, 256, None),
+    "afromt_af_en": (8, 256, None),
+    "afromt_en_af": (8, 256, None),
+}
+
+
+@pytest.mark.parametrize("experiment", TRANSLATION)
+def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str) -> None:
+    heads, width, entries = PRINTED[experiment.removeprefix("natural_bias_")]
+    block = PROJECT.experiment(experiment)
+    for run, chosen in block.runs.items():
+        training = typed(experiment, run)
+        model = training.model
+        assert model["num_hidden_layers"] == 6, run
+        assert (model["num_attention_heads"], model["intermediate_size"]) == (heads, width), run
+        assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == 0.1, run
+        # The "standard Transformer" of 2017; the other order is a variant of ours.
+        assert model["normalisation"] == ("pre_norm" if run.endswith("_pre_norm") else "post_norm"), run
+        assert (training.optimizer.beta1, training.optimizer.beta2) == (0.9, 0.997), run
+        smoothing = 0.0 if run.endswith("_no_label_smoothing") else 0.1
+        assert training.objective.label_smoothing == smoothing, run
+        assert (training.objective.search.beam, len(set(chosen.seeds))) == (5, 5), run
+        # Footnote 10.
+        assert training.steps == 50_000 or training.objective.unigram_penalty, run
+    # Section 4.1: the beam is chosen on validation text.
+    decides = block.translation.tests[block.translation.beams.test]
+    assert (decides.corpus, decides.split) == (block.corpus, "dev") and 5 in block.translation.beams.sizes
+    assert {"no_bias", "zero", "unigram"} <= block.runs.keys()
+    backward = experiment.removeprefix("natural_bias_") in ("iwslt14_en_de", "afromt_en_run", "afromt_en_af")
+    assert (block.pretraining.objective.direction == "backward") == backward
+    if entries:
+        assert PROJECT.tokenizer(block.tokenizer).vocabulary_size == entries
+
+
+def test_a_uniform_matrix_and_no_label_smoothing_are_tried_with_zeros_and_with_the_unigram_distribution() -> None:
+    """Appendix A; the runs differ from those of the same start in this alone."""
+    experiment = "natural_bias_iwslt14_de_en"
+    for start in ("zero", "unigram"):
+        plain, uniform, unsmoothed = (typed(experiment, start + end) for end in ("", "_uniform", "_no_label_smoothing"))
+        # The family draws its own matrix from the normal distribution of the same variance.
+        assert plain.output_bias.weight_scale == "own"
+        assert uniform == replace(plain, output_bias=replace(plain.output_bias, weight_scale="unit_uniform"))
+        assert unsmoothed == replace(plain, objective=replace(plain.objective, label_smoothing=0.0))
+
+
+def test_the_other_order_of_the_norms_is_tried_with_zeros_and_with_the_unigram_distribution() -> None:
+    experiment = "natural_bias_iwslt14_de_en"
+    for start in ("zero", "unigram"):
+        plain, variant = typed(experiment, start), typed(experiment, f"{start}_pre_norm")
+        assert variant == replace(plain, model={**plain.model, "normalisation": "pre_norm"})
+
+
+@pytest.mark.parametrize("corpus", ["wmt14_de_en", "wmt14_en"])
+def test_wmt14_from_the_hub_has_the_files_and_columns_that_its_corpora_read(corpus: str) -> None:
+    (source,) = PROJECT.corpus(corpus).sources
+    hub = PROJECT.config.data[source.data].hub
+    assert hub is not None
+    fetched = [f"{split}-00000.parquet" for split in hub.splits]
+    options = source.options
+    patterns = options.files
+    if isinstance(patterns, dict):
+        patterns = [pattern for of_split in patterns.values() for pattern in of_split]
+    assert all(any(fnmatchcase(name, pattern) for name in fetched) for pattern in patterns)
+    columns = getattr(options, "columns", None) or [options.field]
+    assert {column.partition(".")[0] for column in columns} == set(hub.columns)
+    assert (hub.dataset, hub.config) == ("wmt/wmt14", "de-en")
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: str) -> None:
+    translated = {name.rpartition("-s")[0] for name in Jobs(PROJECT).results.translated(experiment)}
+    beginnings = {beginning for beginning, _ in parts_of(experiment)}
+    assert translated == set(PROJECT.experiment(experiment).runs) - beginnings
+    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment=experiment))
+    assert set(collected["untranslated"]) == beginnings
+
+
+def test_an_experiment_that_translates_nothing_has_no_such_key() -> None:
+    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment="demo"))
+    assert not collected.keys() & {"translation", "untranslated", "alc_steps"}
+
+
 CONSTRAINED = "reduced_vocabulary_constrained"
 PUBLISHED = f"{CONSTRAINED}_as_published"
 UNCONSTRAINED = "reduced_vocabulary_unconstrained"
@@ -49,20 +210,20 @@ def test_the_study_has_the_papers_numbers_of_models_and_a_twin_of_each(experimen
 
 @pytest.mark.parametrize("experiment", [UNCONSTRAINED, f"{UNCONSTRAINED}_as_published"])
 def test_ten_models_are_trained_on_any_words(experiment: str, golden_directory: Path) -> None:
-    printed = rows(golden_directory, 4)
+    printed = printed_rows(golden_directory, 4)
     assert set(trained(PROJECT, experiment)) == {f"rv_{'_'.join(row)}" for row, _ in printed}
     assert set(PROJECT.expansion(experiment).sets().values()) == {"unconstrained"}
     assert PROJECT.experiment(experiment).corpus == "reduced_vocabulary_unconstrained"
 
 
-def rows(golden_directory: Path, table: int) -> list[tuple[tuple[str, ...], dict[str, str]]]:
+def printed_rows(golden_directory: Path, table: int) -> list[tuple[tuple[str, ...], dict[str, str]]]:
     path = golden_directory / "published" / f"reduced_vocabulary_table{table}.csv"
     with path.open(newline="") as file:
         return [(tuple(row[key] for key in "EHILA"), row) for row in csv.DictReader(file)]
 
 
 def test_the_models_of_the_printed_tables_are_there_with_their_printed_sizes(golden_directory: Path) -> None:
-    printed = dict([*rows(golden_directory, 3), *rows(golden_directory, 7)])
+    printed = dict([*printed_rows(golden_directory, 3), *printed_rows(golden_directory, 7)])
     assert len(printed) == 26
     for sizes, row in printed.items():
         run = f"rv_{'_'.join(sizes)}"
@@ -89,7 +250,7 @@ def test_the_logged_runs_have_their_exact_parameters(golden_directory: Path) -> 
 
 
 def test_a_larger_vocabulary_adds_what_table_4_prints(golden_directory: Path) -> None:
-    for sizes, row in rows(golden_directory, 4):
+    for sizes, row in printed_rows(golden_directory, 4):
         run = f"rv_{'_'.join(sizes)}"
         more = roberta_parameters(config_of(UNCONSTRAINED, run)) - roberta_parameters(config_of(CONSTRAINED, run))
         assert more / 1e6 == pytest.approx(float(row["delta_params_millions"]), abs=0.0051)

@@ -1,0 +1,362 @@
+"""Runs that are written out of grids and sweeps: what they are called, what they hold, and what is refused."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from shipped import trained
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.project import Project
+from hatchery.settings.fields import ABSENT
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.registry import stage_settings
+
+
+def small(configuration: Path, sets: Any, **more: Any) -> Project:
+    """A project with the experiment `sizes`, whose grid has these sets."""
+    grid = {"name": "m", "columns": {"H": "hidden_size", "L": "num_hidden_layers"}, "run": {"model": "ltg_demo"}}
+    demo = {"corpus": "demo", "tokenizer": "demo", "pretraining": {"steps": 10, "batch_size": 4}}
+    document = {**demo, "grid": {**grid, "sets": sets, **more}}
+    (configuration / "experiments/sizes.yaml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return Project(configuration)
+
+
+def test_a_set_has_rows_changes_of_one_row_or_all_combinations(configuration: Path) -> None:
+    sets = {
+        "listed": [{"rows": [[48, 1], [48, 2]]}],
+        "changed": [{"around": [96, 3], "vary": {"H": [48, 192], "L": [1]}}],
+        "all": [{"all": {"H": [24, 12], "L": [1, 2]}}],
+    }
+    project = small(configuration, sets)
+    assert trained(project, "sizes", "listed") == ["m_48_1", "m_48_2"]
+    assert trained(project, "sizes", "changed") == ["m_96_3", "m_48_3", "m_192_3", "m_96_1"]
+    assert trained(project, "sizes", "all") == ["m_24_1", "m_24_2", "m_12_1", "m_12_2"]
+    model = project.model_of("sizes", "m_192_3")
+    assert (model.hidden_size, model.num_hidden_layers) == (192, 3)
+
+
+def test_a_draw_takes_rows_that_are_left_and_more_values_leave_its_order_alone(configuration: Path) -> None:
+    def drawn(**draw: Any) -> list[str]:
+        first = [{"rows": [[48, 1]]}]
+        project = small(configuration, {"first": first, "second": [{"draw": {"count": 3, **draw}}]})
+        return trained(project, "sizes", "second")
+
+    values = {"H": [24, 48, 96], "L": [1, 2, 3, 4]}
+    assert len(set(drawn(among=values))) == 3 and "m_48_1" not in drawn(among=values)
+    assert drawn(among=values) == drawn(among=values) != drawn(among=values, seed=1)
+    more = drawn(among={"H": [24, 48, 96, 192], "L": [1, 2, 3, 4]})
+    kept = [run for run in more if not run.startswith("m_192")]
+    assert kept == drawn(among=values)[: len(kept)]
+    few = [{"rows": [[48, 1]]}], [{"draw": {"count": 2, "among": {"H": [48], "L": [1, 2]}}}]
+    with pytest.raises(ConfigError, match=r"grid\.sets\.b\.0\.draw: count: got 2, but only 1 rows are left"):
+        small(configuration, dict(zip("ab", few, strict=True))).check("experiment", "sizes")
+
+
+def test_parts_and_variants_say_what_differs_from_the_run(configuration: Path) -> None:
+    sets = {"a": [{"rows": [[48, 1]]}, {"rows": [[96, 1]], "run": {"pretraining": {"batch_size": 8}}}]}
+    project = small(configuration, sets, variants={"untrained": {"pretraining": {"steps": 0}}})
+    experiment = project.experiment("sizes")
+    assert list(experiment.runs) == ["m_48_1", "m_48_1_untrained", "m_96_1", "m_96_1_untrained"]
+    chosen = [experiment.runs[run].pretraining for run in experiment.runs]
+    assert [(run.steps, run.batch_size) for run in chosen] == [(10, 4), (0, 4), (10, 8), (0, 8)]
+    assert experiment.grid is ABSENT
+    labels = ["m, H 48 L 1", "m, H 48 L 1, untrained", "m, H 96 L 1", "m, H 96 L 1, untrained"]
+    assert list(project.expansion("sizes").labels().values()) == labels
+
+
+def test_variants_are_milestones_of_their_row_and_those_of_the_base_can_be_left_out(configuration: Path) -> None:
+    variants: dict[str, Any] = {
+        "untrained": {"pretraining": {"steps": 0}},
+        "half": {"pretraining": {"steps": 0, "initialise_from": {"step": 5}}},
+    }
+    kept = {"evaluation_interval_steps": 5, "milestones": [5]}
+    small(configuration, {"a": [{"rows": [[48, 1], [96, 1]], "run": {"pretraining": kept}}]}, variants=variants)
+    (configuration / "experiments/other.yaml").write_text("base: sizes\ngrid: {variants: {untrained: null}}\n")
+    jobs = Jobs(Project(configuration))
+    names = ["m_48_1", "m_48_1_half", "m_96_1", "m_96_1_half"]
+    assert [run.model for run in Project(configuration).seeded_runs("other")] == names
+    for row in ("m_48_1", "m_96_1"):
+        whole, half = (f"{row}{end}-s42" for end in ("", "_half"))
+        assert jobs.results.initial_model("other", half) == [jobs.results.pretrained("other")[whole]]
+        settings = json.loads(stage_settings(Project(configuration), "pretrain", experiment="other", run=half))
+        assert settings["initialise_from"] == {"step": 5, "take": "weights"} and "milestones" not in settings
+
+
+def test_milestones_that_are_not_evaluated_or_not_kept_are_told(configuration: Path) -> None:
+    def message(milestones: list[int], step: int) -> str:
+        variants = {"half": {"pretraining": {"steps": 0, "initialise_from": {"step": step}}}}
+        run = {"pretraining": {"evaluation_interval_steps": 5, "milestones": milestones}}
+        with pytest.raises(ConfigError) as caught:
+            small(configuration, {"a": [{"rows": [[48, 1]], "run": run}]}, variants=variants).check(
+                "experiment", "sizes"
+            )
+        return str(caught.value)
+
+    assert "milestones: got 3, expected steps before the last (10) at which" in message([3], 3)
+    assert "milestones: got 10, expected steps before the last (10)" in message([10], 10)
+    kept = "step: got 4, expected one of the `milestones` under the `pretraining` of 'm_48_1', which has 5"
+    assert kept in message([5], 4)
+
+
+def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(configuration: Path) -> None:
+    small(configuration, {"a": [{"rows": [[48, 1]]}]})
+    path = configuration / "experiments/sizes.yaml"
+    path.write_text(path.read_text().replace("steps: 10", "steps: {sweep: [10, 20]}"))
+    project = Project(configuration)
+    assert project.expansion("sizes").sets() == {"m_48_1_steps_10": "a", "m_48_1_steps_20": "a"}
+    names = [run.words for run in project.seeded_runs("sizes")]
+    assert names == ["m, H 48 L 1, steps 10, seed 42", "m, H 48 L 1, steps 20, seed 42"]
+
+
+def test_an_experiment_can_be_based_on_another_and_leave_out_its_sets(configuration: Path) -> None:
+    small(configuration, {"a": [{"rows": [[48, 1]]}], "b": [{"rows": [[96, 1]]}]})
+    (configuration / "experiments/other.yaml").write_text("base: sizes\ngrid: {sets: {a: null}}\n")
+    assert trained(Project(configuration), "other") == ["m_96_1"]
+    (configuration / "experiments/sizes.yaml").write_text("base: other\n")
+    with pytest.raises(ConfigError, match="base: got 'sizes', whose own base leads back to 'other'"):
+        Project(configuration).check("experiment", "sizes")
+
+
+def test_a_key_that_is_null_is_not_taken_from_the_base(configuration: Path) -> None:
+    small(configuration, {"a": [{"rows": [[48, 1]]}]})
+    tasks = "finetuning: {tasks: {demo_acceptability: {}}}\n"
+    (configuration / "experiments/sizes.yaml").open("a", encoding="utf-8").write(tasks)
+    (configuration / "experiments/same.yaml").write_text("base: sizes\n")
+    (configuration / "experiments/less.yaml").write_text("base: sizes\nfinetuning: null\n")
+    project = Project(configuration)
+    found = {name: list(project.experiment(name).finetuning.tasks) for name in ("same", "less")}
+    assert found == {"same": ["demo_acceptability"], "less": []}
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ({"a": [{"rows": [[48]]}]}, "grid.sets.a.0.rows.0: got 1 values, expected 2: H, L"),
+        ({"a": [{"rows": [[48, 1], [48, 1]]}]}, "grid.sets.a.0: the row [48, 1] is already in grid.sets.a.0"),
+        ({"a": [{"around": [48, 1], "vary": {"h": [96]}}]}, "vary: h: unknown column; the grid has: H, L"),
+        ({"a": [{"around": [48, 1]}]}, "grid: sets.a.0: got around, expected exactly one of: `rows: [[16, 64]]`"),
+        ({"a": [{"all": {"H": [48]}}]}, "grid.sets.a.0.all: L: the column is missing"),
+        ({"a": [{"rows": [[50, 1]]}]}, "grid.sets.a.0.run.model_changes: num_attention_heads: got 3"),
+        ({"a": [{"rows": [[48, 1]], "run": {"model": "ltg_dmeo"}}]}, "grid.sets.a.0.run.model: got 'ltg_dmeo', no su"),
+        ({"a": [{"rows": [[48, 1]], "run": {"modle": "x"}}]}, "grid: sets.a.0.run.modle: unknown key"),
+    ],
+)
+def test_a_wrong_grid_is_told_in_one_line_with_its_place(configuration: Path, sets: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        small(configuration, sets).check("experiment", "sizes")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value), caught.value
+
+
+RATES = {"optimizer": {"learning_rate": {"sweep": [0.005, 0.01]}}}
+
+
+def changed(configuration: Path, *changes: tuple[str, Any], of: str = "demo") -> Project:
+    """The project with an experiment in which keys (`runs.ltg_bert.seeds`) have other values."""
+    path = configuration / "experiments" / f"{of}.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for key, value in changes:
+        holder = document
+        *parents, last = key.split(".")
+        for parent in parents:
+            holder = holder.setdefault(parent, {})
+        holder[last] = value
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return Project(configuration)
+
+
+def refused(project: Project, of: str = "demo") -> str:
+    with pytest.raises(ConfigError) as caught:
+        project.check("experiment", of)
+    text = str(caught.value)
+    assert "\n" not in text, text
+    assert text.startswith(f"{project.folder}/experiments/{of}.yaml: ")
+    return text
+
+
+def test_each_value_of_a_run_is_a_run_named_by_key_and_value(configuration: Path) -> None:
+    project = changed(configuration, ("runs.ltg_bert.pretraining", RATES))
+    runs = project.experiment("demo").runs
+    assert list(runs) == ["random", "ltg_bert_learning_rate_0p005", "ltg_bert_learning_rate_0p01", "elc_bert"]
+    rates = [project.experiment("demo").runs[run].pretraining.optimizer.learning_rate for run in list(runs)[1:3]]
+    assert rates == [0.005, 0.01]
+    assert project.expansion("demo").labels() == {
+        "ltg_bert_learning_rate_0p005": "ltg_bert, learning_rate 0.005",
+        "ltg_bert_learning_rate_0p01": "ltg_bert, learning_rate 0.01",
+    }
+
+
+def test_several_sweeps_make_all_combinations_in_the_order_of_the_file(configuration: Path) -> None:
+    project = changed(
+        configuration,
+        ("runs.ltg_bert.model_changes", {"hidden_dropout_prob": {"sweep": [0.0, 0.1]}}),
+        ("runs.ltg_bert.pretraining", {"optimizer": {"name": {"sweep": ["lamb", "adamw"]}}}),
+    )
+    names = [name for name in project.experiment("demo").runs if name.startswith("ltg_bert")]
+    assert names == [
+        "ltg_bert_hidden_dropout_prob_0p0_optimizer_name_lamb",
+        "ltg_bert_hidden_dropout_prob_0p0_optimizer_name_adamw",
+        "ltg_bert_hidden_dropout_prob_0p1_optimizer_name_lamb",
+        "ltg_bert_hidden_dropout_prob_0p1_optimizer_name_adamw",
+    ]
+    assert project.model_of("demo", names[2]).hidden_dropout_prob == 0.1
+    assert project.expansion("demo").labels()[names[3]] == "ltg_bert, hidden_dropout_prob 0.1, optimizer.name adamw"
+
+
+def test_a_sweep_of_the_experiment_holds_for_all_runs_that_do_not_say_otherwise(configuration: Path) -> None:
+    project = changed(configuration, ("pretraining.steps", {"sweep": [400, 800]}))
+    block = project.experiment("demo")
+    # `random` has 0 steps of its own.
+    assert list(block.runs)[:3] == ["random", "ltg_bert_steps_400", "ltg_bert_steps_800"]
+    assert [block.runs[run].pretraining.steps for run in block.runs] == [0, 400, 800, 400, 800]
+
+
+def test_keys_of_one_value_are_not_inherited_by_the_run_of_another(configuration: Path) -> None:
+    values = [{"name": "adamw", "weight_decay": 0.3}, {"name": "lamb"}]
+    block = changed(configuration, ("pretraining.optimizer", {"sweep": values})).experiment("demo")
+    first, second = (block.runs[run].pretraining.optimizer for run in list(block.runs)[:2])
+    assert (first.name, first.weight_decay) == ("adamw", 0.3)
+    assert (second.name, second.weight_decay) == ("lamb", 0.1)
+
+
+def test_names_are_fit_for_paths_and_the_same_every_time(configuration: Path) -> None:
+    values = [None, {"from_fraction": 0.9, "factor": 4}]
+    changes = (
+        ("runs.ltg_bert.pretraining.long_sequence", {"sweep": values}),
+        ("runs.ltg_bert.pretraining.optimizer", {"epsilon": {"sweep": [1e-06, 0.5]}}),
+        ("runs.ltg_bert.pretraining.divergences", {"sweep": [True, False]}),
+    )
+    names = list(changed(configuration, *changes).experiment("demo").runs)
+    assert all(re.fullmatch(r"[A-Za-z0-9_]+", name) for name in names)
+    assert "ltg_bert_long_sequence_from_fraction_0p9_factor_4_epsilon_1em06_divergences_true" in names
+    assert names == list(Project(configuration).experiment("demo").runs)
+
+
+def test_long_values_are_cut_in_names_and_stay_apart() -> None:
+    from hatchery.experiment.expansion import write_out
+
+    values = ["a" * 60 + "x", "a" * 60 + "y"]
+    document = {"runs": {"one": {"model": "m", "model_changes": {"key": {"sweep": values}}}}}
+    names = list(write_out("one", document, "file").document["runs"])
+    assert len(set(names)) == 2 and all(len(name) < 60 for name in names)
+
+
+def test_all_stages_and_the_cost_see_the_runs(configuration: Path) -> None:
+    project = changed(configuration, ("runs.ltg_bert", {"model": "ltg_demo", "seeds": [1, 2], "pretraining": RATES}))
+    runs = ["ltg_bert_learning_rate_0p005-s1", "ltg_bert_learning_rate_0p005-s2"]
+    assert [run for run in Jobs(project).results.pretrained("demo") if "0p005" in run] == runs
+    stages: dict[str, dict[str, str]] = {"write_cost": {}, "summarise": {}, "write_page": {}}
+    for stage, more in (stages | {"draw_figure": {"figure": "learning_curves"}}).items():
+        assert '"ltg_bert_learning_rate_0p01-s2"' in stage_settings(project, stage, experiment="demo", **more)
+    assert '"learning_rate":0.01' in stage_settings(
+        project, "pretrain", experiment="demo", run="ltg_bert_learning_rate_0p01-s1"
+    )
+
+
+def test_an_experiment_without_sweeps_has_the_settings_that_it_had(repository: Path) -> None:
+    assert "label" not in stage_settings(Project(repository / "config"), "summarise", experiment="demo")
+
+
+def test_a_published_row_of_a_run_with_a_sweep_stands_beside_all_its_runs(configuration: Path) -> None:
+    changes = [("runs.elc_zero.pretraining", RATES)]
+    rows = changed(configuration, *changes, of="strict_small").experiment("strict_small").published.rows
+    assert rows["elc_zero_learning_rate_0p005"] == rows["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
+    assert "elc_zero" not in rows
+
+
+def test_the_runs_of_a_sweep_in_a_miniature_fill_the_row_of_their_run(configuration: Path) -> None:
+    project = changed(configuration, ("runs.elc_zero.pretraining", RATES), of="strict_small_mini")
+    chosen = paper_tables(project, "strict_small_mini")
+    assert chosen is not None
+    assert chosen["published"].rows["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
+    assert next(iter(chosen["published"].rows)) == "ltg_bert"
+
+
+MISTAKES: dict[str, tuple[str, Any, str]] = {
+    "a value of the wrong type": (
+        "runs.ltg_bert.pretraining.optimizer.learning_rate",
+        {"sweep": [0.1, "much"]},
+        "runs.ltg_bert.pretraining.optimizer.learning_rate: got 'much', expected a number",
+    ),
+    "a value out of range, for all runs once": (
+        "pretraining.batch_size",
+        {"sweep": [32, 0]},
+        "yaml: pretraining.batch_size: got 0, expected at least 1",
+    ),
+    "a key that there is not": (
+        "runs.ltg_bert.pretraining.optimizer.learning_rat",
+        {"sweep": [0.1, 0.2]},
+        "runs.ltg_bert.pretraining.optimizer.learning_rat: unknown key",
+    ),
+    "no value": (
+        "pretraining.batch_size",
+        {"sweep": []},
+        "pretraining.batch_size.sweep: the list is empty, expected at least one value: write sweep: [first, second]",
+    ),
+    "no list": ("pretraining.batch_size", {"sweep": 32}, "batch_size.sweep: got 32, expected a list of values"),
+    "a value twice": ("pretraining.optimizer.beta1", {"sweep": [0, 0.5, 0.0]}, "beta1.sweep: 0.0 is given twice"),
+    "a key beside it": ("pretraining.batch_size", {"sweep": [8], "values": [1]}, "batch_size: values: unknown key"),
+    "a bare list": (
+        "runs.ltg_bert.pretraining.batch_size",
+        [16, 32],
+        "runs.ltg_bert.pretraining.batch_size: got the list [16, 32]; for a run with each value write "
+        "{sweep: [16, 32]}",
+    ),
+    "a sweep in a sweep": ("pretraining.batch_size", {"sweep": [{"sweep": [8]}]}, "a sweep within a sweep"),
+    "seeds": ("runs.ltg_bert.seeds", {"sweep": [1, 2]}, "`seeds` is a list as it is, and each seed is pretrained"),
+    "a model": ("runs.ltg_bert.model", {"sweep": ["ltg_demo", "elc_demo"]}, "write one run for each value"),
+    "a whole block": (
+        "pretraining",
+        {"sweep": [{"steps": 1}]},
+        "pretraining: a sweep is not possible here; give",
+    ),
+    "fine-tuning": (
+        "finetuning.protocol.learning_rates",
+        {"sweep": [0.1, 0.2]},
+        "finetuning.protocol.learning_rates: a sweep is not possible here; `learning_rates` is a list as it is",
+    ),
+    "the corpus": ("corpus", {"sweep": ["demo", "my_text"]}, "corpus: a sweep is not possible here; only keys under"),
+    "a name that is taken": (
+        "runs.ltg_bert_batch_size_8",
+        {"model": "ltg_demo"},
+        "runs.ltg_bert_batch_size_8: the sweeps of runs.ltg_bert make a run of this name too; rename one",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_ends_in_one_line_with_file_key_and_value(configuration: Path, mistake: str) -> None:
+    key, value, expected = MISTAKES[mistake]
+    changes: list[tuple[str, Any]] = [(key, value)]
+    if mistake == "a name that is taken":
+        changes.append(("runs.ltg_bert.pretraining.batch_size", {"sweep": [8]}))
+    assert expected in refused(changed(configuration, *changes))
+
+
+def test_values_whose_names_are_alike_are_refused(configuration: Path) -> None:
+    changes = {"layer_weighting": {"sweep": ["zero", "zero "]}}
+    text = refused(changed(configuration, ("runs.elc_bert.model_changes", changes)))
+    assert "two runs of the sweeps would be called 'elc_bert_layer_weighting_zero'" in text
+
+
+def test_a_sweep_in_another_file_is_refused_with_where_it_belongs(configuration: Path) -> None:
+    path = configuration / "models/ltg_demo.yaml"
+    path.write_text(path.read_text().replace("hidden_size: 96", "hidden_size: {sweep: [96, 48]}"))
+    with pytest.raises(ConfigError, match=r"ltg_demo\.yaml: hidden_size: a sweep is not possible here; sweeps"):
+        Project(configuration).check("model", "ltg_demo")
+
+
+def test_the_schema_file_that_editors_read_accepts_sweeps_and_still_knows_the_keys(repository: Path) -> None:
+    rules = yaml.safe_load((repository / "workflow/schemas/experiment.schema.yaml").read_text())
+    rules["properties"] = {key: rules["properties"][key] for key in ("pretraining", "runs")}
+    validator = Draft202012Validator({**rules, "required": ["pretraining", "runs"]})
+    plain = {"steps": 1, "batch_size": 8}
+    assert validator.is_valid({"pretraining": {**plain, **RATES}, "runs": {"a": {"model": "m", "pretraining": RATES}}})
+    assert validator.is_valid({"pretraining": plain, "runs": {"a": {"model": "m"}}})
+    assert not validator.is_valid({"pretraining": {**plain, "stepps": 1}, "runs": {"a": {"model": "m"}}})
