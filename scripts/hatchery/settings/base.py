@@ -47,10 +47,12 @@ def unsaid(default: Any) -> Any:
 
 def said_values(settings: Any) -> dict[str, Any]:
     """The values of settings by their keys, without those that are `unsaid` and have their default."""
-    values = {field: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-    return {
-        field.name: value for field, value in values.items() if "unsaid" not in field.metadata or value != field.default
-    }
+    said = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if "unsaid" not in field.metadata or value != field.default:
+            said[field.name] = value
+    return said
 
 
 def shown(value: Any) -> str:
