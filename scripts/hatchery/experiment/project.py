@@ -17,9 +17,10 @@ from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.experiment.checks import check_block
 from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
-from hatchery.experiment.expansion import Expansion, refuse_sweeps, write_out
+from hatchery.experiment.expansion import Expansion, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
+from hatchery.experiment.grids_and_sweeps import refuse_sweeps
 from hatchery.experiment.kinds import FILES, MainFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
