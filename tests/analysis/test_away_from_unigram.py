@@ -15,7 +15,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.typed import build
 from hatchery.views.figures.away_from_unigram import draw
-from hatchery.workflow.registry import stage_settings
+from hatchery.workflow.jobs import Jobs
 
 STARTS = {
     "zero": {"penalty": 0.0, "steps": 0},
@@ -95,7 +95,7 @@ def test_on_a_phone_the_panels_stand_below_each_other(tables: dict[str, Path]) -
 
 def test_starts_are_found_in_the_configuration_with_what_they_are_compared_with(repository: Path) -> None:
     project = Project(repository / "config")
-    text = stage_settings(project, "draw_figure", experiment="natural_bias_iwslt14_de_en", figure="away_from_unigram")
+    text = Jobs(project).settings("draw_figure", experiment="natural_bias_iwslt14_de_en", figure="away_from_unigram")
     settings = json.loads(text)
     starts = settings["regularised"]
     assert starts.pop("zero") == {"penalty": 0.0, "steps": 0}
@@ -105,5 +105,5 @@ def test_starts_are_found_in_the_configuration_with_what_they_are_compared_with(
     assert all(name.startswith("away_") for name in starts)
     assert {run["model"] for run in settings["runs"]} == {"zero", *starts}
     assert "regularised" not in json.loads(
-        stage_settings(project, "draw_figure", experiment="natural_bias_iwslt14_de_en", figure="translation_scores")
+        Jobs(project).settings("draw_figure", experiment="natural_bias_iwslt14_de_en", figure="translation_scores")
     )

@@ -20,7 +20,7 @@ from hatchery.runner import run_stage
 from hatchery.views.figures.draw import remarks
 from hatchery.views.figures.registry import declared_figures, tables_of
 from hatchery.views.stages.draw_figure import draw_figure
-from hatchery.workflow.registry import stage_settings
+from hatchery.workflow.jobs import Jobs
 
 FIGURES = [name for name, declared in declared_figures().items() if tables_of(declared)]
 EVALUATIONS = ("minimal_pairs", "finetuning", "probing", "layer_weights", "other_tasks", "nothing")
@@ -99,7 +99,7 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     study = "experiments: [reduced_vocabulary_constrained, demo]\n"
     (tmp_path / "config/studies/both.yaml").write_text(study, encoding="utf-8")
     project = Project(tmp_path / "config")
-    pairs = json.loads(stage_settings(project, "draw_figure", experiment="both", figure="phenomena"))
+    pairs = json.loads(Jobs(project).settings("draw_figure", experiment="both", figure="phenomena"))
     # Otherwise its 138 models would be the first, and there would be nothing to draw.
     assert {run["model"].partition("/")[0] for run in pairs["runs"]} == {"demo"}
     assert pairs["without"] == ["reduced_vocabulary_constrained"] and "left_out" not in pairs
@@ -107,7 +107,7 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     assert len(pairs["all_models"]) == 138 + 3 and pairs["all_models"][-3:] == [run["model"] for run in pairs["runs"]]
     settings = FigureSettings("both", (), all_models=("a", "b", "c"))
     assert settings.looks(["c"])["c"] == model_styles(["a", "b", "c"], settings.style)["c"]
-    curves = json.loads(stage_settings(project, "draw_figure", experiment="both", figure="learning_curves"))
+    curves = json.loads(Jobs(project).settings("draw_figure", experiment="both", figure="learning_curves"))
     assert curves["left_out"] > 100 and "without" not in curves
     assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == ["not evaluated in this way: a, b"]
 
@@ -116,12 +116,12 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
     repository: Path, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     project = Project(repository / "config")
-    made = json.loads(stage_settings(project, "draw_figure", experiment="reduced_vocabulary", figure="learning_curves"))
+    made = json.loads(Jobs(project).settings("draw_figure", experiment="reduced_vocabulary", figure="learning_curves"))
     assert len(made["runs"]) == len(made["sets"]) == 194 and "left_out" not in made
     assert set(made["sets"].values()) == {"set_1", "set_2", "set_3", "larger", "unconstrained", "checkpoints"}
-    page = json.loads(stage_settings(project, "write_page", experiment="reduced_vocabulary"))
+    page = json.loads(Jobs(project).settings("write_page", experiment="reduced_vocabulary"))
     assert page["sets"] == made["sets"]
-    few = json.loads(stage_settings(project, "draw_figure", experiment="demo", figure="learning_curves"))
+    few = json.loads(Jobs(project).settings("draw_figure", experiment="demo", figure="learning_curves"))
     assert "sets" not in few
     sets = {f"{what}/same": "odd" if place % 2 else "even" for place, what in enumerate(EVALUATIONS)}
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in sets]

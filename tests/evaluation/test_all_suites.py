@@ -17,7 +17,6 @@ from hatchery.raw.registration import register_source
 from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import run_stage
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 EXPERIMENT = "demo_suites"
 CONFIG = Project(Path(__file__).parents[2] / "config")
@@ -50,7 +49,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def test_every_task_is_learnt_scored_and_written_down(
     task: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
 ) -> None:
-    settings: dict[str, Any] = json.loads(stage_settings(CONFIG, "finetune", experiment=EXPERIMENT, task=task))
+    settings: dict[str, Any] = json.loads(Jobs(CONFIG).settings("finetune", experiment=EXPERIMENT, task=task))
     settings["protocol"] |= {"epochs": 1, "seeds": [1], "max_length": 64}
     sources = {name: embedded(path) for name, path in Jobs(CONFIG).results.task_sources(task).items()}
     output = tmp_path / "out" / "manifest.json"
@@ -84,7 +83,7 @@ def test_every_task_is_learnt_scored_and_written_down(
 def test_every_suite_of_pairs_is_scored(
     suite: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
 ) -> None:
-    settings = json.loads(stage_settings(CONFIG, "score_minimal_pairs", suite=suite))
+    settings = json.loads(Jobs(CONFIG).settings("score_minimal_pairs", suite=suite))
     source = embedded(Jobs(CONFIG).data.suite_source(suite))
     output = tmp_path / "manifest.json"
     run_stage(score_minimal_pairs, settings, output, runtime={"device": "cpu"}, model=model_manifest, source=source)

@@ -17,7 +17,6 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -42,8 +41,8 @@ def test_sweeps_and_continued_runs_have_examples() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_can_be_planned(project: Project, name: str) -> None:
     for run in project.seeded_runs(name):
-        stage_settings(project, "pretrain", experiment=name, run=run.name)
-    stage_settings(project, "write_cost", experiment=name)
+        Jobs(project).settings("pretrain", experiment=name, run=run.name)
+    Jobs(project).settings("write_cost", experiment=name)
 
 
 def test_the_example_of_a_sweep_has_the_runs_that_its_text_says(project: Project) -> None:
@@ -152,7 +151,7 @@ def miniature(name: str) -> str:
 
 
 def settings(experiment: str, run: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s42"))
+    found: dict[str, Any] = json.loads(Jobs(PROJECT).settings("pretrain", experiment=experiment, run=f"{run}-s42"))
     return found
 
 
@@ -250,11 +249,11 @@ def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented(
 def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
     block = PROJECT.experiment(experiment)
     for run in PROJECT.seeded_runs(experiment):
-        assert stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name)
-        assert stage_settings(PROJECT, "export_model", experiment=experiment, run=run.name)
+        assert Jobs(PROJECT).settings("pretrain", experiment=experiment, run=run.name)
+        assert Jobs(PROJECT).settings("export_model", experiment=experiment, run=run.name)
     for task in block.finetuning.tasks:
-        assert stage_settings(PROJECT, "finetune", experiment=experiment, task=task)
+        assert Jobs(PROJECT).settings("finetune", experiment=experiment, task=task)
     for suite in block.minimal_pairs:
-        assert stage_settings(PROJECT, "score_minimal_pairs", suite=suite)
+        assert Jobs(PROJECT).settings("score_minimal_pairs", suite=suite)
     for stage in ("measure_perplexity", "summarise", "write_cost", "write_page"):
-        assert stage_settings(PROJECT, stage, experiment=experiment)
+        assert Jobs(PROJECT).settings(stage, experiment=experiment)

@@ -15,7 +15,6 @@ from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 
 def small(configuration: Path, sets: Any, **more: Any) -> Project:
@@ -84,7 +83,7 @@ def test_variants_are_milestones_of_their_row_and_those_of_the_base_can_be_left_
     for row in ("m_48_1", "m_96_1"):
         whole, half = (f"{row}{end}-s42" for end in ("", "_half"))
         assert jobs.results.initial_model("other", half) == [jobs.results.pretrained("other")[whole]]
-        settings = json.loads(stage_settings(Project(configuration), "pretrain", experiment="other", run=half))
+        settings = json.loads(Jobs(Project(configuration)).settings("pretrain", experiment="other", run=half))
         assert settings["initialise_from"] == {"step": 5, "take": "weights"} and "milestones" not in settings
 
 
@@ -253,14 +252,14 @@ def test_all_stages_and_the_cost_see_the_runs(configuration: Path) -> None:
     assert [run for run in Jobs(project).results.pretrained("demo") if "0p005" in run] == runs
     stages: dict[str, dict[str, str]] = {"write_cost": {}, "summarise": {}, "write_page": {}}
     for stage, more in (stages | {"draw_figure": {"figure": "learning_curves"}}).items():
-        assert '"ltg_bert_learning_rate_0p01-s2"' in stage_settings(project, stage, experiment="demo", **more)
-    assert '"learning_rate":0.01' in stage_settings(
-        project, "pretrain", experiment="demo", run="ltg_bert_learning_rate_0p01-s1"
+        assert '"ltg_bert_learning_rate_0p01-s2"' in Jobs(project).settings(stage, experiment="demo", **more)
+    assert '"learning_rate":0.01' in Jobs(project).settings(
+        "pretrain", experiment="demo", run="ltg_bert_learning_rate_0p01-s1"
     )
 
 
 def test_an_experiment_without_sweeps_has_the_settings_that_it_had(repository: Path) -> None:
-    assert "label" not in stage_settings(Project(repository / "config"), "summarise", experiment="demo")
+    assert "label" not in Jobs(Project(repository / "config")).settings("summarise", experiment="demo")
 
 
 def test_a_published_row_of_a_run_with_a_sweep_stands_beside_all_its_runs(configuration: Path) -> None:

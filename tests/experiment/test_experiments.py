@@ -17,7 +17,7 @@ from hatchery.experiment.project import Project
 from hatchery.training.data_order import training_phases
 from hatchery.training.schedules import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
-from hatchery.workflow.registry import stage_settings
+from hatchery.workflow.jobs import Jobs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")
@@ -144,7 +144,7 @@ PROBES = ["pos", "srl", "ner", "coref", "dp"]
 
 def settings(experiment: str, run: str) -> dict[str, Any]:
     """What the job of a run gets, with the size of its vocabulary, without what names the stage."""
-    found = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s42"))
+    found = json.loads(Jobs(PROJECT).settings("pretrain", experiment=experiment, run=f"{run}-s42"))
     size = PROJECT.tokenizer(PROJECT.experiment(experiment).tokenizer).vocabulary_size
     return {**{key: found[key] for key in found if key not in ("stage", "stage_version")}, "vocabulary_size": size}
 
@@ -281,7 +281,7 @@ def test_every_experiment_and_each_of_the_papers_runs_is_documented(experiment: 
 def test_bnc_as_published_differs_from_bnc_in_readings_and_precision_alone() -> None:
     for run in PROJECT.seeded_runs("bnc_as_published"):
         ours, corrected = (
-            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, run=run.name))
+            json.loads(Jobs(PROJECT).settings("pretrain", experiment=name, run=run.name))
             for name in ("bnc_as_published", "bnc")
         )
         assert (ours["objective"].pop("reading"), corrected["objective"].pop("reading")) == (
@@ -293,7 +293,7 @@ def test_bnc_as_published_differs_from_bnc_in_readings_and_precision_alone() -> 
     rows = PROJECT.experiment("bnc_as_published").published.rows
     assert rows.items() <= PROJECT.experiment("bnc").published.rows.items()
     assert list(rows) == [run.model for run in PROJECT.seeded_runs("bnc_as_published")]
-    text = json.loads(stage_settings(PROJECT, "convert_corpus", corpus="bnc_as_published"))
+    text = json.loads(Jobs(PROJECT).settings("convert_corpus", corpus="bnc_as_published"))
     assert text["sources"][0]["options"]["reading"] == "as_published"
     tokenizer = PROJECT.tokenizer("bnc_as_published")
     assert (tokenizer.corpus, tokenizer.reading) == ("bnc_as_published", "as_published")

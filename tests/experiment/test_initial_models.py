@@ -11,7 +11,6 @@ import yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture
@@ -83,12 +82,12 @@ def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) ->
 
 def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:
     project = add(folder, later=start(run="ltg_bert"))
-    settings = json.loads(stage_settings(project, "pretrain", experiment="demo", run="later-s42"))
+    settings = json.loads(Jobs(project).settings("pretrain", experiment="demo", run="later-s42"))
     assert settings["initialise_from"] == {"take": "weights"}
 
 
 def test_settings_of_runs_that_use_none_of_it_are_what_they_were(repository: Path) -> None:
-    text = stage_settings(Project(repository / "config"), "pretrain", experiment="demo", run="ltg_bert-s42")
+    text = Jobs(Project(repository / "config")).settings("pretrain", experiment="demo", run="ltg_bert-s42")
     assert not [key for key in ("initialise_from", "early_stopping", "keep_training_state") if key in text]
 
 
@@ -101,7 +100,7 @@ def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
         later=start("training", run="base"),
         whole={"pretraining": {"steps": 100}},
     )
-    settings = json.loads(stage_settings(project, "write_cost", experiment="demo"))
+    settings = json.loads(Jobs(project).settings("write_cost", experiment="demo"))
     costs = {cost.run: cost for cost in estimate(cost_settings(settings))}
     base, later, whole = (costs[f"{name}-s42"] for name in ("base", "later", "whole"))
     assert later.steps == 40 and base.tokens + later.tokens == whole.tokens

@@ -15,7 +15,6 @@ from hatchery.experiment.finetuning import task_batch, task_batches
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture
@@ -139,7 +138,7 @@ def test_a_protocol_says_which_metric_stands_for_a_task(write: Any, repository: 
     )
 
     def first(name: str, task: str) -> str:
-        return json.loads(stage_settings(project, "finetune", experiment=name, task=task))["task"]["metrics"][0]
+        return json.loads(Jobs(project).settings("finetune", experiment=name, task=task))["task"]["metrics"][0]
 
     assert (first("official", "babylm_cola"), first("paper", "babylm_cola")) == ("mcc", "accuracy")
     assert (first("official", "babylm_mrpc"), first("paper", "babylm_mrpc")) == ("f1", "f1")
@@ -193,10 +192,10 @@ def test_jobs_of_several_tasks_are_asked_for_once(project: Project, configuratio
 
 
 def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:
-    given = json.loads(stage_settings(project, "finetune_tasks", experiment="bnc_mini", batch="batch_1"))["tasks"]
+    given = json.loads(Jobs(project).settings("finetune_tasks", experiment="bnc_mini", batch="batch_1"))["tasks"]
     assert list(given) == sorted(task_batch(project, "bnc_mini", "batch_1"))
     for task, settings in given.items():
-        assert settings == json.loads(stage_settings(project, "finetune", experiment="bnc_mini", task=task))
+        assert settings == json.loads(Jobs(project).settings("finetune", experiment="bnc_mini", task=task))
 
 
 def test_an_unknown_job_is_an_error_that_names_those_there_are(project: Project) -> None:

@@ -23,7 +23,6 @@ from hatchery.views.stages.summarise import summary_settings
 from hatchery.views.stages.write_tables import tables_settings
 from hatchery.workflow.invocation import VARIABLE, frozen_configuration
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
 
@@ -57,7 +56,7 @@ def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_cave
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
 def test_the_suites_and_tasks_of_a_miniature_are_called_as_in_the_tables(original: str, mini: str) -> None:
-    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=mini))
+    text = yaml.safe_load(Jobs(PROJECT).settings("write_tables", experiment=mini))
     settings = build(PaperTablesSettings, {key: value for key, value in text.items() if not key.startswith("stage")})
     first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
     called = [settings.papers_suite(name) for name in second.minimal_pairs]
@@ -88,7 +87,7 @@ def test_an_experiment_with_published_rows_has_their_tables_without_a_caveat() -
 def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_asked() -> None:
     assert Jobs(PROJECT).results.paper_tables("demo") == []
     with pytest.raises(ConfigError, match="results/demo/paper_tables: the experiment repeats no paper"):
-        stage_settings(PROJECT, "write_tables", experiment="demo")
+        Jobs(PROJECT).settings("write_tables", experiment="demo")
 
 
 def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(configuration: Path) -> None:
@@ -132,7 +131,7 @@ def test_two_twins_of_each_other_are_refused_and_not_followed(configuration: Pat
 
 def test_a_baseline_may_stand_beside_the_published_row_of_that_model(configuration: Path) -> None:
     rows = PROJECT.experiment("strict").published.rows
-    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment="strict"))
+    text = yaml.safe_load(Jobs(PROJECT).settings("write_tables", experiment="strict"))
     assert text["baselines"] == ["babylm_opt_125m", "babylm_roberta_base", "babylm_t5_base"]
     assert text["published"]["rows"] == rows and rows["babylm_t5_base"] == "t5_base"
     published = {"paper": "elc_bert", "track": "strict", "rows": {**rows, "bert_base_cased": "roberta_base"}}
@@ -144,7 +143,7 @@ def test_a_baseline_may_stand_beside_the_published_row_of_that_model(configurati
 @pytest.mark.parametrize(("experiment", "n_rows"), [("strict", 5 * 3), ("strict_small", 5 * 3), ("bnc", 1)])
 def test_every_printed_row_of_a_model_of_others_is_filled_by_one(experiment: str, n_rows: int) -> None:
     block = PROJECT.experiment(experiment)
-    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=experiment))
+    text = yaml.safe_load(Jobs(PROJECT).settings("write_tables", experiment=experiment))
     settings = build(PaperTablesSettings, {key: value for key, value in text.items() if not key.startswith("stage")})
     layout = read_layout(REPOSITORY / "config/paper_tables" / f"{settings.published.paper}.yaml")
     printed = {row: model for model, row in block.published.rows.items() if model in block.baselines}

@@ -19,7 +19,6 @@ from hatchery.experiment.project import Project
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.plan_checks import collect_problems
-from hatchery.workflow.registry import stage_settings
 
 SIDE_BY_SIDE = """\
 description: My two runs side by side.
@@ -70,8 +69,8 @@ def test_a_study_can_be_based_on_another_and_say_what_differs(folder: Path) -> N
 def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
     project = Project(folder)
     for stage in ("summarise", "write_page"):
-        of_study = json.loads(stage_settings(project, stage, experiment="side"))
-        of_experiment = json.loads(stage_settings(project, stage, experiment="demo"))
+        of_study = json.loads(Jobs(project).settings(stage, experiment="side"))
+        of_experiment = json.loads(Jobs(project).settings(stage, experiment="demo"))
         assert of_experiment.keys() <= of_study.keys()
     assert of_study["parts"]["demo"]["corpus"] == "demo"
 
@@ -79,7 +78,7 @@ def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
 def test_published_rows_are_those_of_the_experiments_under_the_names_of_the_study(folder: Path) -> None:
     text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict, strict_small]").replace("{against: demo/random}", "{}")
     (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
-    published = json.loads(stage_settings(Project(folder), "summarise", experiment="side"))["published"]
+    published = json.loads(Jobs(Project(folder)).settings("summarise", experiment="side"))["published"]
     assert [choice["track"] for choice in published] == ["strict", "strict_small"]
     assert all(model.startswith("strict/") for model in published[0]["rows"])
     assert Jobs(Project(folder)).results.published("side") == ["config/published/values/elc_bert.csv"]
@@ -139,7 +138,7 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
     text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict_mini]").replace("{against: demo/random}", "{}")
     (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
     of_analysis, of_table = (
-        json.loads(stage_settings(Project(folder), stage, experiment="side", **more))["published"]
+        json.loads(Jobs(Project(folder)).settings(stage, experiment="side", **more))["published"]
         for stage, more in (("analyse", {"analysis": "comparison"}), ("summarise", {}))
     )
     assert of_table == [] and all(model.startswith("strict_mini/") for model in of_analysis[0]["rows"])
@@ -224,7 +223,7 @@ def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
 
 def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:
     with pytest.raises(ConfigError, match="got 'side', which is a study"):
-        stage_settings(Project(folder), "export_model", experiment="side", run="random-s42")
+        Jobs(Project(folder)).settings("export_model", experiment="side", run="random-s42")
 
 
 def test_an_analysis_may_need_every_tidy_table() -> None:

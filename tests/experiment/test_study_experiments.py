@@ -18,14 +18,13 @@ from hatchery.training.schedules import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import keys_of, plain
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 ALL = [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
 EXPERIMENTS = ("natural_bias_iwslt14_de_en", "natural_bias_mini")
 
 
 def typed(experiment: str, run: str) -> PretrainSettings:
-    return pretrain_settings(json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s0")))
+    return pretrain_settings(json.loads(Jobs(PROJECT).settings("pretrain", experiment=experiment, run=f"{run}-s0")))
 
 
 def parts_of(experiment: str) -> list[tuple[str, str]]:
@@ -169,12 +168,12 @@ def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: s
     translated = {name.rpartition("-s")[0] for name in Jobs(PROJECT).results.translated(experiment)}
     beginnings = {beginning for beginning, _ in parts_of(experiment)}
     assert translated == set(PROJECT.experiment(experiment).runs) - beginnings
-    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment=experiment))
+    collected = json.loads(Jobs(PROJECT).settings("collect_measurements", experiment=experiment))
     assert set(collected["untranslated"]) == beginnings
 
 
 def test_an_experiment_that_translates_nothing_has_no_such_key() -> None:
-    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment="demo"))
+    collected = json.loads(Jobs(PROJECT).settings("collect_measurements", experiment="demo"))
     assert not collected.keys() & {"translation", "untranslated", "alc_steps"}
 
 
@@ -272,7 +271,7 @@ def test_the_readings_differ_in_the_slips_of_the_code_alone(
     assert runs
     for run in runs:
         ours, theirs = (
-            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, run=f"{run}-s0"))
+            json.loads(Jobs(PROJECT).settings("pretrain", experiment=name, run=f"{run}-s0"))
             for name in (corrected, published)
         )
         differing = {key for key in ours["objective"] if ours["objective"][key] != theirs["objective"][key]}
@@ -288,7 +287,7 @@ def test_the_readings_differ_in_the_slips_of_the_code_alone(
 
 def test_pretraining_is_that_of_the_reference() -> None:
     experiment = PROJECT.experiment(CONSTRAINED)
-    settings = json.loads(stage_settings(PROJECT, "pretrain", experiment=CONSTRAINED, run="rv_256_256_1024_8_8-s0"))
+    settings = json.loads(Jobs(PROJECT).settings("pretrain", experiment=CONSTRAINED, run="rv_256_256_1024_8_8-s0"))
     assert (settings["steps"], settings["batch_size"], settings["sequence_length"]) == (35_475, 256, 128)
     chosen = {"learning_rate": 5e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.01}
     assert chosen.items() <= settings["optimizer"].items()
@@ -335,7 +334,7 @@ def test_the_study_of_the_published_reading_asks_the_same_of_its_experiments(end
 
 def test_the_study_of_the_published_reading_trains_154_models_and_nine_with_milestones() -> None:
     planned = {
-        part: {stage_settings(PROJECT, "pretrain", experiment=part, run=run.name) for run in PROJECT.seeded_runs(part)}
+        part: {Jobs(PROJECT).settings("pretrain", experiment=part, run=run.name) for run in PROJECT.seeded_runs(part)}
         for part in PROJECT.parts("reduced_vocabulary_as_published")
     }
     constrained, unconstrained, checkpoints = map(len, planned.values())
@@ -356,7 +355,7 @@ def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_
     assert (len(in_study), len(finished)) == (shared, 9)
     for run in in_study:
         ours, theirs = (
-            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, run=f"{run}-s0"))
+            json.loads(Jobs(PROJECT).settings("pretrain", experiment=name, run=f"{run}-s0"))
             for name in (experiment, study)
         )
         assert ours == {**theirs, "milestones": [3000, 8000, 18000]}
@@ -375,7 +374,7 @@ def test_the_laws_are_fitted_without_and_with_the_larger_models() -> None:
 
 def test_the_published_readings_alone_fine_tune_as_the_studys_script_loads_models() -> None:
     for experiment, loader in ((CONSTRAINED, None), (PUBLISHED, "reduced_vocabulary")):
-        settings = json.loads(stage_settings(PROJECT, "finetune", experiment=experiment, task="rv_glue_stsb"))
+        settings = json.loads(Jobs(PROJECT).settings("finetune", experiment=experiment, task="rv_glue_stsb"))
         assert settings["task"]["head"]["options"].get("loader") == loader
 
 
@@ -383,7 +382,7 @@ def test_the_trials_of_the_paper_sweep_what_it_tried_and_train_the_studys_models
     """Reduced vocabulary, Sections 3.5 and 4.2."""
     experiment = "reduced_vocabulary_trials"
     settings = {
-        run.name: json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name))
+        run.name: json.loads(Jobs(PROJECT).settings("pretrain", experiment=experiment, run=run.name))
         for run in PROJECT.seeded_runs(experiment)
     }
     swept = {
@@ -399,7 +398,7 @@ def test_the_trials_of_the_paper_sweep_what_it_tried_and_train_the_studys_models
         study = PROJECT.seeded_runs(CONSTRAINED)
         anchor = "rv_512_512_2048_8_8-s0" if name == "peak_rate_larger" else "rv_256_256_1024_8_8-s0"
         assert anchor in {run.name for run in study}
-        ours = json.loads(stage_settings(PROJECT, "pretrain", experiment=CONSTRAINED, run=anchor))
+        ours = json.loads(Jobs(PROJECT).settings("pretrain", experiment=CONSTRAINED, run=anchor))
         assert settings[f"{same}-s0"] == ours
         for run in runs:
             other = settings[f"{run}-s0"]

@@ -16,7 +16,6 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     block.write_text(text)
     project = Project(tmp_path / "config")
     assert Jobs(project).data.tokenizer_corpora("theirs") == [str(file)]
-    chosen = json.loads(stage_settings(project, "train_tokenizer", tokenizer="theirs"))
+    chosen = json.loads(Jobs(project).settings("train_tokenizer", tokenizer="theirs"))
     assert chosen["imported"] and "theirs" not in str(chosen)
     block.write_text(text + "corpus: demo\nkind: wordpiece\n")
     with pytest.raises(ConfigError, match=r"theirs\.yaml"):

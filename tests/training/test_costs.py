@@ -24,7 +24,7 @@ from hatchery.workflow.cost_estimate import (
 )
 from hatchery.workflow.cost_table import cost_markdown
 from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.workflow.registry import stage_settings
+from hatchery.workflow.jobs import Jobs
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
 STUDY_STEPS, STUDY_BATCH = 35_475, 256
@@ -236,7 +236,7 @@ def test_translation_counts_both_sides_and_early_evaluations_and_says_what_is_le
 
 def slice_of(repository: Path, experiment: str, **cluster: Any) -> dict[str, Any]:
     project = Project(repository / "config", {"cluster": cluster} if cluster else {})
-    return json.loads(stage_settings(project, "write_cost", experiment=experiment))
+    return json.loads(Jobs(project).settings("write_cost", experiment=experiment))
 
 
 @pytest.mark.parametrize("experiment", sorted(path.stem for path in EXPERIMENTS.glob("*.yaml")))

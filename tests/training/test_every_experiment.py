@@ -38,7 +38,7 @@ from hatchery.training.schedules import learning_rate
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build
-from hatchery.workflow.registry import stage_settings
+from hatchery.workflow.jobs import Jobs
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 CPU = torch.device("cpu")
@@ -176,10 +176,10 @@ def test_every_model_learns_in_its_first_steps_and_every_head_on_it_in_one(
     tune: Callable[[Trained, Mapping[str, Any], ProtocolSettings], None],
 ) -> None:
     tasks = PROJECT.experiment(experiment).finetuning.tasks
-    jobs = [json.loads(stage_settings(PROJECT, "finetune", experiment=experiment, task=task)) for task in tasks]
+    jobs = [json.loads(Jobs(PROJECT).settings("finetune", experiment=experiment, task=task)) for task in tasks]
     heads = [(job["task"]["head"], build(ProtocolSettings, job["protocol"], "protocol")) for job in jobs]
     for run in PROJECT.seeded_runs(experiment):
-        settings = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name))
+        settings = json.loads(Jobs(PROJECT).settings("pretrain", experiment=experiment, run=run.name))
         trained = train(shrunk(settings))
         for head, protocol in heads:
             tune(trained, head, protocol)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.project import Project
 from hatchery.settings.problems import nearest
 from hatchery.stage import SCRIPTS, Shared, Stage, function_of, has_record, record_of, stage_files
 
@@ -23,11 +22,6 @@ def stage_of(name: str) -> Stage:
     if name not in STAGES:
         raise ConfigError(f"got the stage {name!r}, which no package has in its folder stages{nearest(name, STAGES)}")
     return STAGES[name]
-
-
-def stage_settings(project: Project, name: str, **wildcards: str) -> str:
-    """Canonical settings of a stage's job. Raises ConfigError for a broken or unknown block."""
-    return stage_of(name).canonical_settings(project, **wildcards)
 
 
 def code_by_environment() -> dict[str, list[Path]]:

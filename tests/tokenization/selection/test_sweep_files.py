@@ -24,7 +24,6 @@ from hatchery.tokenization.selection.table import (
 )
 from hatchery.typed import build, plain, stage_body, validated
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 CONFIG = Path(__file__).parents[3] / "config"
 SWEEPS = sorted(path.stem for path in (CONFIG / "tokenizer_sweeps").glob("*.yaml"))
@@ -32,7 +31,7 @@ SWEEPS = sorted(path.stem for path in (CONFIG / "tokenizer_sweeps").glob("*.yaml
 
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_the_stage_accepts_every_sweep(sweep: str) -> None:
-    settings = stage_body(json.loads(stage_settings(Project(CONFIG), "select_tokenizer", sweep=sweep)))
+    settings = stage_body(json.loads(Jobs(Project(CONFIG)).settings("select_tokenizer", sweep=sweep)))
     assert build(SweepSettings, settings).name == sweep
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from hatchery.experiment.project import Project
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.registry import stage_settings
 
 
 @pytest.fixture
@@ -18,11 +17,11 @@ def project(repository: Path) -> Project:
 
 
 def slice_of(project: Project, stage: str, **wildcards: str) -> dict:
-    return json.loads(stage_settings(project, stage, **wildcards))
+    return json.loads(Jobs(project).settings(stage, **wildcards))
 
 
 def test_a_slice_is_canonical_json(project: Project) -> None:
-    text = stage_settings(project, "pretrain", experiment="demo", run="ltg_bert-s42")
+    text = Jobs(project).settings("pretrain", experiment="demo", run="ltg_bert-s42")
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
 
 
@@ -43,7 +42,7 @@ def test_paths_and_descriptions_belong_to_no_result(project: Project) -> None:
         ("finetune", {"experiment": "real_tasks", "task": "rte"}),
         ("pretrain", {"experiment": "real_tasks", "run": "ltg_bert-s42"}),
     ]:
-        text = stage_settings(project, stage, **wildcards)
+        text = Jobs(project).settings(stage, **wildcards)
         assert "shared" not in text
         assert "description" not in text
         assert "languages" not in text
@@ -58,13 +57,13 @@ def test_compute_settings_change_no_slice(repository: Path) -> None:
         ("pretrain", {"experiment": "demo", "run": "ltg_bert-s42"}),
         ("finetune", {"experiment": "demo", "task": "demo_acceptability"}),
     ]:
-        assert stage_settings(plain, stage, **wildcards) == stage_settings(other, stage, **wildcards)
+        assert Jobs(plain).settings(stage, **wildcards) == Jobs(other).settings(stage, **wildcards)
 
 
 def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path) -> None:
     folder = tmp_path / "config"
     shutil.copytree(repository / "config", folder)
-    before = stage_settings(Project(folder), "pretrain", experiment="demo", run="ltg_bert-s42")
+    before = Jobs(Project(folder)).settings("pretrain", experiment="demo", run="ltg_bert-s42")
     path = folder / "experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
     sequences, interval = json.loads(before)["batch_size"], json.loads(before)["evaluation_interval_steps"]
@@ -72,7 +71,7 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
     swapped = text.replace(f"  batch_size: {sequences}", f"  batch_size: {interval}", 1)
     swapped = swapped.replace(f"evaluation_interval_steps: {interval}", f"evaluation_interval_steps: {sequences}", 1)
     path.write_text(swapped, encoding="utf-8")
-    after = stage_settings(Project(folder), "pretrain", experiment="demo", run="ltg_bert-s42")
+    after = Jobs(Project(folder)).settings("pretrain", experiment="demo", run="ltg_bert-s42")
     assert json.loads(after)["evaluation_interval_steps"] == sequences
     assert after != before
 
