@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,10 @@ EXAMPLES = {name: text for page in sorted(DOCS.glob("*.md")) for name, text in E
 
 
 @pytest.fixture
-def project(tmp_path: Path, repository: Path) -> Project:
-    shutil.copytree(repository / "config", tmp_path / "config")
+def project(configuration: Path) -> Project:
     for name, text in EXAMPLES.items():
-        (tmp_path / "config/experiments" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return Project(tmp_path / "config")
+        (configuration / "experiments" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return Project(configuration)
 
 
 def test_sweeps_and_continued_runs_have_examples() -> None:

@@ -13,32 +13,26 @@ from hatchery.experiment.project import Project
 from hatchery.workflow.jobs import Jobs
 
 
-@pytest.fixture
-def folder(tmp_path: Path, repository: Path) -> Path:
-    shutil.copytree(repository / "config", tmp_path / "config")
-    return tmp_path / "config"
-
-
-def add(folder: Path, experiment: str = "demo", /, **runs: Any) -> Project:
+def add(configuration: Path, experiment: str = "demo", /, **runs: Any) -> Project:
     """The project with further runs, or runs with other values, in an experiment."""
-    path = folder / "experiments" / f"{experiment}.yaml"
+    path = configuration / "experiments" / f"{experiment}.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     for name, pretraining in runs.items():
         document["runs"][name] = {"model": "ltg_demo", **pretraining}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return Project(folder)
+    return Project(configuration)
 
 
 def start(take: str = "weights", steps: int = 100, **initial: Any) -> dict[str, Any]:
     return {"pretraining": {"steps": steps, "initialise_from": {**initial, "take": take}}}
 
 
-def copy_of_demo(folder: Path) -> None:
-    shutil.copy(folder / "experiments/demo.yaml", folder / "experiments/other.yaml")
+def copy_of_demo(configuration: Path) -> None:
+    shutil.copy(configuration / "experiments/demo.yaml", configuration / "experiments/other.yaml")
 
 
-def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
-    jobs = Jobs(add(folder, later=start(run="ltg_bert")))
+def test_a_run_starts_from_the_manifest_of_another_run(configuration: Path) -> None:
+    jobs = Jobs(add(configuration, later=start(run="ltg_bert")))
     assert jobs.results.initial_model("demo", "later-s42") == [jobs.results.pretrained("demo")["ltg_bert-s42"]]
     later, earlier = (Path(jobs.manifest("demo", "pretraining", run)) for run in ("later-s42", "ltg_bert-s42"))
     assert jobs.call_at(later.parent.name).paths("initial_model") == [str(earlier)]
@@ -49,39 +43,39 @@ def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
     )
 
 
-def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(folder: Path) -> None:
-    copy_of_demo(folder)
-    add(folder, "other", base={"seeds": [1, 2]})
-    jobs = Jobs(add(folder, later={"seeds": [2, 1], **start(run="base", experiment="other")}))
+def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(configuration: Path) -> None:
+    copy_of_demo(configuration)
+    add(configuration, "other", base={"seeds": [1, 2]})
+    jobs = Jobs(add(configuration, later={"seeds": [2, 1], **start(run="base", experiment="other")}))
     assert jobs.results.initial_model("demo", "later-s2") == [jobs.results.pretrained("other")["base-s2"]]
     assert jobs.results.initial_model("demo", "later-s1") == [jobs.results.pretrained("other")["base-s1"]]
 
 
-def test_a_path_may_name_the_folder_of_an_imported_model(folder: Path, tmp_path: Path) -> None:
+def test_a_path_may_name_the_folder_of_an_imported_model(configuration: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "my models" / "manifest.json"
     manifest.parent.mkdir()
     manifest.write_text("{}")
-    jobs = Jobs(add(folder, later=start(path=str(manifest.parent))))
+    jobs = Jobs(add(configuration, later=start(path=str(manifest.parent))))
     assert jobs.results.initial_model("demo", "later-s42") == [str(manifest)]
     address = Path(jobs.manifest("demo", "pretraining", "later-s42")).parent.name
     assert jobs.call_at(address).paths("initial_model") == [str(manifest)]
 
 
-def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) -> None:
+def test_a_path_may_be_that_of_an_entry_of_data(configuration: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "imported" / "manifest.json"
     manifest.parent.mkdir()
     manifest.write_text("{}", encoding="utf-8")
-    config = folder / "config.yaml"
+    config = configuration / "config.yaml"
     text = config.read_text(encoding="utf-8")
     config.write_text(
         text.replace("\ndata:\n", f"\ndata:\n  imported: {{path: {manifest.parent}}}\n"), encoding="utf-8"
     )
-    jobs = Jobs(add(folder, later=start(path="imported")))
+    jobs = Jobs(add(configuration, later=start(path="imported")))
     assert jobs.results.initial_model("demo", "later-s42") == [str(manifest)]
 
 
-def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:
-    project = add(folder, later=start(run="ltg_bert"))
+def test_where_the_initial_model_lies_is_no_setting_of_the_result(configuration: Path) -> None:
+    project = add(configuration, later=start(run="ltg_bert"))
     settings = json.loads(Jobs(project).settings("pretrain", experiment="demo", run="later-s42"))
     assert settings["initialise_from"] == {"take": "weights"}
 
@@ -91,11 +85,11 @@ def test_settings_of_runs_that_use_none_of_it_are_what_they_were(repository: Pat
     assert not [key for key in ("initialise_from", "early_stopping", "keep_training_state") if key in text]
 
 
-def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
+def test_the_cost_counts_only_the_steps_that_are_left(configuration: Path) -> None:
     from hatchery.workflow.cost_estimate import cost_settings, estimate
 
     project = add(
-        folder,
+        configuration,
         base={"pretraining": {"steps": 60, "keep_training_state": True}},
         later=start("training", run="base"),
         whole={"pretraining": {"steps": 100}},
@@ -107,9 +101,9 @@ def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
     assert base.training_flops + later.training_flops == pytest.approx(whole.training_flops)
 
 
-def test_a_sweep_may_start_from_several_models(folder: Path) -> None:
+def test_a_sweep_may_start_from_several_models(configuration: Path) -> None:
     sweep = {"sweep": [None, {"run": "ltg_bert"}]}
-    project = add(folder, later={"pretraining": {"steps": 5, "initialise_from": sweep}})
+    project = add(configuration, later={"pretraining": {"steps": 5, "initialise_from": sweep}})
     names = [name for name in project.experiment("demo").runs if name.startswith("later")]
     assert names == ["later_initialise_from_null", "later_initialise_from_run_ltg_bert"]
 
@@ -182,27 +176,27 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_ends_in_one_line_when_planning(folder: Path, mistake: str) -> None:
+def test_a_mistake_ends_in_one_line_when_planning(configuration: Path, mistake: str) -> None:
     runs, expected = MISTAKES[mistake]
-    project = add(folder, **runs)
+    project = add(configuration, **runs)
     with pytest.raises(ConfigError) as caught:
         project.check("experiment", "demo")
     assert "\n" not in str(caught.value)
     assert expected in str(caught.value)
 
 
-def test_a_circle_through_two_experiments_is_refused(folder: Path) -> None:
-    copy_of_demo(folder)
-    add(folder, "other", there=start(run="here", experiment="demo"))
-    project = add(folder, here=start(run="there", experiment="other"))
+def test_a_circle_through_two_experiments_is_refused(configuration: Path) -> None:
+    copy_of_demo(configuration)
+    add(configuration, "other", there=start(run="here", experiment="demo"))
+    project = add(configuration, here=start(run="there", experiment="other"))
     with pytest.raises(ConfigError, match=r"circle: demo/here-s42 <- other/there-s42 <- demo/here-s42"):
         project.check("experiment", "demo")
 
 
-def test_another_tokenizer_is_refused(folder: Path) -> None:
-    copy_of_demo(folder)
-    path = folder / "experiments/other.yaml"
+def test_another_tokenizer_is_refused(configuration: Path) -> None:
+    copy_of_demo(configuration)
+    path = configuration / "experiments/other.yaml"
     path.write_text(path.read_text().replace("tokenizer: demo", "tokenizer: real_small"))
-    project = add(folder, later=start(run="ltg_bert", experiment="other"))
+    project = add(configuration, later=start(run="ltg_bert", experiment="other"))
     with pytest.raises(ConfigError, match="other has the tokenizer 'real_small', this experiment 'demo'"):
         project.check("experiment", "demo")

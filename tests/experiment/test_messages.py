@@ -25,6 +25,12 @@ IN_ONE_FILE: dict[str, Mistake] = {
         "kind: wordpice",
         "kind: got 'wordpice'; did you mean 'wordpiece'? Allowed are: wordpiece, byte_bpe, bpe, unigram",
     ),
+    "not the one choice": (
+        "vocabularies/demo.yaml",
+        "embedded: childes",
+        "embedded: chides",
+        "vocabularies/demo.yaml: embedded: got 'chides'; did you mean 'childes'? Allowed are: childes",
+    ),
     "duplicate key": (DEMO, "corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
     "not YAML": (DEMO, "runs:", "runs: [", "demo.yaml:"),
     "a tab": (DEMO, "runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,11 +28,9 @@ analyses:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, repository: Path) -> Path:
-    shutil.copytree(repository / "config", tmp_path / "config")
-    (tmp_path / "config/studies").mkdir(exist_ok=True)
-    (tmp_path / "config/studies/side.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
-    return tmp_path / "config"
+def folder(configuration: Path) -> Path:
+    (configuration / "studies/side.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    return configuration
 
 
 def check(folder: Path, study: str) -> None:

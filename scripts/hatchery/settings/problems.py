@@ -95,8 +95,9 @@ class Place(NamedTuple):
         return Place((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
-        """The classes of settings that the value can be meant as."""
-        return [cls for cls in _classes(self.hint) if isinstance(self.value, Mapping) and _is_chosen(cls, self.value)]
+        """The classes of settings that the value can be meant as: all of them where its choice of one is wrong."""
+        classes = _classes(self.hint) if isinstance(self.value, Mapping) else []
+        return [cls for cls in classes if _is_chosen(cls, self.value)] or classes
 
 
 def _classes(hint: Any) -> list[type]:
@@ -135,7 +136,7 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
         case "missing":
             return "the key is missing"
         case _ if kind in _UNKNOWN:
-            known = sorted(hints_of((above.classes() or _classes(above.hint))[0]))
+            known = sorted(hints_of(above.classes()[0]))
             return f"{_whose(keys[-1], above.hint)}{offered(keys[-1], known, '; allowed are')}"
         case "value_error" | "json_invalid":
             return str(detail["msg"]).removeprefix("Value error, ")
