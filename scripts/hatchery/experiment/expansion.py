@@ -1,33 +1,37 @@
 """An experiment's file with every run written out: the rows of its grid, the values of sweeps, what all runs share.
 
-`learning_rate: {sweep: [0.005, 0.01]}` in a run, or in an experiment's `pretraining`, makes a run per value; several
-sweeps make all combinations, in the order in which they stand in the file. Everything is written out before the
-experiment is validated, so runs are judged by the same rules as if somebody had typed them, and nobody else ever sees a
-grid, a sweep, or a run that is not whole.
+Everything is written out before the experiment is validated, so runs are judged by the same rules as if somebody had
+typed them, and nobody else ever sees a grid, a sweep, or a run that is not whole.
 """
 
 import copy
 import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
-from hatchery.experiment.grids_and_sweeps import (
+from hatchery.experiment.experiment_file import Grid, GridPart
+from hatchery.experiment.sweeps import (
     MODEL_CHANGES,
     PRETRAINING,
     MadeRun,
-    Sweep,
     refuse_elsewhere,
-    rows_of_grid,
-    says,
-    shortest,
+    set_value,
     slug,
     sweeps_below,
+    swept_runs,
     text_of,
 )
 from hatchery.experiment.written_blocks import Document, merged
+from hatchery.settings.fields import ABSENT
+from hatchery.settings.problems import offered
+from hatchery.typed import validated
+
+Row = tuple[Any, ...]
+"""A value for each column of a grid, in their order."""
 
 
 @dataclass
@@ -108,20 +112,13 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
     if not isinstance(runs, Mapping):
         return result
     shared = sweeps_below(experiment.get(PRETRAINING), PRETRAINING, where, of_experiment=True)
+    found = swept_runs(experiment, made, shared, where)
     result.shared = {sweep.place for sweep in shared}
     for sweep in shared:
         # What the experiment says for all; every run says its own.
         _set_or_remove(document[PRETRAINING], sweep.path, sweep.values[0])
-    document["runs"] = {}
-    for base, run in runs.items():
-        scopes = [scope for scope in run if scope in (PRETRAINING, MODEL_CHANGES)] if isinstance(run, Mapping) else []
-        place = f"{where}: runs.{base}"
-        own = [sweep for scope in scopes for sweep in sweeps_below(run[scope], scope, place, of_experiment=False)]
-        inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not says(run, sweep)]
-        first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
-        sweeps = [*own, *inherited] if first_runs else [*inherited, *own]
-        for chosen in itertools.product(*(sweep.values for sweep in sweeps)):
-            _add_run(result, made.get(base) or MadeRun(f"runs.{base}", base), run, sweeps, chosen, runs, where)
+    document["runs"] = {run: entry for run, (entry, _) in found.items()}
+    result.runs = {run: how for run, (_, how) in found.items()}
     _spread_rows(document, result.swept())
     for run, entry in document["runs"].items():
         if isinstance(entry, Mapping):
@@ -142,42 +139,6 @@ def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any
     return whole
 
 
-def _add_run(
-    result: Expansion,
-    made: MadeRun,
-    run: Any,
-    sweeps: Sequence[Sweep],
-    chosen: Sequence[Any],
-    taken: Collection[str],
-    where: str,
-) -> None:
-    changed = copy.deepcopy(run)
-    name, label, values = made.base, made.label or made.base, Document()
-    for sweep, value in zip(sweeps, chosen, strict=True):
-        # `pretraining:` without anything is null.
-        if changed.get(sweep.scope) is None:
-            changed[sweep.scope] = {}
-        _set(changed[sweep.scope], sweep.path, value)
-        key = ".".join(shortest(sweep, sweeps))
-        name = f"{name}_{slug(key.replace('.', '_'))}_{slug(text_of(value))}"
-        label = f"{label}, {key} {text_of(value)}"
-        values[key] = value
-    if sweeps:
-        if name in taken:
-            raise ConfigError(
-                f"{where}: runs.{name}: the sweeps of runs.{made.base} make a run of this name too; rename one of the "
-                "two"
-            )
-        if name in result.runs:
-            places = ", ".join(sweep.place for sweep in sweeps)
-            raise ConfigError(
-                f"{where}: runs.{made.base}: two runs of the sweeps would be called {name!r}; rename the run "
-                f"{made.base!r}, or give values of {places} that differ in letters or digits"
-            )
-        made = replace(made, label=label, values=values)
-    result.document["runs"][name], result.runs[name] = changed, made
-
-
 def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
     """A published row of a run with sweeps stands beside all its runs, unless one of them has a row of its own."""
     published = document.get("published")
@@ -192,19 +153,104 @@ def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
     document["published"] = {**published, "rows": rows}
 
 
-def _set(tree: Document, path: tuple[str, ...], value: Any) -> None:
-    for key in path[:-1]:
-        if not isinstance(tree.get(key), dict):
-            tree[key] = {}
-        tree = tree[key]
-    tree[path[-1]] = copy.deepcopy(value)
-
-
 def _set_or_remove(tree: Document, path: tuple[str, ...], value: Any) -> None:
     """Keys of one value must not be inherited by the runs with another one, so a value with keys is left out."""
     if not isinstance(value, Mapping):
-        _set(tree, path, value)
+        set_value(tree, path, value)
         return
     for key in path[:-1]:
         tree = tree[key]
     del tree[path[-1]]
+
+
+# Grids: models from sizes.
+
+
+def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Document, MadeRun]]:
+    """A run for every row of the grid in the file `where`, and for every variant of each, by name.
+
+    Raises ConfigError for a grid that is wrong in itself. Its runs are checked later, like those that somebody typed.
+    """
+    read = validated(Grid, grid, f"{where}: grid")
+    columns, taken, named = list(read.columns), dict[Row, str](), set[str]()
+    for name, parts in read.sets.items():
+        for index, part in enumerate(parts or ()):
+            at = f"grid.sets.{name}.{index}"
+            for column in part.columns:
+                _index(column, columns, f"{where}: {at}.columns")
+            for row in _rows(part, columns, taken, f"{where}: {at}"):
+                if row in taken:
+                    raise ConfigError(f"{where}: {at}: the row {list(row)} is already in {taken[row]}; list it once")
+                taken[row] = at
+                sizes = " ".join(f"{column} {text_of(value)}" for column, value in zip(columns, row, strict=True))
+                for run, variant, entry in _runs_of(row, part, read):
+                    if run in named:
+                        raise ConfigError(f"{where}: {at}: two runs of the grid would be called {run!r}")
+                    named.add(run)
+                    label = ", ".join(filter(None, [read.name, sizes, variant]))
+                    yield run, entry, MadeRun(f"{at}.run", run, label, name, variant)
+
+
+def _rows(part: GridPart, columns: list[str], taken: Mapping[Row, str], where: str) -> Iterator[Row]:
+    """The rows of a part of a set; `taken` are those of the parts before it."""
+    if part.rows is not ABSENT:
+        yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
+    elif part.around is not ABSENT:
+        around = _row(part.around, columns, f"{where}.around")
+        if around not in taken:
+            yield around
+        for column, values in part.vary.items():
+            at = _index(column, columns, f"{where}.vary")
+            yield from ((*around[:at], value, *around[at + 1 :]) for value in values)
+    elif part.all is not ABSENT:
+        yield from _combinations(part.all, columns, f"{where}.all")
+    else:
+        draw = part.draw
+        candidates = [row for row in _combinations(draw.among, columns, f"{where}.draw.among") if row not in taken]
+        if len(candidates) < draw.count:
+            raise ConfigError(f"{where}.draw: count: got {draw.count}, but only {len(candidates)} rows are left")
+        # A digest orders them, so that one more value leaves the order of the others as it is.
+        yield from sorted(candidates, key=lambda row: digest(text_of([draw.seed, *row])))[: draw.count]
+
+
+def _row(values: Row, columns: list[str], where: str) -> Row:
+    if len(values) != len(columns):
+        raise ConfigError(f"{where}: got {len(values)} values, expected {len(columns)}: {', '.join(columns)}")
+    return values
+
+
+def _index(column: str, columns: list[str], where: str) -> int:
+    if column not in columns:
+        raise ConfigError(f"{where}: {column}: unknown column{offered(column, columns, '; the grid has')}")
+    return columns.index(column)
+
+
+def _combinations(values: Mapping[str, Row], columns: list[str], where: str) -> Iterator[Row]:
+    for column in values:
+        _index(column, columns, where)
+    if missing := [column for column in columns if column not in values]:
+        raise ConfigError(f"{where}: {missing[0]}: the column is missing; expected values of every column")
+    return itertools.product(*(values[column] for column in columns))
+
+
+def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, Document]]:
+    """The run of a row and those of its variants, by name and variant.
+
+    What a part says goes before what the grid says.
+    """
+    columns = {**grid.columns, **part.columns}
+    sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}
+    run = merged(merged(grid.run, part.run), {MODEL_CHANGES: sizes})
+    name = "_".join([grid.name, *(slug(text_of(value)) for value in row)])
+    yield name, "", run
+    for variant, changes in grid.variants.items():
+        if changes is not None:
+            yield f"{name}_{variant}", variant, _of_its_row(merged(run, changes), name)
+
+
+def _of_its_row(run: Document, name: str) -> Document:
+    """The run of a variant, which starts from the run `name` of its row where it says no more than the step."""
+    start = run.get("pretraining", {}).get("initialise_from")
+    if not isinstance(start, Mapping) or {"run", "path"} & start.keys():
+        return run
+    return merged(run, {"pretraining": {"initialise_from": {"run": name}}})

@@ -20,11 +20,11 @@ from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFi
 from hatchery.experiment.expansion import Expansion, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
-from hatchery.experiment.grids_and_sweeps import refuse_sweeps
 from hatchery.experiment.kinds import FILES, MainFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, runs_with_seeds, within
+from hatchery.experiment.sweeps import refuse_sweeps
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
 from hatchery.experiment.written_blocks import Document, WrittenBlocks, merged
 from hatchery.modeling.configuration import EncoderSizes

@@ -1,39 +1,34 @@
-"""What makes several runs of one entry of an experiment: the rows of a `grid` of sizes, and the values of sweeps.
+"""Sweeps: several values of a key in one entry of an experiment, of which each becomes a run with a name of its own.
 
-Rows become runs that somebody could have typed. `{sweep: [...]}` stands under `pretraining` or under a run's
-`model_changes`; in any other place it is refused with what to write there.
+`{sweep: [...]}` stands under `pretraining` or under a run's `model_changes`; several make all combinations, in the
+order of the file. In any other place a sweep is refused with what to write there.
 """
 
+import copy
 import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
-from hatchery.experiment.experiment_file import Grid, GridPart
-from hatchery.experiment.written_blocks import Document, merged
-from hatchery.settings.fields import ABSENT, key_paths
-from hatchery.settings.problems import offered
+from hatchery.experiment.written_blocks import Document
+from hatchery.settings.fields import key_paths
 from hatchery.training.settings import PretrainingSettings
-from hatchery.typed import validated
 
 MODEL_CHANGES = "model_changes"
 PRETRAINING = "pretraining"
 SWEEP = "sweep"
 # A longer value is cut in names, and a digest tells it from others.
 VALUE_LENGTH = 40
-
 # Keys whose value is a list.
 LISTS = ("milestones",)
 HOW = f"write {SWEEP}: [first, second]"
 
 Path = tuple[str, ...]
-Row = tuple[Any, ...]
-"""A value for each column of a grid, in their order."""
 
 
 @dataclass(frozen=True)
@@ -52,114 +47,6 @@ class MadeRun:
     """The values of sweeps by what the label calls their keys."""
 
 
-def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Document, MadeRun]]:
-    """A run for every row of the grid in the file `where`, and for every variant of each, by name.
-
-    Raises ConfigError for a grid that is wrong in itself. Its runs are checked later, like those that somebody typed.
-    """
-    read = validated(Grid, grid, f"{where}: grid")
-    columns, taken, named = list(read.columns), dict[Row, str](), set[str]()
-    for name, parts in read.sets.items():
-        for index, part in enumerate(parts or ()):
-            at = f"grid.sets.{name}.{index}"
-            for column in part.columns:
-                _index(column, columns, f"{where}: {at}.columns")
-            for row in _rows(part, columns, taken, f"{where}: {at}"):
-                if row in taken:
-                    raise ConfigError(f"{where}: {at}: the row {list(row)} is already in {taken[row]}; list it once")
-                taken[row] = at
-                sizes = " ".join(f"{column} {text_of(value)}" for column, value in zip(columns, row, strict=True))
-                for run, variant, entry in _runs_of(row, part, read):
-                    if run in named:
-                        raise ConfigError(f"{where}: {at}: two runs of the grid would be called {run!r}")
-                    named.add(run)
-                    label = ", ".join(filter(None, [read.name, sizes, variant]))
-                    yield run, entry, MadeRun(f"{at}.run", run, label, name, variant)
-
-
-def _rows(part: GridPart, columns: list[str], taken: Mapping[Row, str], where: str) -> Iterator[Row]:
-    """The rows of a part of a set; `taken` are those of the parts before it."""
-    if part.rows is not ABSENT:
-        yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
-    elif part.around is not ABSENT:
-        around = _row(part.around, columns, f"{where}.around")
-        if around not in taken:
-            yield around
-        for column, values in part.vary.items():
-            at = _index(column, columns, f"{where}.vary")
-            yield from ((*around[:at], value, *around[at + 1 :]) for value in values)
-    elif part.all is not ABSENT:
-        yield from _combinations(part.all, columns, f"{where}.all")
-    else:
-        draw = part.draw
-        candidates = [row for row in _combinations(draw.among, columns, f"{where}.draw.among") if row not in taken]
-        if len(candidates) < draw.count:
-            raise ConfigError(f"{where}.draw: count: got {draw.count}, but only {len(candidates)} rows are left")
-        # A digest orders them, so that one more value leaves the order of the others as it is.
-        yield from sorted(candidates, key=lambda row: digest(text_of([draw.seed, *row])))[: draw.count]
-
-
-def _row(values: Row, columns: list[str], where: str) -> Row:
-    if len(values) != len(columns):
-        raise ConfigError(f"{where}: got {len(values)} values, expected {len(columns)}: {', '.join(columns)}")
-    return values
-
-
-def _index(column: str, columns: list[str], where: str) -> int:
-    if column not in columns:
-        raise ConfigError(f"{where}: {column}: unknown column{offered(column, columns, '; the grid has')}")
-    return columns.index(column)
-
-
-def _combinations(values: Mapping[str, Row], columns: list[str], where: str) -> Iterator[Row]:
-    for column in values:
-        _index(column, columns, where)
-    if missing := [column for column in columns if column not in values]:
-        raise ConfigError(f"{where}: {missing[0]}: the column is missing; expected values of every column")
-    return itertools.product(*(values[column] for column in columns))
-
-
-def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, Document]]:
-    """The run of a row and those of its variants, by name and variant.
-
-    What a part says goes before what the grid says.
-    """
-    columns = {**grid.columns, **part.columns}
-    sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}
-    run = merged(merged(grid.run, part.run), {MODEL_CHANGES: sizes})
-    name = "_".join([grid.name, *(slug(text_of(value)) for value in row)])
-    yield name, "", run
-    for variant, changes in grid.variants.items():
-        if changes is not None:
-            yield f"{name}_{variant}", variant, _of_its_row(merged(run, changes), name)
-
-
-def _of_its_row(run: Document, name: str) -> Document:
-    """The run of a variant, which starts from the run `name` of its row where it says no more than the step."""
-    start = run.get("pretraining", {}).get("initialise_from")
-    if not isinstance(start, Mapping) or {"run", "path"} & start.keys():
-        return run
-    return merged(run, {"pretraining": {"initialise_from": {"run": name}}})
-
-
-def text_of(value: Any) -> str:
-    """A value as the file could have it, on one line."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {text_of(part)}" for key, part in value.items()) + "}"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def slug(text: str) -> str:
-    """Letters, digits and underscores that stand for a value: 0.005 is 0p005, -1 is m1, 1e-06 is 1em06."""
-    number = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
-    number = re.sub(r"(?:(?<=^)|(?<=\de))-(?=\d)", "m", number)
-    name = re.sub(r"[^A-Za-z0-9]+", "_", number).strip("_") or "empty"
-    return name if len(name) <= VALUE_LENGTH else f"{name[: VALUE_LENGTH - 9]}_{digest(text)[:8]}"
-
-
-# Sweeps.
-
-
 @dataclass(frozen=True)
 class Sweep:
     """The values of one key; `scope` is the run's key that it belongs to, `of_experiment` whether all runs share it."""
@@ -173,6 +60,64 @@ class Sweep:
     def place(self) -> str:
         """Its key in the run or in the experiment."""
         return ".".join((self.scope, *self.path))
+
+
+def swept_runs(
+    experiment: Mapping[str, Any], made: Mapping[str, MadeRun], shared: Sequence[Sweep], where: str
+) -> dict[str, tuple[Any, MadeRun]]:
+    """The runs of an experiment by name, with one for each combination of the values of their sweeps.
+
+    `shared` are the sweeps of the experiment, which hold for all runs that do not say otherwise; `made` are the runs
+    that a grid made. Raises ConfigError where the names of two runs would be the same.
+    """
+    runs, found = experiment["runs"], dict[str, tuple[Any, MadeRun]]()
+    first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
+    for base, run in runs.items():
+        scopes = [scope for scope in run if scope in (PRETRAINING, MODEL_CHANGES)] if isinstance(run, Mapping) else []
+        place = f"{where}: runs.{base}"
+        own = [sweep for scope in scopes for sweep in sweeps_below(run[scope], scope, place, of_experiment=False)]
+        inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not _says(run, sweep)]
+        sweeps = [*own, *inherited] if first_runs else [*inherited, *own]
+        for chosen in itertools.product(*(sweep.values for sweep in sweeps)):
+            name, entry, how = _with_values(run, made.get(base) or MadeRun(f"runs.{base}", base), sweeps, chosen)
+            if sweeps and name in runs:
+                raise ConfigError(
+                    f"{where}: runs.{name}: the sweeps of runs.{how.base} make a run of this name too; rename one of "
+                    "the two"
+                )
+            if sweeps and name in found:
+                places = ", ".join(sweep.place for sweep in sweeps)
+                raise ConfigError(
+                    f"{where}: runs.{how.base}: two runs of the sweeps would be called {name!r}; rename the run "
+                    f"{how.base!r}, or give values of {places} that differ in letters or digits"
+                )
+            found[name] = entry, how
+    return found
+
+
+def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Sequence[Any]) -> tuple[str, Any, MadeRun]:
+    """Name and entry of the run with these values of its sweeps, and what made it."""
+    changed = copy.deepcopy(run)
+    name, label, values = made.base, made.label or made.base, Document()
+    for sweep, value in zip(sweeps, chosen, strict=True):
+        # `pretraining:` without anything is null.
+        if changed.get(sweep.scope) is None:
+            changed[sweep.scope] = {}
+        set_value(changed[sweep.scope], sweep.path, value)
+        key = ".".join(_shortest(sweep, sweeps))
+        name = f"{name}_{slug(key.replace('.', '_'))}_{slug(text_of(value))}"
+        label = f"{label}, {key} {text_of(value)}"
+        values[key] = value
+    return name, changed, replace(made, label=label, values=values) if sweeps else made
+
+
+def set_value(tree: Document, path: Path, value: Any) -> None:
+    """Set a value at a path of keys, of which those that are not there are made."""
+    for key in path[:-1]:
+        if not isinstance(tree.get(key), dict):
+            tree[key] = {}
+        tree = tree[key]
+    tree[path[-1]] = copy.deepcopy(value)
 
 
 def refuse_sweeps(document: Mapping[str, Any], where: str) -> None:
@@ -263,7 +208,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from _parts(part)
 
 
-def says(run: Mapping[str, Any], sweep: Sweep) -> bool:
+def _says(run: Mapping[str, Any], sweep: Sweep) -> bool:
     """Whether a run has a value of its own where the experiment has a sweep."""
     value = run.get(sweep.scope)
     for key in sweep.path:
@@ -277,7 +222,7 @@ def says(run: Mapping[str, Any], sweep: Sweep) -> bool:
     return True
 
 
-def shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
+def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
     """The end of a key's path that no other key has: `learning_rate`, but `optimizer.name`."""
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):
@@ -291,3 +236,21 @@ def shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 def _known_paths() -> frozenset[Path]:
     """The paths of all keys of `pretraining`, so that a name does not depend on which of them a file has."""
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
+
+
+# Names.
+
+
+def text_of(value: Any) -> str:
+    """A value as the file could have it, on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {text_of(part)}" for key, part in value.items()) + "}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def slug(text: str) -> str:
+    """Letters, digits and underscores that stand for a value: 0.005 is 0p005, -1 is m1, 1e-06 is 1em06."""
+    number = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
+    number = re.sub(r"(?:(?<=^)|(?<=\de))-(?=\d)", "m", number)
+    name = re.sub(r"[^A-Za-z0-9]+", "_", number).strip("_") or "empty"
+    return name if len(name) <= VALUE_LENGTH else f"{name[: VALUE_LENGTH - 9]}_{digest(text)[:8]}"
