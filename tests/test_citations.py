@@ -54,11 +54,6 @@ REFUSED = {
     "an abbreviation": r"\b(?:Sec|App|Fig|Eqn?|Tab)s?\.\s*\(?[0-9A-H]\b",
     "a number without its kind": rf"(?:{NAME})(?:'s|\s+paper|\s+study)?,?\s+\(?\d+\.\d+(?:\.\d+)?\b(?!\s*(?:%|±|M\b))",
     "a number after a page": r"\.md[`\")]*,?\s+\(?(?:sections?\b|\d)",
-    "a source that is not here": r"\breference\s+notes\b"
-    r"|\b(?:the|its|this|whose|BERT's|study's|paper's)\s+reference\b,?\s+\(?(?:sections?|says|shows|describes|gives|tells|infers)\b"
-    r"|\breference,?\s+\(?(?:sections?\b|[\w-]+\.md)"
-    r"|\b(?:of|in)\s+(?:the|its)\s+(?:reference|notes)[.,;:)]",
-    "a list that is not here": r"\b[Aa]cceptance\s+tests?\s+\d|\btrap\s+\d",
 }
 
 
@@ -195,13 +190,6 @@ def test_citations_are_found() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "Source: LTG-BERT's reference, section 1.6 (d, e).",
-        "as the pipeline writes it (reference section 4.3)",
-        "Source: the paper, 8.4 of its reference.",
-        "Source: the reduced-vocabulary study, section 4.1 of its reference.",
-        "Source: reference notes, sections 5.1 and 5.5.",
-        "LTG-BERT as the reference describes it",
-        "(reference evaluation.md 6.5, ltg-bert.md 6.3)",
         "(evaluation.md 8.4)",
         "docs/papers/ltg-bert.md, section 4",
         "docs/papers/ltg-bert.md",
@@ -220,7 +208,6 @@ def test_citations_are_found() -> None:
         "ELC-BERT, Equation 7",
         "A natural bias, Table 1",
         "the paper's Appendix A",
-        "trap 20 of the reference",
     ],
 )
 def test_what_leads_nowhere_is_refused(line: str) -> None:
@@ -235,7 +222,6 @@ def test_what_leads_nowhere_is_refused(line: str) -> None:
         'docs/papers/ltg-bert.md, "Masking" and "Span masking"; ELC-BERT, Equations 2 to 5',
         "Section 4.2 of the reduced-vocabulary study",
         "Source: Devlin et al. 2019, Section 4.2: two scores per token",
-        "the ratio that is closest to the reference ratio, of a damaged list or reference",
     ],
 )
 def test_what_leads_somewhere_is_accepted(line: str) -> None:

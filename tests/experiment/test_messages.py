@@ -17,6 +17,14 @@ IN_ONE_FILE: dict[str, Mistake] = {
     "nearest key": (DEMO, "sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
     "wrong type": (DEMO, "steps: 1700", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
     "a float where a whole number belongs": (DEMO, "steps: 1700", "steps: 7.5", "got 7.5, expected a whole number"),
+    "true where a whole number belongs": (DEMO, "steps: 1700", "steps: true", "got True, expected a whole number"),
+    "nothing where keys belong": (DEMO, "{mask_probability: 0.4}", "3", "objective: got 3, expected keys with values"),
+    "true where null or a whole number belongs": (
+        DEMO,
+        "warmup_fraction: 0.05",
+        "warmup_steps_limit: true",
+        "pretraining.schedule.warmup_steps_limit: got True, expected a whole number or null",
+    ),
     "out of range": (DEMO, "batch_size: 32", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
     "missing key": (DEMO, "  steps: 1700\n", "", "pretraining.steps: the key is missing"),
     "unknown choice": (
