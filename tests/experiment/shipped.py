@@ -1,6 +1,9 @@
 """The shipped configuration, and copies of it in which something stands otherwise."""
 
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from hatchery.experiment.project import Project
 from hatchery.settings.problems import Problems
@@ -17,6 +20,25 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text, f"{name} no longer holds {old!r}: mend this test"
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def written(folder: Path, blocks: dict[str, Any]) -> Project:
+    """The project with these blocks in files such as `experiments/mine`."""
+    for name, block in blocks.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(block, sort_keys=False), encoding="utf-8")
+    return Project(folder)
+
+
+def changed(folder: Path, *changes: tuple[str, Any], of: str = "demo") -> Project:
+    """The project with an experiment in which keys (`runs.ltg_bert.seeds`) have other values."""
+    document = yaml.safe_load((folder / f"experiments/{of}.yaml").read_text(encoding="utf-8"))
+    for key, value in changes:
+        holder = document
+        *parents, last = key.split(".")
+        for parent in parents:
+            holder = holder.setdefault(parent, {})
+        holder[last] = value
+    return written(folder, {f"experiments/{of}": document})
 
 
 def load_everything(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from shipped import trained
+from shipped import changed, trained, written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables
@@ -22,8 +22,7 @@ def small(configuration: Path, sets: Any, **more: Any) -> Project:
     grid = {"name": "m", "columns": {"H": "hidden_size", "L": "num_hidden_layers"}, "run": {"model": "ltg_demo"}}
     demo = {"corpus": "demo", "tokenizer": "demo", "pretraining": {"steps": 10, "batch_size": 4}}
     document = {**demo, "grid": {**grid, "sets": sets, **more}}
-    (configuration / "experiments/sizes.yaml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return Project(configuration)
+    return written(configuration, {"experiments/sizes": document})
 
 
 def test_a_set_has_rows_changes_of_one_row_or_all_combinations(configuration: Path) -> None:
@@ -154,20 +153,6 @@ def test_a_wrong_grid_is_told_in_one_line_with_its_place(configuration: Path, se
 
 
 RATES = {"optimizer": {"learning_rate": {"sweep": [0.005, 0.01]}}}
-
-
-def changed(configuration: Path, *changes: tuple[str, Any], of: str = "demo") -> Project:
-    """The project with an experiment in which keys (`runs.ltg_bert.seeds`) have other values."""
-    path = configuration / "experiments" / f"{of}.yaml"
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for key, value in changes:
-        holder = document
-        *parents, last = key.split(".")
-        for parent in parents:
-            holder = holder.setdefault(parent, {})
-        holder[last] = value
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return Project(configuration)
 
 
 def refused(project: Project, of: str = "demo") -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from shipped import changed
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
@@ -15,12 +15,8 @@ from hatchery.workflow.jobs import Jobs
 
 def add(configuration: Path, experiment: str = "demo", /, **runs: Any) -> Project:
     """The project with further runs, or runs with other values, in an experiment."""
-    path = configuration / "experiments" / f"{experiment}.yaml"
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for name, pretraining in runs.items():
-        document["runs"][name] = {"model": "ltg_demo", **pretraining}
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return Project(configuration)
+    entries = ((f"runs.{name}", {"model": "ltg_demo", **run}) for name, run in runs.items())
+    return changed(configuration, *entries, of=experiment)
 
 
 def start(take: str = "weights", steps: int = 100, **initial: Any) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
-from shipped import DEMO, edit, load_everything
+from shipped import DEMO, edit, load_everything, written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment import cluster as module
@@ -80,7 +80,6 @@ def test_a_broken_experiment_hurts_only_itself(configuration: Path) -> None:
         project.check("experiment", "demo")
 
 
-Write = Callable[[str, dict[str, Any]], Project]
 TRAINING = {"steps": 4, "batch_size": 2, "sequence_length": 16}
 CORPUS = {"sources": [{"name": "mine", "data": {"path": "~/letters"}, "reader": "plain_text", "options": {}}]}
 TOKENIZER = {"kind": "wordpiece", "vocabulary_size": 300}
@@ -88,22 +87,11 @@ LETTERS = {"corpus": CORPUS, "tokenizer": TOKENIZER, "pretraining": TRAINING, "r
 OF_DEMO = {**LETTERS, "corpus": "demo", "tokenizer": "demo"}
 
 
-@pytest.fixture
-def write(configuration: Path) -> Write:
-    """Write a block into the copy of the configuration, and open it."""
-
-    def written(file: str, block: dict[str, Any]) -> Project:
-        (configuration / f"{file}.yaml").write_text(yaml.safe_dump(block), encoding="utf-8")
-        return Project(configuration)
-
-    return written
-
-
 def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    configuration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    jobs = Jobs(write("experiments/letters", LETTERS))
+    jobs = Jobs(written(configuration, {"experiments/letters": LETTERS}))
     assert jobs.project.experiment("letters").corpus == "letters"
     assert jobs.project.tokenizer("letters").corpus == "letters"
     assert jobs.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
@@ -115,22 +103,26 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     ("stage", "wildcard"),
     [("register_source", "source"), ("convert_corpus", "corpus"), ("train_tokenizer", "tokenizer")],
 )
-def test_a_job_of_a_cluster_finds_such_a_block_by_its_name_alone(write: Write, stage: str, wildcard: str) -> None:
-    assert Jobs(write("experiments/letters", LETTERS)).settings(stage, **{wildcard: "letters"})
+def test_a_job_of_a_cluster_finds_such_a_block_by_its_name_alone(
+    configuration: Path, stage: str, wildcard: str
+) -> None:
+    assert Jobs(written(configuration, {"experiments/letters": LETTERS})).settings(stage, **{wildcard: "letters"})
 
 
-def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(write: Write) -> None:
-    write("experiments/letters", LETTERS)
-    project = write("experiments/more", {"base": "letters", "tokenizer": {**TOKENIZER, "vocabulary_size": 400}})
+def test_an_experiment_with_such_a_base_has_its_blocks_and_not_copies_of_them(configuration: Path) -> None:
+    written(configuration, {"experiments/letters": LETTERS})
+    project = written(
+        configuration, {"experiments/more": {"base": "letters", "tokenizer": {**TOKENIZER, "vocabulary_size": 400}}}
+    )
     experiment = project.experiment("more")
     assert (experiment.corpus, experiment.tokenizer) == ("letters", "more")
     assert project.tokenizer("more").corpus == "letters"
 
 
-def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(write: Write, configuration: Path) -> None:
+def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(configuration: Path) -> None:
     sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
     runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
-    jobs = Jobs(write("experiments/mine", {**OF_DEMO, "runs": runs}))
+    jobs = Jobs(written(configuration, {"experiments/mine": {**OF_DEMO, "runs": runs}}))
     first, second = (jobs.place(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
     assert first == second
 
@@ -171,10 +163,12 @@ SOURCE = CORPUS["sources"][0]
     ],
 )
 def test_a_mistake_in_such_a_block_is_told_once_with_its_place(
-    changes: dict[str, Any], told: str, write: Write, configuration: Path
+    changes: dict[str, Any], told: str, configuration: Path
 ) -> None:
     problems = Problems()
-    collect_problems(write("experiments/letters", {**LETTERS, **changes}), [("experiment", "letters")], problems)
+    collect_problems(
+        written(configuration, {"experiments/letters": {**LETTERS, **changes}}), [("experiment", "letters")], problems
+    )
     assert [line for line in problems.lines if not line.startswith(f"{configuration}/experiments/letters.yaml: ")] == []
     assert len([line for line in problems.lines if f"letters.yaml: {told}" in line]) == 1, problems.lines
 
@@ -187,23 +181,25 @@ def test_a_mistake_in_such_a_block_is_told_once_with_its_place(
     ],
 )
 def test_a_block_in_an_experiment_and_in_a_file_is_refused(
-    file: str, block: dict[str, Any], told: str, write: Write
+    file: str, block: dict[str, Any], told: str, configuration: Path
 ) -> None:
-    write("experiments/letters", LETTERS)
+    written(configuration, {"experiments/letters": LETTERS})
     with pytest.raises(ConfigError, match=f"{told}.*{file}.yaml, too, .*rename one of the files"):
-        write(file, block).check("experiment", "letters")
+        written(configuration, {file: block}).check("experiment", "letters")
 
 
-def test_a_raw_input_that_config_yaml_has_as_well_is_refused(write: Write) -> None:
+def test_a_raw_input_that_config_yaml_has_as_well_is_refused(configuration: Path) -> None:
     with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* has a raw input called 'blimp', too"):
-        write("experiments/blimp", LETTERS).check("experiment", "blimp")
+        written(configuration, {"experiments/blimp": LETTERS}).check("experiment", "blimp")
 
 
 def test_a_missing_raw_input_of_an_experiment_is_told_with_the_file_that_says_its_path(
-    write: Write, configuration: Path, tmp_path: Path
+    configuration: Path, tmp_path: Path
 ) -> None:
     source = {**SOURCE, "data": {"path": f"{tmp_path}/none"}}
-    (line,) = missing_sources(write("experiments/letters", {**LETTERS, "corpus": {"sources": [source]}}), ["letters"])
+    (line,) = missing_sources(
+        written(configuration, {"experiments/letters": {**LETTERS, "corpus": {"sources": [source]}}}), ["letters"]
+    )
     remedy = f"set data.path of the source in {configuration}/experiments/letters.yaml: corpus"
     assert line == f"source 'letters' is not at {tmp_path}/none: {remedy}"
 
@@ -220,12 +216,12 @@ TASK = {
 }
 
 
-def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_names(write: Write) -> None:
+def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_names(configuration: Path) -> None:
     variants = {
         "judged_small": {"suite": "small", "train_limit": None, "normalisation": None, "files": {"train": "c.csv"}},
         "judged_other": {"base": "judged_small", "embedded": "glue", "metrics": ["f1"]},
     }
-    project = write("tasks/judged", {**TASK, "variants": variants})
+    project = written(configuration, {"tasks/judged": {**TASK, "variants": variants}})
     assert {"judged", *variants} <= set(project.names("task"))
     first, small, other = (project.task(name) for name in ("judged", *variants))
     assert (first.train_limit, small.train_limit) == (9, None)
@@ -270,16 +266,16 @@ def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_na
     ],
 )
 def test_a_mistake_in_a_variant_is_told_with_its_place(
-    changes: dict[str, Any], asked: str, told: str, write: Write, configuration: Path
+    changes: dict[str, Any], asked: str, told: str, configuration: Path
 ) -> None:
-    project = write("tasks/judged", {**TASK, **changes})
+    project = written(configuration, {"tasks/judged": {**TASK, **changes}})
     with pytest.raises(ConfigError) as caught:
         project.check("task", asked)
     place = f"{configuration}/tasks/judged.yaml: {told.replace('{configuration}', str(configuration))}"
     assert [line.startswith(place) for line in str(caught.value).splitlines()] == [True], str(caught.value)
 
 
-def test_a_task_that_may_stand_in_a_file_that_cannot_be_read_is_told_so(write: Write, configuration: Path) -> None:
+def test_a_task_that_may_stand_in_a_file_that_cannot_be_read_is_told_so(configuration: Path) -> None:
     (configuration / "tasks/judged.yaml").write_text("variants: [", encoding="utf-8")
     project = Project(configuration)
     assert project.task("rte")

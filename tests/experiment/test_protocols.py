@@ -2,12 +2,12 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from shipped import REPOSITORY, written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Finetuning
@@ -17,27 +17,14 @@ from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
 
 
-@pytest.fixture
-def write(tmp_path: Path, repository: Path) -> Any:
-    """Write blocks `folder/name` of a copy of the configuration, and open it."""
-    folder = tmp_path / "config"
-    shutil.copytree(repository / "config", folder)
-
-    def make(blocks: dict[str, dict[str, Any]]) -> Project:
-        for name, block in blocks.items():
-            (folder / f"{name}.yaml").write_text(yaml.safe_dump(block), encoding="utf-8")
-        return Project(folder)
-
-    return make
-
-
-def experiment(repository: Path, **finetuning: Any) -> dict[str, Any]:
-    block = yaml.safe_load((repository / "config/experiments/demo.yaml").read_text(encoding="utf-8"))
+def experiment(**finetuning: Any) -> dict[str, Any]:
+    block = yaml.safe_load((REPOSITORY / "config/experiments/demo.yaml").read_text(encoding="utf-8"))
     return {**block, "finetuning": finetuning}
 
 
-def test_later_layers_win_and_defaults_fill_the_rest(write: Any, repository: Path) -> None:
-    project = write(
+def test_later_layers_win_and_defaults_fill_the_rest(configuration: Path) -> None:
+    project = written(
+        configuration,
         {
             "protocols/lower": {"settings": {"epochs": 4, "beta2": 0.98, "seeds": [5]}, "tasks": {}},
             "protocols/upper": {
@@ -45,11 +32,10 @@ def test_later_layers_win_and_defaults_fill_the_rest(write: Any, repository: Pat
                 "tasks": {"demo_entailment": {"epochs": 6}},
             },
             "experiments/mine": experiment(
-                repository,
                 protocol={"base": "upper", "batch_size": 3},
                 tasks={"demo_acceptability": {}, "demo_entailment": {"batch_size": 2}},
             ),
-        }
+        },
     )
     first = project.protocol_of("mine", "demo_acceptability")
     second = project.protocol_of("mine", "demo_entailment")
@@ -57,58 +43,57 @@ def test_later_layers_win_and_defaults_fill_the_rest(write: Any, repository: Pat
     assert (second.epochs, second.batch_size, second.dropout) == (6, 2, 0.1)
 
 
-def test_a_task_with_a_base_of_its_own_takes_nothing_of_the_experiments_protocol(write: Any, repository: Path) -> None:
-    project = write(
+def test_a_task_with_a_base_of_its_own_takes_nothing_of_the_experiments_protocol(configuration: Path) -> None:
+    project = written(
+        configuration,
         {
             "experiments/mine": experiment(
-                repository,
                 protocol={"epochs": 77, "batch_size": 3},
                 tasks={"demo_acceptability": {"base": "babylm_official", "selection_metric": "accuracy"}},
             )
-        }
+        },
     )
     resolved = project.protocol_of("mine", "demo_acceptability")
     assert (resolved.epochs, resolved.batch_size, resolved.selection) == (10, 64, "scored")
 
 
-def test_the_first_metric_selects_and_nothing_is_held_out_without_need(write: Any, repository: Path) -> None:
+def test_the_first_metric_selects_and_nothing_is_held_out_without_need(configuration: Path) -> None:
     tasks = {"demo_acceptability": {}, "demo_entailment": {"selection": "last"}}
-    project = write({"experiments/mine": experiment(repository, protocol={}, tasks=tasks)})
+    project = written(configuration, {"experiments/mine": experiment(protocol={}, tasks=tasks)})
     assert project.protocol_of("mine", "demo_acceptability").selection_metric == "accuracy"
     assert project.protocol_of("mine", "demo_acceptability").development_fraction == 0.1
     assert project.protocol_of("mine", "demo_entailment").development_fraction == 0.0
 
 
-def test_selection_on_held_out_rows_needs_some(write: Any, repository: Path) -> None:
-    project = write(
-        {
-            "experiments/mine": experiment(
-                repository, protocol={"development_fraction": 0}, tasks={"demo_acceptability": {}}
-            )
-        }
+def test_selection_on_held_out_rows_needs_some(configuration: Path) -> None:
+    project = written(
+        configuration,
+        {"experiments/mine": experiment(protocol={"development_fraction": 0}, tasks={"demo_acceptability": {}})},
     )
     with pytest.raises(ConfigError, match="development_fraction: got 0, expected more with selection 'held_out'"):
         project.check("experiment", "mine")
 
 
-def test_protocols_that_are_bases_of_each_other_are_refused(write: Any, repository: Path) -> None:
-    project = write(
+def test_protocols_that_are_bases_of_each_other_are_refused(configuration: Path) -> None:
+    project = written(
+        configuration,
         {
             "protocols/one": {"settings": {"base": "two"}},
             "protocols/two": {"settings": {"base": "one"}},
-            "experiments/mine": experiment(repository, protocol={"base": "one"}, tasks={"demo_acceptability": {}}),
-        }
+            "experiments/mine": experiment(protocol={"base": "one"}, tasks={"demo_acceptability": {}}),
+        },
     )
     with pytest.raises(ConfigError, match="the protocols one, two are bases of each other"):
         project.check("experiment", "mine")
 
 
-def test_a_task_takes_the_keys_of_its_base_and_has_one_place_of_rows(write: Any) -> None:
-    project = write(
+def test_a_task_takes_the_keys_of_its_base_and_has_one_place_of_rows(configuration: Path) -> None:
+    project = written(
+        configuration,
         {
             "tasks/mine": {"base": "demo_acceptability", "metrics": ["mcc"], "data": "my_text"},
             "tasks/mine_again": {"base": "mine", "train_limit": 7},
-        }
+        },
     )
     block = project.task("mine_again")
     assert (block.metrics, block.train_limit, block.data) == (("mcc",), 7, "my_text")
@@ -116,25 +101,28 @@ def test_a_task_takes_the_keys_of_its_base_and_has_one_place_of_rows(write: Any)
     assert block.files == project.task("demo_acceptability").files
 
 
-def test_tasks_that_are_bases_of_each_other_are_refused(write: Any) -> None:
-    project = write({"tasks/one": {"base": "two"}, "tasks/two": {"base": "one"}})
+def test_tasks_that_are_bases_of_each_other_are_refused(configuration: Path) -> None:
+    project = written(configuration, {"tasks/one": {"base": "two"}, "tasks/two": {"base": "one"}})
     with pytest.raises(ConfigError, match="whose own base leads back to"):
         project.check("task", "one")
 
 
-def test_only_a_task_that_says_how_can_be_transferred_to(write: Any) -> None:
-    project = write({"tasks/mine": {"base": "demo_acceptability", "transfer_tasks": ["demo_entailment"]}})
+def test_only_a_task_that_says_how_can_be_transferred_to(configuration: Path) -> None:
+    project = written(
+        configuration, {"tasks/mine": {"base": "demo_acceptability", "transfer_tasks": ["demo_entailment"]}}
+    )
     with pytest.raises(ConfigError, match="the task 'demo_entailment' says nothing under `transfer`"):
         project.check("task", "mine")
 
 
-def test_a_protocol_says_which_metric_stands_for_a_task(write: Any, repository: Path) -> None:
+def test_a_protocol_says_which_metric_stands_for_a_task(configuration: Path) -> None:
     tasks = {"babylm_cola": {}, "babylm_mrpc": {}}
-    project = write(
+    project = written(
+        configuration,
         {
-            "experiments/official": experiment(repository, protocol={"base": "babylm_official"}, tasks=tasks),
-            "experiments/paper": experiment(repository, protocol={"base": "elc_bert"}, tasks=tasks),
-        }
+            "experiments/official": experiment(protocol={"base": "babylm_official"}, tasks=tasks),
+            "experiments/paper": experiment(protocol={"base": "elc_bert"}, tasks=tasks),
+        },
     )
 
     def first(name: str, task: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from shipped import PROJECT, REPOSITORY
+from shipped import PROJECT, REPOSITORY, changed
 
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, published_choices
@@ -25,15 +25,6 @@ from hatchery.workflow.invocation import VARIABLE, frozen_configuration
 from hatchery.workflow.jobs import Jobs
 
 MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
-
-
-def change(configuration: Path, experiment: str, **keys: Any) -> Project:
-    path = configuration / "experiments" / f"{experiment}.yaml"
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    document.update(keys)
-    kept = {key: value for key, value in document.items() if value is not None}
-    path.write_text(yaml.safe_dump(kept, sort_keys=False), encoding="utf-8")
-    return Project(configuration)
 
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
@@ -91,8 +82,8 @@ def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_aske
 
 
 def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(configuration: Path) -> None:
-    project = change(
-        configuration, "strict_mini", runs={"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}}
+    project = changed(
+        configuration, ("runs", {"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}}), of="strict_mini"
     )
     chosen = paper_tables(project, "strict_mini")
     assert chosen is not None
@@ -116,15 +107,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("keys", "message"), WRONG, ids=lambda value: value[:40] if isinstance(value, str) else "")
 def test_what_cannot_be_is_told_with_file_and_key(configuration: Path, keys: dict[str, Any], message: str) -> None:
-    project = change(configuration, "strict_mini", **keys)
+    project = changed(configuration, *keys.items(), of="strict_mini")
     with pytest.raises(ConfigError, match=message) as caught:
         project.check("experiment", "strict_mini")
     assert "strict_mini.yaml" in str(caught.value)
 
 
 def test_two_twins_of_each_other_are_refused_and_not_followed(configuration: Path) -> None:
-    change(configuration, "bnc_mini", paper_tables={"of": "strict_mini", "caveat": "because"})
-    project = change(configuration, "strict_mini", paper_tables={"of": "bnc_mini", "caveat": "because"})
+    changed(configuration, ("paper_tables", {"of": "strict_mini", "caveat": "because"}), of="bnc_mini")
+    project = changed(configuration, ("paper_tables", {"of": "bnc_mini", "caveat": "because"}), of="strict_mini")
     with pytest.raises(ConfigError, match="expected an experiment with `published`"):
         project.check("experiment", "strict_mini")
 
@@ -135,7 +126,7 @@ def test_a_baseline_may_stand_beside_the_published_row_of_that_model(configurati
     assert text["baselines"] == ["babylm_opt_125m", "babylm_roberta_base", "babylm_t5_base"]
     assert text["published"]["rows"] == rows and rows["babylm_t5_base"] == "t5_base"
     published = {"paper": "elc_bert", "track": "strict", "rows": {**rows, "bert_base_cased": "roberta_base"}}
-    project = change(configuration, "strict", published=published)
+    project = changed(configuration, ("published", published), of="strict")
     with pytest.raises(ConfigError, match="got 'bert_base_cased', no such run or baseline; there are: ltg_bert"):
         project.check("experiment", "strict")
 
