@@ -16,9 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training.batches import TrainingBatches
+from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.data_order import Phase
-from hatchery.training.loader import BatchLoader
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.topology import SINGLE_PROCESS

@@ -21,8 +21,7 @@ from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initiali
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine
-from hatchery.training.loop import accumulate_gradients
-from hatchery.training.measures import StepMeasures
+from hatchery.training.loop import StepMeasures, accumulate_gradients
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.optimizers import build_optimizer

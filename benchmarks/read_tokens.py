@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.artifacts.manifests import stage_run
-from hatchery.objectives.segmentation import BabylmSegments
+from hatchery.objectives.segments import BabylmSegments
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.token_shards import TokenTable, write_shard

@@ -31,10 +31,9 @@ from hatchery.modeling.language_model import LanguageModel, initialise_, labelle
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training.batches import StepBatch, TrainingBatches
+from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches
 from hatchery.training.data_order import Phase
 from hatchery.training.engine import Engine
-from hatchery.training.loader import BatchLoader
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings

@@ -15,7 +15,7 @@ import pytest
 
 from hatchery.experiment.project import Project
 from hatchery.training.data_order import training_phases
-from hatchery.training.schedules import learning_rate, warmup_steps
+from hatchery.training.optimizers import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.workflow.jobs import Jobs
 

@@ -14,7 +14,7 @@ from hatchery.modeling.families import forward_flops, model_config, training_flo
 from hatchery.modeling.flops import STUDY_SEQUENCES, PassShape, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.training.peaks import mfu, peak_flops, peak_flops_of
+from hatchery.training.speed import mfu, peak_flops, peak_flops_of
 
 SIZES = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 2}
 SMALL = {**SIZES, "position_bucket_size": 8, "max_position_embeddings": 32}

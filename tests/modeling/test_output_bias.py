@@ -26,6 +26,7 @@ from hatchery.modeling.output_bias import (
 )
 from hatchery.modeling.output_report import language_model_measures, output_measures
 from hatchery.training.optimizers import parameter_groups
+from hatchery.training.settings import OptimizerSettings
 
 VOCAB_SIZE = 2000
 
@@ -227,7 +228,7 @@ def test_without_a_bias_the_model_learns_as_with_a_bias_of_zero(untied, masked) 
     for has_bias in (True, False):
         model = untied(vocabulary_bias=has_bias)
         scale_output_weight_(model.head, "unit", 2)
-        optimizer = torch.optim.AdamW(parameter_groups(model, 0.1), lr=1e-3)
+        optimizer = torch.optim.AdamW(parameter_groups(model, OptimizerSettings()), lr=1e-3)
         losses = []
         for _ in range(15):
             output = model.train()(**masked)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.optimizers import is_decayed, parameter_groups
+from hatchery.training.settings import OptimizerSettings
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_every_weight_of_the_head_is_trained(make_model, batch):
     model(*batch, torch.tensor([1, 0, 1])).pair_loss_sum.backward()
     head = {f"pair_head.{name}": parameter for name, parameter in model.pair_head.named_parameters()}
     assert all(parameter.grad.abs().max() > 0 for parameter in head.values())
-    grouped = {id(parameter) for group in parameter_groups(model, 0.1) for parameter in group["params"]}
+    grouped = {id(parameter) for group in parameter_groups(model, OptimizerSettings()) for parameter in group["params"]}
     assert all(id(parameter) in grouped for parameter in head.values())
     assert {name for name in head if is_decayed(name)} == {"pair_head.linear.weight", "pair_head.output.weight"}
 

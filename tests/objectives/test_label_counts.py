@@ -84,8 +84,6 @@ def test_labels_that_make_no_prior_are_refused(recorded) -> None:
         label_counts(recorded(20), 1, vocab_size=10, show=False)
     with pytest.raises(TrainingError, match="none to count"):
         label_counts(Recorded(np.full((4, 3), -100), []), 1, vocab_size=10, show=False)
-    with pytest.raises(TrainingError, match="limit: got 0"):
-        label_counts(recorded(20), 1, vocab_size=60, limit=0, show=False)
 
 
 def test_a_corpus_counts_without_what_is_never_masked(make_collection) -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.objectives.examples import TwoKinds
 from hatchery.objectives.label_counts import label_counts, next_token_counts
-from hatchery.objectives.next_tokens import TwoKinds
 from hatchery.settings.base import RefusedError
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.training.measures import loss_of
+from hatchery.training.loop import loss_of
 from hatchery.training.objectives import ObjectiveSettings, objective_of
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.hybrid import HybridObjective, HybridSettings

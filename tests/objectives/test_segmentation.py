@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.objectives import segmentation
-from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments, PackedSequences
-from hatchery.objectives.segments import Segment, index_of
+from hatchery.objectives import segments as segmentation
+from hatchery.objectives.segments import (
+    BabylmSegments,
+    BncSegments,
+    DocumentSegments,
+    PackedSequences,
+    Segment,
+    index_of,
+)
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 

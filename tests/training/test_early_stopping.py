@@ -10,7 +10,7 @@ from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
-from hatchery.training.early_stopping import BestWeights, EarlyStopping
+from hatchery.training.development import BestWeights, EarlyStopping
 from hatchery.training.start_settings import EarlyStoppingSettings
 from hatchery.typed import build
 

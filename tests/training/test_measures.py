@@ -13,16 +13,15 @@ from torch import Tensor
 from hatchery.errors import TrainingError
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training.batches import TrainingBatches
+from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folders
 from hatchery.training.data_order import training_phases
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.engine import Engine
-from hatchery.training.loader import BatchLoader
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.output_probes import MEASURES, DivergenceProbe, unigram_of_run
+from hatchery.training.output_layer import MEASURES, DivergenceProbe, unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.record import RunRecord
 from hatchery.training.run import build_model

@@ -111,8 +111,10 @@ def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larg
         {"speed": 1},
         {"workers": -1},
         {"milestones": [0.0]},
+        {"milestones": [1.01]},
         {"time_limit_minutes": 0},
         {"grace_seconds": -1.0},
+        {"grace_seconds": float("inf")},
         {"sinks": ["wandb"]},
     ],
 )

@@ -22,8 +22,7 @@ from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training import engine as engine_module
 from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine
-from hatchery.training.loop import accumulate_gradients
-from hatchery.training.measures import LossAverage, StepMeasures
+from hatchery.training.loop import LossAverage, StepMeasures, accumulate_gradients
 from hatchery.training.objectives import OBJECTIVES, objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.optimizers import build_optimizer

@@ -6,7 +6,7 @@ Slurm executor of Snakemake.
 Where the block names no device to estimate costs for, it is what the jobs will compute on: a GPU with GPUs asked of a
 cluster, or with one in this machine that jobs would take; otherwise this machine's processor. Costs tell of the
 machine, no table of results does, so this alone may depend on where the plan is made. Peaks of devices are those of
-`training.peaks`, so that planning and telemetry measure by one table; a CPU's is an assumption that is printed with
+`training.speed`, so that planning and telemetry measure by one table; a CPU's is an assumption that is printed with
 every estimate.
 """
 
@@ -22,11 +22,11 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.flops import kaplan_flops
 from hatchery.settings.base import Count, DeviceName, Natural, Range, RefusedError, Settings, ShareAboveZero, require
 from hatchery.settings.fields import Text
-from hatchery.training.peaks import mfu, peak_flops
+from hatchery.training.speed import mfu, peak_flops
 
 PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
-# The name by which its driver reports it, under which `training.peaks` knows its peak.
+# The name by which its driver reports it, under which `training.speed` knows its peak.
 DEVICES: Mapping[PlannedDevice, str] = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",

@@ -1,18 +1,35 @@
-"""Training examples drawn on the fly: a segment, a pair or a pack of them, framed, masked, and padded into a batch.
+"""Training examples drawn on the fly: hidden or next tokens of framed sequences, padded into a batch.
 
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
+The two quirks of the last (docs/papers/reduced-vocabulary.md, "Padding"), padding as a target and padding that is
+attended to, are switches. Causal language models: docs/papers/natural-bias.md, "The bias": the end of a document is a
+target, its start and padding never are. Their sequences are those of the masked models, so that both kinds can be
+compared on the same text: documents between [CLS] and [SEP], alone or packed. Both kinds at once: "GPT or BERT: why not
+both?" (Charpentier & Samuel, 2024); a hidden token is labelled at the position before it, where causal sequences
+predict it too.
+
 Every example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
 """
 
-from collections.abc import Callable
-from typing import Literal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from hatchery.objectives.masking import MaskingRule
-from hatchery.objectives.padding import LabelledExample, PaddedExamples, Padding
-from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments, PackedSequences
-from hatchery.objectives.segments import DocumentCollection, Segments
+from hatchery.objectives.segments import (
+    BabylmSegments,
+    BncSegments,
+    DocumentCollection,
+    DocumentSegments,
+    PackedSequences,
+    Segment,
+    Segments,
+)
 from hatchery.objectives.sequences import (
     FramedPacks,
     Framer,
@@ -22,7 +39,110 @@ from hatchery.objectives.sequences import (
     SingleSegments,
     single_target,
 )
-from hatchery.objectives.settings import SegmentsName
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+
+class LabelledExample(NamedTuple):
+    """One sequence and what is to be predicted of it, without padding, special tokens included."""
+
+    input_ids: np.ndarray
+    """int64 [n], n <= sequence_length."""
+    labels: np.ndarray
+    """int64 [n], -100 where nothing is to be predicted."""
+    piece_lengths: list[int] | None = None
+    """Lengths of the independent pieces that the sequence is made of, n in all; None for one piece."""
+    pair_label: int | None = None
+    """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
+    causal: bool | None = None
+    """Whether a token sees nothing behind it; None where no example of its kind is so."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How a batch is filled up on the right."""
+
+    pad_id: int
+    sequence_length: int
+    in_loss: bool = False
+    """Whether padding is to be predicted: its label is then its id."""
+    attended: bool = False
+    """Whether tokens attend to padding: the mask then hides nothing."""
+
+    def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
+        """The examples as rows of one batch.
+
+        Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
+        examples of several pieces it is [B, T, T], True where a token and another one are of the same piece. Where
+        examples can be causal also `causal` bool [B]: tokens see nothing behind them then, whatever the mask says. With
+        pair labels also `pair_labels` int64 [B]. T is the longest example: masking was drawn for the nominal length,
+        and padding up to it would only cost time. Where padding is in the loss or attended to, T is `sequence_length`.
+        """
+        lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
+        nominal = self.in_loss or self.attended
+        shape = (len(examples), self.sequence_length if nominal else int(lengths.max(initial=0)))
+        input_ids = np.full(shape, self.pad_id, dtype=np.int64)
+        labels = np.full(shape, self.pad_id if self.in_loss else UNLABELLED, dtype=np.int64)
+        for row, example in enumerate(examples):
+            input_ids[row, : lengths[row]] = example.input_ids
+            labels[row, : lengths[row]] = example.labels
+        if any(example.piece_lengths is not None for example in examples):
+            mask = _same_piece(examples, shape[1])
+        else:
+            mask = np.ones(shape, dtype=np.bool_) if self.attended else np.arange(shape[1]) < lengths[:, None]
+        batch = {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
+        pair_labels = [example.pair_label for example in examples if example.pair_label is not None]
+        if pair_labels:
+            batch["pair_labels"] = np.array(pair_labels, dtype=np.int64)
+        if any(example.causal is not None for example in examples):
+            batch["causal"] = np.array([bool(example.causal) for example in examples])
+        return {key: torch.from_numpy(values) for key, values in batch.items()}
+
+
+def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
+    """Bool [B, T, T]: blocks along the diagonal; padding attends to nothing and nothing to it."""
+    # Blocks are written, not found by comparing all pairs of positions, which would cost more than the masking.
+    mask = np.zeros((len(examples), length, length), dtype=np.bool_)
+    for block, example in zip(mask, examples, strict=True):
+        end = 0
+        for piece_length in example.piece_lengths or [len(example.labels)]:
+            start, end = end, end + piece_length
+            block[start:end, start:end] = True
+    return mask
+
+
+class PaddedExamples(ABC):
+    """The sequences of a split by number, which are laid into batches."""
+
+    def __init__(self, padding: Padding) -> None:
+        self.padding = padding
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of sequences in an epoch."""
+
+    @abstractmethod
+    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+        """Sequence `index` as seen in `epoch`, a pure function of the three numbers, which are 0 or more."""
+
+    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
+        """Examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
+        return self.padding.batch([self.example(seed, epoch, int(index)) for index in indices])
+
+    @property
+    def fillers(self) -> dict[str, int | bool]:
+        """What stands behind a sequence in each tensor of a batch."""
+        return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
+
+    def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
+        """The labels of a batch and, where pairs are judged, its pairs."""
+        labelled = int((batch["labels"] != UNLABELLED).sum())
+        return (labelled, len(batch["pair_labels"])) if "pair_labels" in batch else (labelled,)
+
+    def n_tokens(self, batch: dict[str, Tensor]) -> int:
+        """Tokens of a batch, padding not counted."""
+        # Not from the masks, which may let padding be attended to or say who attends to whom.
+        return int((batch["input_ids"] != self.padding.pad_id).sum())
+
 
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
     "babylm": BabylmSegments,
@@ -50,7 +170,7 @@ class MaskedExamples(PaddedExamples):
         return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label)
 
 
-def pieces_of(documents: DocumentCollection, length: int, segments: SegmentsName) -> PackedSequences | Segments:
+def pieces_of(documents: DocumentCollection, length: int, segments: str) -> PackedSequences | Segments:
     """What the sequences of at most `length` tokens are made of: the segments of documents, or packs of them."""
     return PackedSequences(documents, length) if segments == "packed" else SEGMENTS[segments](documents, length)
 
@@ -59,7 +179,7 @@ def sequences_of(
     documents: DocumentCollection,
     length: int,
     framer: Framer,
-    segments: SegmentsName,
+    segments: str,
     sentence_pairs: PairKind | Literal["none"] = "none",
     short_probability: float = 0.0,
 ) -> Sequences:
@@ -70,3 +190,71 @@ def sequences_of(
     if sentence_pairs == "none":
         return SingleSegments(pieces, single_target(length, short_probability), framer)
     return SentencePairs(pieces, sentence_pairs, length, short_probability, framer)
+
+
+class Pieces(Protocol):
+    """What each sequence of a split is made of: one segment, or several in order."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Segment | list[Segment]: ...
+
+
+class NextTokenExamples(PaddedExamples):
+    """`[CLS] t1 .. tn [SEP]` of every piece, where [CLS] predicts t1 and tn the [SEP] of a document that ends there.
+
+    Where a document is cut, its last token of the sequence has no label, since what follows is not [SEP]. With
+    `keeps_apart`, the pieces of a sequence do not see each other.
+    """
+
+    def __init__(self, pieces: Pieces, framer: Framer, padding: Padding, keeps_apart: bool) -> None:
+        super().__init__(padding)
+        self._pieces, self._framer, self._keeps_apart = pieces, framer, keeps_apart
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+        """Sequence `index`, the same in every epoch."""
+        found = self._pieces[index]
+        pieces = found if isinstance(found, list) else [found]
+        framed = self._framer.frame_pieces(pieces)
+        labels = np.append(framed.ids[1:], UNLABELLED)
+        end = 0
+        for piece in pieces:
+            end += len(piece) + 2
+            # Behind [SEP] another start would come.
+            labels[end - 1] = UNLABELLED
+            if piece.end < len(piece.document.ids):
+                labels[end - 2] = UNLABELLED
+        return LabelledExample(framed.ids, labels, framed.piece_lengths if self._keeps_apart else None, causal=True)
+
+
+class TwoKinds(PaddedExamples):
+    """The sequences of a split twice: numbers below `len` have hidden tokens, those from `len` on are causal."""
+
+    def __init__(self, hidden: PaddedExamples, causal: PaddedExamples) -> None:
+        super().__init__(hidden.padding)
+        assert len(hidden) == len(causal), "both kinds are made of the same sequences"
+        self._hidden, self._causal = hidden, causal
+
+    def __len__(self) -> int:
+        return len(self._hidden)
+
+    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+        """Sequence `index`, of the second kind where there are no more of the first."""
+        if index >= len(self):
+            return self._causal.example(seed, epoch, index - len(self))
+        found = self._hidden.example(seed, epoch, index)
+        return found._replace(labels=np.append(found.labels[1:], UNLABELLED), causal=False)
+
+    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
+        """As `Padding.batch`, with the causal sequences as the second term of the loss."""
+        batch = super().batch(seed, epoch, indices)
+        return {**batch, "second_term": batch["causal"]}
+
+    def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
+        """The labels of both kinds."""
+        labelled = (batch["labels"] != UNLABELLED).sum(dim=1)
+        second = int(labelled[batch["second_term"]].sum())
+        return int(labelled.sum()) - second, second

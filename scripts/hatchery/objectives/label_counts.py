@@ -7,53 +7,33 @@ all change them.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.segments import DocumentTokens
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from hatchery.tokenization.token_reader import TokenShards
-
-DEFAULT_LIMIT = 100_000
-"""Examples that are masked for counting: about 2 million labels at 128 tokens, so that a type with 100 of them is known
-to 10 %, in seconds to a minute."""
+    from hatchery.tokenization.token_reader import Document, TokenShards
+    from hatchery.training.batches import Examples
 
 _EXAMPLES_PER_BATCH = 128
 # Ids are gathered to about so many before they are counted: a count costs the size of the vocabulary.
 _IDS_PER_COUNT = 1_000_000
 
 
-class LabelledExamples(Protocol):
-    """What is counted: `hatchery.objectives.padding.PaddedExamples`."""
-
-    def __len__(self) -> int:
-        """Number of examples in an epoch."""
-        ...
-
-    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> "dict[str, Tensor]":
-        """`labels` int64 [B, T] among others, -100 where nothing is to be predicted."""
-        ...
-
-
 def label_counts(
-    examples: LabelledExamples, seed: int, vocab_size: int, limit: int | None = DEFAULT_LIMIT, show: bool = True
+    examples: "Examples", seed: int, vocab_size: int, limit: int | None = None, show: bool = True
 ) -> np.ndarray:
     """Labels of the first epoch of `examples` as training with `seed` sees them: int64 [vocab_size].
 
     At most `limit` examples (None: all), evenly spaced over the corpus, because its parts lie one after the other.
-    `show` reports progress. Only one batch is in memory at a time. Raises TrainingError for a limit below 1, for a
-    label outside of the vocabulary, and when there is no label at all.
+    `show` reports progress. Only one batch is in memory at a time. Raises TrainingError for a label outside of the
+    vocabulary, and when there is no label at all.
     """
-    if limit is not None and limit < 1:
-        raise TrainingError(f"limit: got {limit}, expected at least 1, or None for all examples")
     chosen = counted_examples(len(examples), limit)
     pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
     if not show:
@@ -74,7 +54,7 @@ def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
     return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
 
 
-def corpus_counts(documents: Iterable[DocumentTokens], special: SpecialIds, vocab_size: int) -> np.ndarray:
+def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_size: int) -> np.ndarray:
     """Tokens of `documents` (`TokenShards` is such a collection) that masking can choose: int64 [vocab_size].
 
     This is the distribution of the labels when masking is uniform over the corpus; ids below `special.n_protected` are
@@ -111,7 +91,7 @@ def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: in
     return _with_something(counts)
 
 
-def _labels(examples: LabelledExamples, seed: int, indices: np.ndarray) -> np.ndarray:
+def _labels(examples: "Examples", seed: int, indices: np.ndarray) -> np.ndarray:
     labels = examples.batch(seed, 0, indices)["labels"].numpy()
     return labels[labels != UNLABELLED]
 

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.segmentation import PackedSequences
-from hatchery.objectives.segments import N_ADDED_TOKENS, Segment, Segments, room_for_tokens
+from hatchery.objectives.segments import N_ADDED_TOKENS, PackedSequences, Segment, Segments, room_for_tokens
 from hatchery.objectives.special_ids import SpecialIds
 
 

@@ -8,7 +8,7 @@ seed and step: the same on any number of processes.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,30 +21,23 @@ from hatchery.tokenization.token_reader import TokenShards
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from hatchery.training.objectives.translation import TranslationSettings
+
 LINES_OF_A_PAIR = 2
 WHOLE = 1_000_000
 """More tokens than a side has: nothing is cut."""
-
-
-class PairRules(Protocol):
-    """What is asked of pairs; the settings of the objective `translation`."""
-
-    @property
-    def direction(self) -> str:
-        """`forward` translates the first line into the second, `backward` the second into the first."""
-        ...
-
-    @property
-    def longest_ratio(self) -> float | None:
-        """How many times longer one side may be than the other; None: any."""
-        ...
 
 
 class TranslationPairs:
     """The pairs of a split as examples."""
 
     def __init__(
-        self, documents: DocumentCollection, special: SpecialIds, longest: int, rules: PairRules, filtered: bool
+        self,
+        documents: DocumentCollection,
+        special: SpecialIds,
+        longest: int,
+        rules: "TranslationSettings",
+        filtered: bool,
     ) -> None:
         """`longest` are the most tokens of a side, its end counted.
 
@@ -173,7 +166,7 @@ class TranslationPairs:
         return order, batches
 
 
-def pairs_of(shards: TokenShards, longest: int, rules: PairRules, filtered: bool) -> TranslationPairs:
+def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", filtered: bool) -> TranslationPairs:
     """The pairs of a split, as `TranslationPairs` are made; its TrainingError names the shards."""
     try:
         return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)

@@ -1,11 +1,16 @@
-"""The micro-batches of each step for one process: a pure function of the step.
+"""The micro-batches of each step for one process, a pure function of the step, and who draws them ahead of training.
 
-Examples are drawn from (seed, epoch, index), so drawing ahead, in another thread or in another process changes nothing
-(`hatchery.training.loader`). The examples of a phase are indexed when they are first asked for, for the phase's
-sequence length.
+Examples are drawn from (seed, epoch, index), so drawing ahead, in a thread or in processes changes nothing. A thread
+shares the interpreter with the loop, which is enough while the device computes outside of it; processes are for fast
+devices. Workers are forked, so they share the memory-mapped shards, and they end with the training: at its end, at its
+error, and when it is killed. For a GPU the batches are put into page-locked memory here.
 """
 
-from collections.abc import Callable, Mapping
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
@@ -14,7 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+from torch.utils.data import DataLoader, Dataset
 
+from hatchery.errors import HatcheryError, TrainingError, first_line
 from hatchery.training.data_order import (
     EpochSlice,
     Phase,
@@ -23,6 +30,7 @@ from hatchery.training.data_order import (
     micro_batches,
     share_of_process,
 )
+from hatchery.training.interruption import SIGNALS
 from hatchery.training.topology import Topology
 
 
@@ -154,3 +162,146 @@ def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool
         return torch.cat([pad(t, (0, width - t.shape[-1]) * (t.dim() - 1), value=filler) for t in tensors])
 
     return {key: joined(key) for key in parts[0]}
+
+
+# Batches that are drawn while one is trained on, and those of each worker process.
+AHEAD = 2
+
+
+class BatchLoader:
+    """The batches of a run in order; `waited_seconds` is how long the training stood still for them."""
+
+    def __init__(self, batches: TrainingBatches, workers: int = 0, pin_memory: bool = False) -> None:
+        """`workers` 0 is a thread, otherwise the number of processes; `pin_memory` is for training on a GPU."""
+        self.batches, self.workers, self.pin_memory = batches, workers, pin_memory
+        self.waited_seconds = 0.0
+
+    @contextmanager
+    def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
+        """The batches of `first_step` and all later steps; who draws them lives inside of the block only.
+
+        Raises TrainingError when a worker process has died, wherever the block is then.
+        """
+        drawn = self._by_processes(first_step) if self.workers else self._by_thread(first_step)
+        try:
+            try:
+                yield self._measured(drawn)
+            finally:
+                # Not left to the garbage collector: a thread that still draws when the interpreter ends takes the
+                # process down with "terminate called without an active exception".
+                drawn.close()
+        except RuntimeError as error:
+            # torch raises it from a signal handler, wherever the training is at that moment.
+            if "DataLoader worker" not in str(error):
+                raise
+            reason = first_line(error)
+            raise TrainingError(f"runtime.workers: a process that draws batches has died: {reason}") from error
+
+    def _measured(self, drawn: Iterator[StepBatch]) -> Iterator[StepBatch]:
+        while True:
+            started = time.monotonic()
+            batch = next(drawn, None)
+            self.waited_seconds += time.monotonic() - started
+            if batch is None:
+                return
+            yield batch
+
+    def _by_thread(self, first_step: int) -> Generator[StepBatch, None, None]:
+        steps = range(first_step, self.batches.steps)
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
+            waiting: list[Future[StepBatch]] = [pool.submit(self._draw, step) for step in steps[:AHEAD]]
+            try:
+                for following in steps[AHEAD:]:
+                    current = waiting.pop(0).result()
+                    waiting.append(pool.submit(self._draw, following))
+                    yield current
+                while waiting:
+                    yield waiting.pop(0).result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _draw(self, step: int) -> StepBatch:
+        batch = self.batches.at(step)
+        return batch.pin_memory() if self.pin_memory else batch
+
+    def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
+        if first_step >= self.batches.steps:
+            return
+        # Before the fork, so that all workers share the index of the first phase.
+        self.batches.examples_at(first_step)
+        loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(
+            _Steps(self.batches),
+            batch_size=None,
+            sampler=range(first_step, self.batches.steps),
+            num_workers=self.workers,
+            prefetch_factor=AHEAD,
+            pin_memory=self.pin_memory,
+            multiprocessing_context="fork",
+            worker_init_fn=_leave_signals_to_the_training,
+        )
+        iterator = iter(loader)
+        try:
+            for drawn in iterator:
+                if isinstance(drawn, HatcheryError):
+                    raise drawn
+                yield drawn if isinstance(drawn, StepBatch) else drawn.step_batch()
+        finally:
+            # There is no public way to end workers before the last batch, other than waiting for the collector.
+            iterator._shutdown_workers()  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class _FlatBatch:
+    """A step's micro-batches on their way between processes: one flat array per name.
+
+    Arrays and not tensors, which travel as files in shared memory: those run out in containers, and so do descriptors.
+    """
+
+    arrays: dict[str, np.ndarray]
+    # Of each micro-batch, by name.
+    shapes: list[dict[str, torch.Size]]
+    # The rest of it.
+    without_tensors: StepBatch
+
+    @staticmethod
+    def of(batch: StepBatch) -> "_FlatBatch":
+        parts = batch.micro_batches
+        flat = {name: torch.cat([part[name].flatten() for part in parts]).numpy() for name in parts[0]}
+        shapes = [{name: tensor.shape for name, tensor in part.items()} for part in parts]
+        return _FlatBatch(flat, shapes, replace(batch, micro_batches=[]))
+
+    def pin_memory(self) -> StepBatch:
+        """What torch's loader calls where memory is to be page-locked."""
+        return self.step_batch({name: torch.from_numpy(array).pin_memory() for name, array in self.arrays.items()})
+
+    def step_batch(self, tensors: dict[str, Tensor] | None = None) -> StepBatch:
+        """The micro-batches, as views of `tensors`, by default of the arrays."""
+        tensors = tensors or {name: torch.from_numpy(array) for name, array in self.arrays.items()}
+        pieces = {
+            name: tensor.split([shapes[name].numel() for shapes in self.shapes]) for name, tensor in tensors.items()
+        }
+        micro_batches = [
+            {name: pieces[name][number].view(shape) for name, shape in shapes.items()}
+            for number, shapes in enumerate(self.shapes)
+        ]
+        return replace(self.without_tensors, micro_batches=micro_batches)
+
+
+class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
+    """The steps of a run as a data set of torch, whose loader keeps their order."""
+
+    def __init__(self, batches: TrainingBatches) -> None:
+        self.batches = batches
+
+    def __getitem__(self, step: int) -> "_FlatBatch | HatcheryError":
+        try:
+            return _FlatBatch.of(self.batches.at(step))
+        except HatcheryError as error:
+            # Raised here it would arrive wrapped in the traceback of another process.
+            return error
+
+
+def _leave_signals_to_the_training(worker: int) -> None:
+    """Ctrl-C and a cluster's signals reach all processes at once; the training still needs batches to end politely."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -30,8 +30,8 @@ class CheckpointWriter:
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
         """Keep the newest `keep` checkpoints and those after the steps in `milestones`."""
-        self.run_folder, self.keep, self.milestones = run_folder, keep, frozenset(milestones)
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint") if background else None
+        self.run_folder, self.keep, self.milestones, self.background = run_folder, keep, milestones, background
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
 
     def save(
@@ -48,11 +48,10 @@ class CheckpointWriter:
         be written.
         """
         self.wait()
-        snapshot = take_snapshot(model, states, extra, copy=self._executor is not None)
-        if self._executor is None:
-            self._write(position, snapshot, metrics)
-        else:
-            self._writing = self._executor.submit(self._write, position, snapshot, metrics)
+        snapshot = take_snapshot(model, states, extra, copy=self.background)
+        self._writing = self._executor.submit(self._write, position, snapshot, metrics)
+        if not self.background:
+            self.wait()
 
     def wait(self) -> None:
         """Wait until no checkpoint is being written. Raises CheckpointError, once, when the last could not be."""
@@ -65,8 +64,7 @@ class CheckpointWriter:
         try:
             self.wait()
         finally:
-            if self._executor is not None:
-                self._executor.shutdown()
+            self._executor.shutdown()
 
     def __enter__(self) -> Self:
         return self

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.checksums import sha256_file
-from hatchery.errors import CheckpointError, ConfigError, MisplacedError
+from hatchery.errors import CheckpointError, MisplacedError
 
 MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
     "model.safetensors",
@@ -134,13 +134,7 @@ def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] =
 
 
 def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
-    """The steps, in order and each once, that lie nearest to `fractions` of a run of `steps`; none where it has none.
-
-    Raises ConfigError for a fraction that is not above 0 and at most 1.
-    """
-    for fraction in fractions:
-        if not 0 < fraction <= 1:
-            raise ConfigError(f"runtime.milestones: got {fraction!r}, expected fractions of the run above 0, at most 1")
+    """The steps, in order and each once, that lie nearest to `fractions` of a run of `steps`, if it has any."""
     if steps == 0:
         return ()
     return tuple(sorted({max(1, math.floor(fraction * steps + 0.5)) for fraction in fractions}))

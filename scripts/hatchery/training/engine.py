@@ -3,7 +3,7 @@
 ZeRO 1-3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, which would destroy LAMB's norm per tensor;
 stage 0 keeps them whole, and AdamW, which looks at single numbers only, may take another
 (`hatchery.training.zero`). Gradients are summed over micro-batches and processes, never averaged: the loss is
-divided beforehand (`hatchery.training.measures`). Nothing here waits for a GPU, except fp16, whose loss scale has to
+divided beforehand (`hatchery.training.loop`). Nothing here waits for a GPU, except fp16, whose loss scale has to
 know whether the gradients are finite.
 """
 

@@ -70,12 +70,10 @@ class Deadline:
         Slurm tells the end in SLURM_JOB_END_TIME, as seconds since 1970, or by `time_left` of the job's number; a
         limit that is changed while the job runs is not seen. Raises ConfigError when a value cannot be used.
         """
-        if not 0 <= grace_seconds < float("inf"):
-            raise ConfigError(f"runtime.grace_seconds: got {grace_seconds!r}, expected a number of seconds, 0 or more")
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
             # Otherwise every attempt would stop after one step.
-            if not grace_seconds < 60 * time_limit_minutes < float("inf"):
+            if grace_seconds >= 60 * time_limit_minutes:
                 raise ConfigError(
                     f"runtime.time_limit_minutes: got {time_limit_minutes!r}, expected more than the grace time "
                     f"(runtime.grace_seconds: {grace_seconds!r})"

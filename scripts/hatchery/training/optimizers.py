@@ -1,4 +1,4 @@
-"""The optimisers, LAMB and AdamW, and which parameters get weight decay.
+"""The optimisers, LAMB and AdamW, which parameters get weight decay, and the learning rate of each step.
 
 LAMB is that of LTG-BERT and ELC-BERT (You et al. 2020, arXiv:1904.00962, in the variant of both papers). Per tensor:
 Adam with bias correction, decoupled weight decay, and a step that is rescaled by ||p|| / ||u||. A group without weight
@@ -11,17 +11,24 @@ embeddings, layer weights and learned scales are not, and a word embedding that 
 embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
 (docs/papers/ltg-bert.md, "Optimiser"); the reduced-vocabulary study decays every parameter
 (docs/papers/reduced-vocabulary.md, "Differences").
+
+The learning rate is a pure function of the step, so that a resumed run needs no scheduler state. `cosine` is that of
+LTG-BERT: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down to a fraction of the
+peak; `linear_as_published` is the other one of its code (docs/papers/ltg-bert.md, "Learning rate"), and
+`inverse_square_root` that of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
+"Pretraining"). Steps count optimiser updates from 0, those that fp16 skips included, as in LTG-BERT's BNC code.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from hatchery.training.settings import OptimizerSettings
+from hatchery.settings.fields import ABSENT
+from hatchery.training.settings import OptimizerSettings, ScheduleSettings
 
 
 class PlainOptimizer(torch.optim.Optimizer):
@@ -120,52 +127,33 @@ HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_e
 GroupName = Literal["body", "head", "undecayed"]
 
 
-@dataclass(frozen=True)
-class Grouping:
-    """What decides the group of a parameter besides its name; the defaults are those of `OptimizerSettings`."""
-
-    decays_all: bool = False
-    # A tied word embedding is the matrix of the output layer.
-    embedding_is_output: bool = False
-    # The language-model head has a group of its own.
-    has_head_group: bool = False
-
-    def group_of(self, name: str) -> GroupName:
-        """The group of the parameter called `name`."""
-        is_tied_output = self.embedding_is_output and name.endswith(WORD_EMBEDDING)
-        if not (self.decays_all or is_tied_output or is_decayed(name)):
-            return "undecayed"
-        return "head" if self.has_head_group and (is_tied_output or name.startswith(HEAD)) else "body"
-
-
 def is_decayed(name: str) -> bool:
     """Whether the parameter called `name` is one that gets weight decay where not all do."""
     return not any(part in name for part in UNDECAYED_NAMES)
 
 
-def parameter_groups(model: nn.Module, settings: OptimizerSettings | float) -> list[dict[str, Any]]:
+def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:
     """Optimiser groups over all trainable parameters, each in the model's order; empty groups are left out.
 
     They are: the decayed parameters; those of the language-model head, if `settings.head_weight_decay` is given; and
-    the undecayed ones. A number instead of settings is the weight decay of the default grouping. Tied parameters
-    appear once, under their first name. In an untied model the output matrix is decayed in every reading, and
-    `tied_embedding` has nothing to decide.
+    the undecayed ones. Tied parameters appear once, under their first name. In an untied model the output matrix is
+    decayed in every reading, and `tied_embedding` has nothing to decide.
     """
-    names = {name for name, _ in model.named_parameters()}
-    if isinstance(settings, OptimizerSettings):
-        weight_decay, head_weight_decay = settings.weight_decay, settings.head_weight_decay
-        grouping = Grouping(
-            decays_all=settings.decay == "all",
-            embedding_is_output=settings.tied_embedding == "output" and OUTPUT_MATRIX not in names,
-            has_head_group=head_weight_decay is not None,
-        )
-    else:
-        weight_decay, head_weight_decay, grouping = settings, None, Grouping()
+    parameters = dict(model.named_parameters())
+    embedding_is_output = settings.tied_embedding == "output" and OUTPUT_MATRIX not in parameters
+
+    def group_of(name: str) -> GroupName:
+        is_tied_output = embedding_is_output and name.endswith(WORD_EMBEDDING)
+        if not (settings.decay == "all" or is_tied_output or is_decayed(name)):
+            return "undecayed"
+        of_head = is_tied_output or name.startswith(HEAD)
+        return "head" if of_head and settings.head_weight_decay is not None else "body"
+
     members: dict[GroupName, list[nn.Parameter]] = {"body": [], "head": [], "undecayed": []}
-    for name, parameter in model.named_parameters():
+    for name, parameter in parameters.items():
         if parameter.requires_grad:
-            members[grouping.group_of(name)].append(parameter)
-    decays = {"body": weight_decay, "head": head_weight_decay, "undecayed": 0.0}
+            members[group_of(name)].append(parameter)
+    decays = {"body": settings.weight_decay, "head": settings.head_weight_decay, "undecayed": 0.0}
     return [{"params": found, "weight_decay": decays[group]} for group, found in members.items() if found]
 
 
@@ -176,3 +164,46 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.opti
     if settings.name == "lamb":
         return Lamb(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon)
     return AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, foreach=True)
+
+
+# Where torch's linear schedulers, which `linear_as_published` is made of, start and end instead of at 0.
+NEARLY_ZERO = 1e-9
+
+
+def learning_rate(peak: float, schedule: ScheduleSettings, step: int, steps: int) -> float:
+    """The rate of update number `step` (from 0) of a run of `steps` updates."""
+    return peak * learning_rate_factor(schedule, step, steps)
+
+
+def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> float:
+    """The share of the peak rate, 0 to 1, for update number `step` of `steps`.
+
+    `cosine` and `linear` fall from the peak after the warm-up to `final_fraction` at the end, `constant` stays at the
+    peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 whatever
+    `final_fraction` says. `inverse_square_root` of a long run ends at the root of the warm-up's share of the steps.
+    """
+    warmup = warmup_steps(schedule, steps)
+    if schedule.name == "linear_as_published":
+        ramp = 1.0 if step >= warmup else NEARLY_ZERO + (1 - NEARLY_ZERO) * step / warmup
+        return ramp * (1 + (NEARLY_ZERO - 1) * min(step, steps) / max(1, steps))
+    if schedule.name == "inverse_square_root":
+        # Step 0 counts as 1, as published: the first two updates have the same rate.
+        count, width = max(step, 1), max(warmup, 1)
+        return min(math.sqrt(width / count), count / width)
+    if step < warmup:
+        return step / warmup
+    if schedule.name == "constant":
+        return 1.0
+    progress = (step - warmup) / max(1, steps - warmup)
+    floor = schedule.final_fraction
+    if schedule.name == "linear":
+        return max(floor, 1 - (1 - floor) * progress)
+    return max(floor, floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
+
+
+def warmup_steps(schedule: ScheduleSettings, steps: int) -> int:
+    """Updates of the warm-up: `warmup_steps`, else `int(warmup_fraction * steps)`, at most `warmup_steps_limit`."""
+    if schedule.warmup_steps is not ABSENT:
+        return schedule.warmup_steps
+    warmup = int(schedule.warmup_fraction * steps)
+    return warmup if schedule.warmup_steps_limit is None else min(schedule.warmup_steps_limit, warmup)

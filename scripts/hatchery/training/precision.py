@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from hatchery.errors import CheckpointError, ConfigError, TrainingError
+from hatchery.errors import CheckpointError, TrainingError
 
 PrecisionName = Literal["fp32", "bf16", "fp16"]
 AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -148,19 +148,14 @@ class InPrecision(nn.Module):
             return self.model(*inputs, **named_inputs)
 
 
-def resolve_precision(requested: str, device: torch.device) -> Precision:
+def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
     """The precision called `requested`; "auto" is bf16 on a CUDA device that computes in it, otherwise fp32.
 
-    "auto" is never fp16, whose skipped steps nobody should get unasked. Raises ConfigError for an unknown name.
+    "auto" is never fp16, whose skipped steps nobody should get unasked.
     """
     if requested == "auto":
         return Precision("bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32")
-    match requested:
-        case "fp32" | "bf16":
-            return Precision(requested)
-        case "fp16":
-            return Precision(requested, LossScaler())
-    raise ConfigError(f"pretrain.precision: got {requested!r}, expected fp32, bf16, fp16 or auto")
+    return Precision(requested, LossScaler() if requested == "fp16" else None)
 
 
 def _unscale_all_finite_(gradients: list[Tensor], factor: float) -> bool:

@@ -30,17 +30,15 @@ from hatchery.training.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
 )
-from hatchery.training.collectives import from_first_process
-from hatchery.training.early_stopping import BestWeights
+from hatchery.training.development import BestWeights
 from hatchery.training.engine import Engine
 from hatchery.training.objective import Objective
-from hatchery.training.peaks import peak_flops_of
 from hatchery.training.precision import Precision
 from hatchery.training.run_folder import RunLease
 from hatchery.training.settings import RuntimeSettings
-from hatchery.training.speed import Speedometer
+from hatchery.training.speed import Speedometer, peak_flops_of
 from hatchery.training.telemetry import Telemetry, open_sinks
-from hatchery.training.topology import Topology
+from hatchery.training.topology import Topology, from_first_process
 
 FROM_THE_START = Position(step=0, tokens=0)
 SKIPPED_STEPS = "skipped_steps"

@@ -30,6 +30,7 @@ from hatchery.errors import CheckpointError
 BEAT_SECONDS = 5.0
 # More than the minute for which NFS may show an old state of a file.
 STALE_SECONDS = 90.0
+POLL_SECONDS = 0.2
 WANTED = "wanted"
 
 
@@ -160,9 +161,6 @@ def _machine() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return socket.gethostname()
-
-
-POLL_SECONDS = 0.2
 
 
 @contextmanager

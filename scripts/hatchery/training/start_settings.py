@@ -69,6 +69,7 @@ class OutputBiasSettings(Settings):
     """That corpus, which is encoded with the run's tokenizer; its sentences end as targets do."""
     counted_examples: Count | None = 100_000
     """At most so many examples are masked to count labels; null is all."""
+    # About 2 million labels at 128 tokens, so that a type with 100 of them is known to 10 %, in seconds to a minute.
     centred: bool = False
     """Whether the mean is subtracted from the log-prior: the same model, a smaller norm."""
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"

@@ -1,8 +1,10 @@
-"""Who this process is among how many, read from the environment of torchrun or of a Slurm job step.
+"""Which process this is among how many, read from the environment, and what the processes of a run tell each other.
 
-A function of a mapping, so every shape can be tested without a cluster. Inside a Slurm job step `srun` sets the
-variables afresh for each task; the first host of the step's node list is where rank 0 runs and all others meet. Where
-that name means nothing to the resolver, the address from which `srun` was started takes its place.
+The rank comes from the variables of torchrun or of a Slurm job step, as a function of a mapping, so every shape can be
+tested without a cluster. Inside a Slurm job step `srun` sets the variables afresh for each task; the first host of the
+step's node list is where rank 0 runs and all others meet. Where that name means nothing to the resolver, the address
+from which `srun` was started takes its place. Apart from `processes`, which needs DeepSpeed, because text is also
+counted and development text scored where no training loop runs.
 """
 
 import re
@@ -10,7 +12,12 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import torch
+import torch.distributed
+from torch import Tensor
+
 from hatchery.errors import ConfigError
+from hatchery.modeling.language_model import moved
 
 # Below the ephemeral ports of Linux, so that a port is not taken by an outgoing connection.
 FIRST_PORT, PORTS = 20_000, 10_000
@@ -108,3 +115,40 @@ def first_host(nodes: str) -> str:
         raise ConfigError(f"environment: the Slurm node list {nodes!r} cannot be read")
     prefix, number, suffix = match.groups()
     return prefix + (number or "") + (suffix or "")
+
+
+def on_device(values: list[float] | list[list[float]], device: torch.device) -> Tensor:
+    """The numbers as an fp64 tensor on `device`, copied there without waiting for what the device does."""
+    return moved(torch.tensor(values, dtype=torch.float64), device)
+
+
+def sum_tensor_over_processes(tensor: Tensor) -> Tensor:
+    """The sum of `tensor`, which is overwritten, over all processes; on a GPU nobody waits for it."""
+    if torch.distributed.get_world_size() > 1:
+        torch.distributed.all_reduce(tensor)
+    return tensor
+
+
+def sum_over_processes(values: list[float], device: torch.device) -> list[float]:
+    """The sum of each value over all processes, in double precision; every process gets the same numbers."""
+    if torch.distributed.get_world_size() == 1:
+        return values
+    return list(sum_tensor_over_processes(on_device(values, device)).tolist())
+
+
+def gathered(value: list[str]) -> list[list[str]]:
+    """The values of all processes in their order, in every process."""
+    if torch.distributed.get_world_size() == 1:
+        return [value]
+    values: list[list[str]] = [[]] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(values, value)
+    return values
+
+
+def from_first_process(value: int) -> int:
+    """The integer that process 0 holds, in every process."""
+    if torch.distributed.get_world_size() == 1:
+        return value
+    holder = [value]
+    torch.distributed.broadcast_object_list(holder, src=0)
+    return holder[0]

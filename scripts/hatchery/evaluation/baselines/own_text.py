@@ -12,8 +12,7 @@ import numpy as np
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.objectives.next_tokens import NextTokenExamples
-from hatchery.objectives.padding import Padding
+from hatchery.objectives.examples import NextTokenExamples, Padding
 from hatchery.objectives.segments import Segment, room_for_tokens
 from hatchery.objectives.sequences import Framer
 from hatchery.objectives.special_ids import SpecialIds

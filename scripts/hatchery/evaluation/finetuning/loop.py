@@ -29,8 +29,7 @@ from hatchery.evaluation.finetuning.batches import (
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.seeds import derived_seed
 from hatchery.modeling.heads.task_model import TaskModel
-from hatchery.training.optimizers import AdamW, is_decayed
-from hatchery.training.schedules import learning_rate_factor
+from hatchery.training.optimizers import AdamW, is_decayed, learning_rate_factor
 from hatchery.training.settings import ScheduleSettings
 
 # All metrics are shares or correlations.

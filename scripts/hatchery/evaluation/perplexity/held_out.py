@@ -16,9 +16,10 @@ from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.own_text import OwnText
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.objectives.segments import EncodedSplit
+from hatchery.objectives.segments import DocumentCollection
+from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.translation_pairs import TranslationPairs
-from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.tokenization.special_tokens import UNLABELLED, SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import epoch_permutation
@@ -28,13 +29,18 @@ from hatchery.training.objective import Objective
 _DRAWN_AT_ONCE = 2048
 
 
-class HeldOutText(EncodedSplit, Protocol):
+class HeldOutText(DocumentCollection, Protocol):
     """The encoded documents of a split: token shards, or those that a model of others has encoded for itself."""
 
     manifest: Manifest
     """What they come from."""
     split: str
     n_tokens: int
+    vocabulary_size: int
+
+    @property
+    def special(self) -> SpecialTokens | SpecialIds:
+        """The special tokens among the ids."""
 
     @property
     def n_special(self) -> int:

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
-from hatchery.objectives.settings import SegmentsName
 from hatchery.settings.base import Count, DeviceName, Natural, Positive, Range, Settings, Share, ShareAboveZero, require
 from hatchery.settings.fields import Unique
+from hatchery.training.objective import SegmentsName
 
 # Large enough to fill a GPU; the logits are made in smaller parts.
 TOKENS_PER_BATCH = 16384

@@ -1,24 +1,55 @@
-"""Which tokens of an example are to be predicted, and how the input hides them: the rules, a file each.
+"""Which tokens of an example are to be predicted, and how the input hides them: settings, and the rules, a file each.
 
-Source: LTG-BERT, Section 5.1, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
-"Masking"; docs/papers/reduced-vocabulary.md, "Masking". A rule is a pure function of the tokens and of the generator
+Source: LTG-BERT, Section 5, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
+"Masking"; docs/papers/reduced-vocabulary.md, "Masking", whose always-[MASK] is `kind` subword with `random_probability`
+and `keep_probability` 0 and `special_tokens_maskable`. A rule is a pure function of the tokens and of the generator
 handed to it. Its file has a function `rule`, which makes it of the settings.
 """
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from hatchery.errors import TrainingError
 from hatchery.folders import names_beside
+from hatchery.settings.base import Range, ReadingName, Settings, Share, refused
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hatchery.objectives.settings import MaskingSettings
     from hatchery.objectives.special_ids import SpecialIds
 
 KINDS = names_beside(__file__)
 """What can be masked together; whoever plans knows it without a rule."""
+if TYPE_CHECKING:
+    MaskingKind = str
+else:
+    MaskingKind = Literal[KINDS]
+
+
+@dataclass(frozen=True)
+class MaskingSettings(Settings):
+    """Which tokens of a sequence have to be predicted, and what is seen in their places."""
+
+    kind: MaskingKind = "span"
+    """What is masked together."""
+    reading: ReadingName = "corrected"
+    """as_published repeats the label defect of LTG-BERT's BNC code, whose overlapping spans label some 6 % wrongly."""
+    mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
+    """Share of the tokens that the model has to predict."""
+    random_probability: Share = 0.1
+    """Share of these that are shown as a random token."""
+    keep_probability: Share = 0.1
+    """Share of these that are shown as they are; the rest is shown as [MASK]."""
+    at_least_one: bool = True
+    """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
+    special_tokens_maskable: bool = False
+    """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
+
+    def __post_init__(self) -> None:
+        shown_otherwise = self.random_probability + self.keep_probability
+        if shown_otherwise > 1:
+            raise refused("random_probability and keep_probability", shown_otherwise, "together at most 1")
 
 
 class MaskingRule(Protocol):
@@ -40,13 +71,13 @@ class MaskingRule(Protocol):
 
 
 def masking_rule(
-    settings: "MaskingSettings", sequence_length: int, vocab_size: int, special: "SpecialIds"
+    settings: MaskingSettings, sequence_length: int, vocab_size: int, special: "SpecialIds"
 ) -> MaskingRule:
     """The rule that `settings` asks for, at sequences of nominally `sequence_length` tokens.
 
     Raises TrainingError when the vocabulary has no ordinary token.
     """
-    from hatchery.objectives.corruption import Corruption
+    from hatchery.objectives.special_ids import Corruption
 
     if vocab_size <= special.n_protected:
         raise TrainingError(f"vocab_size: got {vocab_size}, expected more than {special.n_protected}")

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.corruption import Corruption
-from hatchery.objectives.settings import MaskingSettings
+from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.special_ids import Corruption
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 

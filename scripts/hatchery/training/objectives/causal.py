@@ -6,15 +6,14 @@ Source: "A Natural Bias for Language Generation Models", Figure 1, whose text le
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from hatchery.objectives.settings import SegmentsName
 from hatchery.settings.base import require
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, SegmentsName, Term
 
 if TYPE_CHECKING:
     import numpy as np
 
     from hatchery.modeling.language_model import LanguageModelOutput
-    from hatchery.objectives.next_tokens import NextTokenExamples
+    from hatchery.objectives.examples import NextTokenExamples
     from hatchery.tokenization.token_reader import TokenShards
 
 
@@ -49,9 +48,7 @@ class CausalObjective(Objective):
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "NextTokenExamples":
         """Every token of a split once; nothing is random."""
-        from hatchery.objectives.examples import pieces_of
-        from hatchery.objectives.next_tokens import NextTokenExamples
-        from hatchery.objectives.padding import Padding
+        from hatchery.objectives.examples import NextTokenExamples, Padding, pieces_of
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 

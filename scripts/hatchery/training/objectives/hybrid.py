@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from hatchery.modeling.flops import PassShape
-from hatchery.objectives.settings import MaskingSettings, SegmentsName
+from hatchery.objectives.masking import MaskingSettings
 from hatchery.settings.base import Range, require
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, SegmentsName, Term
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hatchery.modeling.language_model import LanguageModelOutput
-    from hatchery.objectives.next_tokens import TwoKinds
+    from hatchery.objectives.examples import TwoKinds
     from hatchery.tokenization.token_reader import TokenShards
     from hatchery.training.data_order import EpochSlice
 
@@ -65,7 +65,7 @@ class HybridObjective(Objective):
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Both kinds of a split; whoever takes the first `len` of them, as for held-out text, asks hidden tokens."""
-        from hatchery.objectives.next_tokens import TwoKinds
+        from hatchery.objectives.examples import TwoKinds
 
         causal = CausalObjective(CausalSettings(segments=self.settings.segments))
         return TwoKinds(self._hidden().examples(shards, sequence_length), causal.examples(shards, sequence_length))

@@ -6,9 +6,9 @@ Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/l
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from hatchery.objectives.settings import MaskingSettings, SegmentsName
+from hatchery.objectives.masking import MaskingSettings
 from hatchery.settings.base import RefusedError, Share
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, SegmentsName, Term
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,9 +73,8 @@ class MaskedObjective(Objective):
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
         """Framed segments, pairs or packs of them, masked anew in every epoch."""
-        from hatchery.objectives.examples import MaskedExamples, sequences_of
+        from hatchery.objectives.examples import MaskedExamples, Padding, sequences_of
         from hatchery.objectives.masking import masking_rule
-        from hatchery.objectives.padding import Padding
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 

@@ -1,4 +1,7 @@
-"""What holds for every masking rule, and the rules that choose subwords and whole words."""
+"""What holds for every masking rule, those that choose subwords and whole words, and the laws of spans one by one."""
+
+import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.objectives.masking import masking_rule
+from hatchery.objectives.masking.span import SPAN_LENGTH_PROBABILITIES
 from hatchery.objectives.masking.subword import published_shares
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
@@ -209,7 +213,7 @@ def test_short_examples_can_stay_without_a_label():
 FIRST_CONTINUATION = 50
 
 
-def mask(ids, seed, word_starts=None, **settings):
+def mask_words(ids, seed, word_starts=None, **settings):
     rule = masking_rule(MaskedSettings("whole_word", **settings), 64, 100, SPECIAL)
     starts = ids < FIRST_CONTINUATION if word_starts is None else word_starts
     return rule(ids, starts, np.random.Generator(np.random.Philox(seed)))
@@ -237,7 +241,7 @@ def words_of(ids):
 )
 def test_words_are_labelled_and_decided_on_as_wholes_and_nothing_else_is(tokens, probability, seed):
     ids = np.array([SPECIAL.cls, *tokens, SPECIAL.sep])
-    inputs, labels = mask(ids, seed, mask_probability=probability)
+    inputs, labels = mask_words(ids, seed, mask_probability=probability)
     at = labels != UNLABELLED
     words = words_of(ids)
     assert not np.delete(at, [position for word in words for position in word]).any()
@@ -249,21 +253,21 @@ def test_words_are_labelled_and_decided_on_as_wholes_and_nothing_else_is(tokens,
 
 def test_a_word_cut_off_by_the_segment_or_by_a_special_token_is_never_chosen():
     ids = np.array([SPECIAL.cls, 60, 61, 10, 62, SPECIAL.first_random, 63, 11, SPECIAL.sep])
-    _, labels = mask(ids, 0, mask_probability=1.0)
+    _, labels = mask_words(ids, 0, mask_probability=1.0)
     assert np.flatnonzero(labels != UNLABELLED).tolist() == [3, 4, 7]
 
 
 def test_special_tokens_end_words_even_where_no_word_start_is_marked_there():
     ids = np.array([60, 10, 61, SPECIAL.first_random, 62, SPECIAL.sep])
     starts = np.array([False, True, False, False, False, False])
-    _, labels = mask(ids, 0, starts, mask_probability=1.0)
+    _, labels = mask_words(ids, 0, starts, mask_probability=1.0)
     assert np.flatnonzero(labels != UNLABELLED).tolist() == [1, 2]
 
 
 def test_maskable_special_tokens_are_units_without_continuation():
     ids = np.array([SPECIAL.cls, 60, 10, 61, SPECIAL.sep])
     chosen = [
-        mask(ids, seed, mask_probability=0.5, special_tokens_maskable=True)[1] != UNLABELLED for seed in range(99)
+        mask_words(ids, seed, mask_probability=0.5, special_tokens_maskable=True)[1] != UNLABELLED for seed in range(99)
     ]
     assert {tuple(row[[0, 1]]) for row in chosen} == {(False, False), (True, False)}
     assert {tuple(row[[2, 3]]) for row in chosen} == {(False, False), (True, True)}
@@ -272,7 +276,10 @@ def test_maskable_special_tokens_are_units_without_continuation():
 
 def test_words_are_equally_likely_whatever_their_length_and_random_tokens_are_drawn_one_by_one():
     ids = np.array([SPECIAL.cls, 10, 11, 60, 12, *[60] * 20, SPECIAL.sep])
-    made = [mask(ids, seed, mask_probability=0.3, random_probability=1.0, keep_probability=0.0) for seed in range(3000)]
+    made = [
+        mask_words(ids, seed, mask_probability=0.3, random_probability=1.0, keep_probability=0.0)
+        for seed in range(3000)
+    ]
     chosen = np.stack([labels[[1, 2, 4]] != UNLABELLED for _, labels in made])
     assert chosen.mean(axis=0) == pytest.approx(0.3, abs=4 * (0.21 / 3000) ** 0.5)
     long_word = [inputs[4:-1] for inputs, labels in made if labels[4] != UNLABELLED]
@@ -281,8 +288,160 @@ def test_words_are_equally_likely_whatever_their_length_and_random_tokens_are_dr
 
 def test_the_fates_of_words_have_the_stated_shares():
     ids = np.array([SPECIAL.cls, *[10, 60] * 31, SPECIAL.sep])
-    made = [mask(ids, seed, mask_probability=0.5, random_probability=0.2, keep_probability=0.1) for seed in range(400)]
+    made = [
+        mask_words(ids, seed, mask_probability=0.5, random_probability=0.2, keep_probability=0.1) for seed in range(400)
+    ]
     shown = np.concatenate([inputs[1:-1].reshape(31, 2)[labels[1:-1:2] != UNLABELLED] for inputs, labels in made])
     error = 4 * (0.25 / len(shown)) ** 0.5
     assert (shown == SPECIAL.mask).all(axis=1).mean() == pytest.approx(0.7, abs=error)
     assert (shown == [10, 60]).all(axis=1).mean() == pytest.approx(0.1, abs=error)
+
+
+ALWAYS_MASK = MaskedSettings(random_probability=0.0, keep_probability=0.0)
+# SHA-256 of 300 examples as masked before other objectives existed (see the test).
+FIRST_RELEASE = "c012dfce6e091873f763ade06ed611dc7aec674aabeabfd61af30ab507b4558d"
+
+
+def mask_spans(ids, sequence_length, seed, objective=ALWAYS_MASK, vocab_size=1000):
+    rule = masking_rule(objective, sequence_length, vocab_size, SPECIAL)
+    return rule(np.asarray(ids), None, np.random.Generator(np.random.Philox(seed)))
+
+
+def framed(n_tokens):
+    return np.array([SPECIAL.cls, *range(10, 10 + n_tokens), SPECIAL.sep])
+
+
+def labelled_shares(n_tokens, sequence_length, objective, count=3000):
+    """Labelled tokens of `count` examples with `n_tokens` ordinary ones."""
+    ids = framed(n_tokens)
+    return (
+        np.array([(mask_spans(ids, sequence_length, s, objective)[1] != UNLABELLED).sum() for s in range(count)])
+        / n_tokens
+    )
+
+
+def test_the_default_objective_still_draws_what_it_always_drew():
+    """Tables of earlier releases depend on every number and on the order in which they are drawn."""
+    digest = hashlib.sha256()
+    for seed in range(300):
+        sequence_length = (64, 128, 512)[seed % 3]
+        n_tokens = 1 + (seed * 37) % (sequence_length - 2)
+        tokens = 5 + (np.arange(n_tokens) * 7919 + seed) % 995
+        ids = np.concatenate([[SPECIAL.cls], tokens, [SPECIAL.sep]])
+        for array in mask_spans(ids, sequence_length, seed, MaskedSettings()):
+            digest.update(array.astype("<i8").tobytes())
+    assert digest.hexdigest() == FIRST_RELEASE
+
+
+def test_span_lengths_follow_the_published_law():
+    """docs/papers/ltg-bert.md, "Span masking"."""
+    published = [0.0088, 0.3392, 0.2261, 0.1508, 0.1005, 0.0670, 0.0447, 0.0298, 0.0199, 0.0132]
+    assert SPAN_LENGTH_PROBABILITIES.tolist() == pytest.approx(published, abs=5e-5)
+    assert SPAN_LENGTH_PROBABILITIES.sum() == pytest.approx(1)
+    assert SPAN_LENGTH_PROBABILITIES @ np.arange(10) == pytest.approx(2.74, abs=0.005)
+
+
+def test_the_last_position_of_the_nominal_length_is_never_covered():
+    covered = np.zeros(16, dtype=bool)
+    for seed in range(300):
+        covered |= mask_spans(range(10, 26), 16, seed)[1] != UNLABELLED
+    assert covered.tolist() == [True] * 15 + [False]
+
+
+def test_full_sequences_have_at_least_one_label_even_when_none_is_asked_for():
+    assert labelled_shares(62, 64, MaskedSettings(mask_probability=0.0), count=200).all()
+
+
+@pytest.mark.parametrize("objective", [MaskedSettings(at_least_one=False), MaskedSettings(reading="as_published")])
+def test_the_other_two_forms_leave_an_example_without_labels_when_the_budget_is_zero(objective):
+    bare = (labelled_shares(10, 128, objective) == 0).mean()
+    assert bare == pytest.approx(0.85**10, abs=0.03)
+    nothing = replace(objective, mask_probability=0.0)
+    assert not labelled_shares(62, 64, nothing, count=200).any()
+
+
+@pytest.mark.parametrize(
+    ("sequence_length", "n_tokens", "share"), [(128, 126, 0.161), (128, 60, 0.172), (512, 510, 0.153)]
+)
+def test_spans_overshoot_the_budget_as_measured_on_the_elc_bert_code(sequence_length, n_tokens, share):
+    """docs/papers/elc-bert.md, "Masking"; of 10-token examples 25 % of the tokens are labelled."""
+    elc = MaskedSettings(at_least_one=False)
+    assert labelled_shares(n_tokens, sequence_length, elc).mean() == pytest.approx(share, abs=0.003)
+    assert labelled_shares(10, 128, elc).mean() == pytest.approx(0.25, abs=0.015)
+
+
+def test_the_floor_changes_only_examples_with_a_budget_of_zero():
+    ids = framed(20)
+    for seed in range(200):
+        without = mask_spans(ids, 128, seed, MaskedSettings(at_least_one=False))
+        if (without[1] != UNLABELLED).any():
+            assert np.array_equal(without, mask_spans(ids, 128, seed, MaskedSettings()))
+
+
+def test_the_budget_counts_distinct_positions():
+    """With every token to be masked, overlapping spans must go on until (nearly) all are covered."""
+    ids = framed(14)
+    everything = MaskedSettings(mask_probability=1.0)
+    covered = [(mask_spans(ids, 16, seed, everything)[1][1:-1] != UNLABELLED).all() for seed in range(100)]
+    assert np.mean(covered) > 0.9
+
+
+def test_one_decision_holds_for_a_whole_span():
+    """A run of labelled tokens begun by one span is all [MASK] or all visible; mixtures need two spans."""
+    ids = framed(510)
+    objective = MaskedSettings(mask_probability=0.01, random_probability=0.0, keep_probability=0.5)
+    mixed = single = 0
+    for seed in range(400):
+        inputs, labels = mask_spans(ids, 512, seed, objective)
+        hidden = inputs == SPECIAL.mask
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], labels != UNLABELLED, [0]])))
+        for start, end in zip(edges[::2], edges[1::2], strict=True):
+            if end - start > 1:
+                single += 1
+                mixed += 0 < hidden[start:end].sum() < end - start
+    assert single > 400
+    assert mixed / single < 0.06
+
+
+def test_published_spans_label_overlapped_positions_with_what_they_find_there():
+    """The label defect: 6 % of the labels are wrong, nine tenths of them [MASK], and all sit where two spans met."""
+    ids, wrong, hidden, total = framed(126), 0, 0, 0
+    for seed in range(1500):
+        _, labels = mask_spans(ids, 128, seed, MaskedSettings(reading="as_published"))
+        at = labels != UNLABELLED
+        wrong += (labels[at] != ids[at]).sum()
+        hidden += (labels[at] == SPECIAL.mask).sum()
+        total += at.sum()
+        # Only [MASK] and random tokens can be found in place of the text.
+        assert (labels[at] >= SPECIAL.mask).all()
+    assert 0.055 < wrong / total < 0.068
+    assert hidden / wrong == pytest.approx(0.8 / 0.9, abs=0.03)
+
+
+def test_published_spans_that_always_hide_leave_masks_as_labels_and_as_inputs():
+    ids = framed(30)
+    seen = [
+        mask_spans(ids, 32, seed, replace(ALWAYS_MASK, reading="as_published", mask_probability=0.9))
+        for seed in range(50)
+    ]
+    for inputs, labels in seen:
+        at = labels != UNLABELLED
+        assert (inputs[at] == SPECIAL.mask).all()
+        assert ((labels[at] == ids[at]) | (labels[at] == SPECIAL.mask)).all()
+    assert any((labels == SPECIAL.mask).any() for _, labels in seen)
+
+
+def test_the_published_budget_is_charged_twice_where_spans_overlap():
+    """With every token to be masked, the published form stops long before all tokens are covered."""
+    everything = {"mask_probability": 1.0}
+    published = labelled_shares(14, 16, MaskedSettings(reading="as_published", **everything), count=500)
+    corrected = labelled_shares(14, 16, MaskedSettings(**everything), count=500)
+    assert published.mean() < 0.75 < 0.98 < corrected.mean()
+
+
+def test_published_spans_end_where_no_token_can_be_reached():
+    """The only ordinary token sits at the last nominal position, which no span covers."""
+    inputs, labels = mask_spans(
+        [SPECIAL.cls, SPECIAL.sep, 10], 3, 0, MaskedSettings(reading="as_published", mask_probability=1.0)
+    )
+    assert inputs.tolist() == [SPECIAL.cls, SPECIAL.sep, 10] and (labels == UNLABELLED).all()

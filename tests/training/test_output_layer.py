@@ -1,46 +1,261 @@
-"""Early divergences and the drift of the bias: what they are by definition, on which positions, at which steps."""
+"""The prior of a run in its output layer, and how far predictions and bias are from it, by definition and by step."""
 
-import dataclasses
+import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hatchery.errors import ConfigError, TrainingError
+from hatchery.errors import ConfigError, ModelError, TrainingError
+from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.objectives.padding import PaddedExamples
+from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias, set_output_bias_
+from hatchery.objectives.examples import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.training import output_probes as module
+from hatchery.training import output_layer as module
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.training.output_bias import prepare_output_
-from hatchery.training.output_probes import (
+from hatchery.training.optimizers import build_optimizer, parameter_groups
+from hatchery.training.output_layer import (
     DRIFT,
     MEASURES,
     BiasDrift,
     DivergenceProbe,
     divergences,
     is_logged,
+    larger_corpus_counts,
+    prepare_output_,
     unigram_of_run,
 )
 from hatchery.training.precision import resolve_precision
-from hatchery.training.settings import pretrain_settings
+from hatchery.training.settings import OptimizerSettings, pretrain_settings
 from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.typed import build
 
 pytestmark = pytest.mark.usefixtures("single_process")
 
 SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
 UNIGRAM = OutputBiasSettings(kind="unigram")
+
+
+@pytest.fixture(scope="module")
+def shards(token_data) -> TokenShards:
+    return TokenShards.open(token_data.tokens, "train")
+
+
+@pytest.fixture(scope="module")
+def make_examples(shards: TokenShards) -> Callable[..., PaddedExamples]:
+    def make(masking: MaskedSettings | None = None, **changes: Any) -> PaddedExamples:
+        return objective_of(replace(masking or MaskedSettings(), **changes)).examples(shards, 32)
+
+    return make
+
+
+@pytest.fixture
+def make_model(shards: TokenShards) -> Callable[..., LanguageModel]:
+    def make(**changes: Any) -> LanguageModel:
+        model = LanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
+        initialise_(model, 3)
+        return model
+
+    return make
+
+
+def untouched() -> PaddedExamples:
+    raise AssertionError("nothing is to be counted here")
+
+
+def labels_of(examples: PaddedExamples, seed: int) -> np.ndarray:
+    labels = [examples.example(seed, 0, index).labels for index in range(len(examples))]
+    flat = np.concatenate(labels)
+    return flat[flat != UNLABELLED]
+
+
+@pytest.mark.parametrize(
+    "masking",
+    [
+        MaskedSettings("span"),
+        MaskedSettings("span", "as_published"),
+        MaskedSettings("whole_word"),
+        MaskedSettings("subword", special_tokens_maskable=True),
+    ],
+    ids=lambda masking: f"{masking.kind} {masking.reading}",
+)
+def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_model, make_examples, shards, masking):
+    model, examples = make_model(), make_examples(masking)
+    measures = prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
+    counts = np.bincount(labels_of(examples, 7), minlength=shards.vocabulary_size)
+    expected = np.log((counts + 1) / (counts.sum() + len(counts)))
+    np.testing.assert_allclose(model.head.vocabulary_bias.detach(), expected, rtol=1e-5)
+    assert measures["counted_labels"] == counts.sum() and measures["label_types"] == (counts > 0).sum()
+    assert measures["bias_divergence_from_prior"] == 0
+
+
+def test_padding_that_is_predicted_is_counted(make_model, make_examples, shards) -> None:
+    model = make_model()
+    examples = make_examples(MaskedSettings("subword"), padding_in_loss=True, padding_attended=True)
+    prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
+    assert model.head.vocabulary_bias.argmax() == examples.padding.pad_id
+
+
+@pytest.mark.parametrize("family", ["ltg", "roberta"])
+def test_the_first_loss_is_what_the_report_expects(make_model, make_examples, shards, family) -> None:
+    model, examples = make_model(family=family), make_examples()
+    measures = prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
+    with torch.no_grad():
+        output = model.eval()(**examples.batch(7, 0, np.arange(len(examples))))
+    loss = float(output.loss_sum) / int(output.n_labelled)
+    assert loss == pytest.approx(measures["expected_first_loss"], abs=0.1)
+    assert measures["prior_loss"] < loss < measures["prior_loss"] + 1
+    assert measures["features_rms"] == pytest.approx(1, abs=0.01)
+    assert loss < math.log(shards.vocabulary_size) - 1
+
+
+def test_every_process_and_every_attempt_arrives_at_the_same_model_and_report(make_model, make_examples, shards):
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = make_model()
+        results.append((prepare_output_(model, UNIGRAM, make_examples, shards, 7, show=False), model.state_dict()))
+    (first, first_state), (second, second_state) = results
+    assert first == second
+    assert all(torch.equal(first_state[name], second_state[name]) for name in first_state)
+
+
+@pytest.mark.parametrize("kind", ["zero", "none"])
+def test_a_plain_baseline_is_left_alone_and_reported_only_when_asked(make_model, make_examples, shards, kind) -> None:
+    model = make_model(vocabulary_bias=kind == "zero")
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    settings = OutputBiasSettings(kind=kind)
+    assert prepare_output_(model, settings, untouched, shards, 7) == {}
+    measures = prepare_output_(model, replace(settings, report=True), make_examples, shards, 7, False)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    assert measures["divergence_from_prior"] > 1 and measures.get("bias_norm", 0.0) == 0
+
+
+def test_corpus_counts_hold_no_special_token(make_model, make_examples, shards) -> None:
+    model = make_model()
+    settings = replace(UNIGRAM, counts="corpus")
+    measures = prepare_output_(model, settings, make_examples, shards, 7, show=False)
+    ids = np.concatenate([document.ids for document in shards])
+    n_protected = len(shards.special.order) - 1
+    assert measures["counted_labels"] == (ids >= n_protected).sum() < len(ids)
+    assert torch.all(model.head.vocabulary_bias[:n_protected] == model.head.vocabulary_bias.min())
+
+
+def test_spare_rows_of_a_vocabulary_stay_out_of_norms_and_predictions(make_model, make_examples, shards) -> None:
+    settings = replace(UNIGRAM, weight_scale="frobenius")
+    fields = {"family": "roberta", "tie_word_embeddings": False}
+    padded = make_model(**fields, extra_vocabulary_rows=10)
+    measures = prepare_output_(padded, settings, make_examples, shards, 7, show=False)
+    bias = padded.head.vocabulary_bias.detach()
+    assert len(bias) == shards.vocabulary_size + 10 and torch.all(bias[-10:] == SPARE_ROW_BIAS)
+    torch.testing.assert_close(padded.head.vocabulary_weight.detach().norm(), bias[:-10].norm())
+    assert measures["first_loss"] > math.log(shards.vocabulary_size) > measures["prior_entropy"]
+
+
+def test_a_scale_that_does_not_fit_the_model_is_refused_before_anything_is_counted(make_model, shards) -> None:
+    with pytest.raises(ModelError, match="the input embedding too"):
+        prepare_output_(make_model(), replace(UNIGRAM, weight_scale="unit"), untouched, shards, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"smoothing": 0.0}, "pretrain.output_bias.smoothing: got 0.0, expected above 0"),
+        ({"smoothing": -1.0}, "pretrain.output_bias.smoothing: got -1.0"),
+        ({"label_smoothing": 1.5}, "label_smoothing: got 1.5"),
+        ({"counted_examples": 0}, "counted_examples: got 0"),
+        ({"weight_scale": 0.0}, "weight_scale: got 0.0"),
+        ({"weight_scale": "big"}, "weight_scale: got 'big', expected own or unit"),
+        ({"kind": "zero", "weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
+    ],
+)
+def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(OutputBiasSettings, {"kind": "unigram", **changes}, "pretrain.output_bias")
+
+
+def test_a_scale_may_be_a_name_or_a_number() -> None:
+    scales = [build(OutputBiasSettings, {"weight_scale": scale}).weight_scale for scale in ("unit", 0.1, 1)]
+    assert scales == ["unit", 0.1, 1.0]
+
+
+def test_a_larger_corpus_counts_what_targets_are_and_needs_training_text(token_data, tmp_path) -> None:
+    shards = TokenShards.open(token_data.tokens, "train")
+    special = shards.special
+    counts = larger_corpus_counts(token_data.tokens, token_data.tokenizer, special)
+    whole = sum(np.bincount(document.ids, minlength=shards.vocabulary_size) for document in shards)
+    end = special.ids[special.sep]
+    others = np.arange(len(counts)) != end
+    assert np.array_equal(counts[others], whole[others])
+    assert counts[end] == sum(len(document.sentence_starts) for document in shards)
+    manifest = json.loads(token_data.tokens.read_text())
+    del manifest["measures"]["splits"]["train"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ConfigError, match=r"has no split 'train', in which output_bias\.larger_corpus is counted"):
+        larger_corpus_counts(tmp_path / "manifest.json", token_data.tokenizer, special)
+
+
+RATE = 0.01
+TINY = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+
+
+@pytest.fixture(params=["ltg tied", "ltg untied", "roberta tied", "roberta untied", "sentence pairs", "linear"])
+def layer(request: pytest.FixtureRequest) -> tuple[nn.Module, torch.Tensor]:
+    """A model and the bias of one of its output layers, set to a prior."""
+    if request.param == "linear":
+        linear = nn.Linear(8, 5)
+        model: nn.Module = nn.ModuleDict({"output": linear})
+        found = linear
+    else:
+        family, tied = ("roberta" if "roberta" in request.param else "ltg"), "untied" not in request.param
+        fields = {**TINY, "family": family, "tie_word_embeddings": tied, "sentence_pair_head": True}
+        model = LanguageModel(model_config(fields))
+        initialise_(model, 1)
+        found = model.pair_head.output if request.param == "sentence pairs" else model.head
+    bias = output_bias(found)
+    set_output_bias_(found, log_prior(smoothed_distribution(np.arange(len(bias)))) - 1)
+    return model, bias
+
+
+@pytest.mark.parametrize("name", ["lamb", "adamw"])
+def test_one_step_moves_the_bias_by_at_most_the_learning_rate_and_never_decays_it(layer, name) -> None:
+    model, bias = layer
+    before = bias.detach().clone()
+
+    def moved_by(gradient: torch.Tensor) -> torch.Tensor:
+        optimizer = build_optimizer(model, OptimizerSettings(name, RATE, 0.1, 0.9, 0.98, 1e-6, 2.0))
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        bias.grad = gradient
+        optimizer.step()
+        return (bias.detach() - before).abs()
+
+    assert torch.all(moved_by(torch.zeros_like(bias)) == 0)
+    moved = moved_by(torch.randn(bias.shape, generator=torch.Generator().manual_seed(1)))
+    # A trust ratio would move every coordinate by the learning rate times the mean size of the bias.
+    assert 0.9 * RATE < moved.max() <= RATE + 1e-6
+
+
+def test_no_bias_of_an_output_layer_is_decayed(layer) -> None:
+    model, bias = layer
+    (group,) = [
+        group for group in parameter_groups(model, OptimizerSettings()) if any(bias is p for p in group["params"])
+    ]
+    assert group["weight_decay"] == 0
 
 
 def random_unigram(n_types: int, seed: int) -> np.ndarray:
@@ -129,13 +344,8 @@ def test_steps_double_and_fall_on_the_evaluation_grid() -> None:
 
 
 @pytest.fixture(scope="module")
-def shards(token_data) -> TokenShards:
-    return TokenShards.open(token_data.tokens, "train")
-
-
-@pytest.fixture(scope="module")
-def examples(shards: TokenShards) -> PaddedExamples:
-    return objective_of(MaskedSettings()).examples(shards, 32)
+def examples(make_examples: Callable[..., PaddedExamples]) -> PaddedExamples:
+    return make_examples()
 
 
 @pytest.fixture(scope="module")
@@ -145,14 +355,12 @@ def development(token_data) -> DevelopmentSet:
 
 
 @pytest.fixture
-def make_engine(shards: TokenShards) -> Callable[..., Any]:
+def make_engine(make_model: Callable[..., LanguageModel]) -> Callable[..., Any]:
     """What the probe needs of an engine, around a real model."""
 
     def make(**changes: Any) -> Any:
-        model = LanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
-        initialise_(model, 3)
         device = torch.device("cpu")
-        return SimpleNamespace(model=model, device=device, precision=resolve_precision("fp32", device))
+        return SimpleNamespace(model=make_model(**changes), device=device, precision=resolve_precision("fp32", device))
 
     return make
 
@@ -167,9 +375,9 @@ def without_matrix(engine: Any) -> Any:
     "settings",
     [
         UNIGRAM,
-        dataclasses.replace(UNIGRAM, counts="corpus", smoothing=0.5),
-        dataclasses.replace(UNIGRAM, label_smoothing=0.1),
-        dataclasses.replace(UNIGRAM, centred=True),
+        replace(UNIGRAM, counts="corpus", smoothing=0.5),
+        replace(UNIGRAM, label_smoothing=0.1),
+        replace(UNIGRAM, centred=True),
     ],
     ids=["labels", "corpus", "label smoothing", "centred"],
 )
@@ -255,13 +463,13 @@ def test_an_output_that_is_not_finite_is_told(make_engine, development, shards) 
         DivergenceProbe(development.batches, random_unigram(shards.vocabulary_size, 0)).score(engine)
 
 
-def make_model() -> LanguageModel:
+def four_types() -> LanguageModel:
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     return LanguageModel(LtgBertConfig(vocab_size=4, **sizes))
 
 
 def test_a_bias_at_the_unigram_distribution_has_no_divergence_and_moves_by_what_is_added() -> None:
-    model, unigram = make_model(), np.array([0.5, 0.25, 0.125, 0.125])
+    model, unigram = four_types(), np.array([0.5, 0.25, 0.125, 0.125])
     bias = model.output_layer[1]
     bias.data = torch.from_numpy(np.log(unigram)).float()
     drift, engine = BiasDrift(model, unigram), SimpleNamespace(model=model)
@@ -281,7 +489,7 @@ def test_a_bias_at_the_unigram_distribution_has_no_divergence_and_moves_by_what_
 
 def test_a_bias_of_zero_is_as_far_as_the_uniform_distribution() -> None:
     unigram = np.array([0.5, 0.25, 0.125, 0.125])
-    found = BiasDrift(make_model(), unigram).score(SimpleNamespace(model=make_model()))
+    found = BiasDrift(four_types(), unigram).score(SimpleNamespace(model=four_types()))
     assert found["bias_kl_unigram"] == pytest.approx(math.log(4) + float((unigram * np.log(unigram)).sum()))
     assert found["bias_norm"] == 0
 
