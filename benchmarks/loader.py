@@ -24,15 +24,6 @@ from hatchery.training.topology import SINGLE_PROCESS
 
 LIMIT = 0.02
 """Largest share of the time that a training may wait."""
-MASKING = MaskedSettings(
-    kind="span",
-    reading="corrected",
-    mask_probability=0.15,
-    random_probability=0.1,
-    keep_probability=0.1,
-    special_tokens_maskable=False,
-    at_least_one=True,
-)
 
 
 def make_loader(arguments: argparse.Namespace, workers: int) -> BatchLoader:
@@ -43,7 +34,7 @@ def make_loader(arguments: argparse.Namespace, workers: int) -> BatchLoader:
         42,
         SINGLE_PROCESS,
         arguments.micro_batch,
-        lambda length: objective_of(MASKING).examples(shards, length),
+        lambda length: objective_of(MaskedSettings()).examples(shards, length),
     )
     # The index is made once per phase and is no part of the speed.
     batches.examples_at(0)

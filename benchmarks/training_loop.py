@@ -51,8 +51,7 @@ from hatchery.training.settings import (
 from hatchery.training.topology import Topology, read_topology
 
 LIMIT = 0.92
-MASKING = MaskedSettings()
-OBJECTIVE = MaskedSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
+OBJECTIVE = MaskedSettings()
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
 
@@ -163,7 +162,7 @@ def run(
         threads=1,
     )
     phase = Phase(0, arguments.steps, arguments.length, arguments.sequences)
-    examples = objective_of(MASKING).examples(shards, arguments.length)
+    examples = objective_of(OBJECTIVE).examples(shards, arguments.length)
     batches = TrainingBatches([phase], 42, topology, arguments.micro_batch, lambda length: examples)
     with process_group(topology, device):
         model = model_of(shards.vocabulary_size, device)

@@ -1,25 +1,18 @@
 """Document collections made from lists of sentence lengths, for all tests of the objectives."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
-
-
-@dataclass(frozen=True)
-class MadeDocument:
-    ids: np.ndarray
-    sentence_starts: np.ndarray
-    word_bits: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
-    first_bit: int = 0
+from hatchery.tokenization.token_reader import Document
 
 
 @dataclass(frozen=True)
 class MadeCollection:
-    documents: list[MadeDocument]
+    documents: list[Document]
     vocabulary_size: int = 300
     special: SpecialTokens = SPECIAL_SETS["babylm"]
 
@@ -27,7 +20,7 @@ class MadeCollection:
     def n_documents(self) -> int:
         return len(self.documents)
 
-    def document(self, index: int) -> MadeDocument:
+    def document(self, index: int) -> Document:
         return self.documents[index]
 
     def document_lengths(self) -> np.ndarray:
@@ -65,8 +58,8 @@ def make_traceable() -> Callable[..., MadeCollection]:
     return make
 
 
-def made_document(ids: np.ndarray, lengths: Sequence[int], word_starts: np.ndarray) -> MadeDocument:
+def made_document(ids: np.ndarray, lengths: Sequence[int], word_starts: np.ndarray) -> Document:
     starts = np.cumsum([0, *lengths[:-1]]) if len(lengths) else np.zeros(0)
     # Three bits of something else in front, as in the middle of a shard.
     bits = np.packbits(np.concatenate([[False] * 3, word_starts]), bitorder="little")
-    return MadeDocument(ids.astype(np.uint16), starts.astype(np.int32), bits, first_bit=3)
+    return Document(ids.astype(np.uint16), starts.astype(np.int32), bits, first_bit=3)

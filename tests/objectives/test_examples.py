@@ -17,7 +17,6 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.data_order import global_batch, micro_batches, share_of_process
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.typed import build
 
 SPAN = MaskedSettings()
 KINDS = [
@@ -125,7 +124,7 @@ def pinned_collection(make_collection, name):
         position += sum(lengths)
         (document,) = make_collection([lengths]).documents
         ids = ((where * 7919 + where * where % 263) % 994).astype(np.uint16)
-        documents.append(replace(document, ids=ids))
+        documents.append(document._replace(ids=ids))
     return replace(make_collection([]), documents=documents, vocabulary_size=994, special=SPECIAL_SETS[name])
 
 
@@ -175,18 +174,6 @@ def test_packed_sequences_have_no_padding_to_be_predicted_or_attended(quirk):
         replace(SPAN, segments="packed", **{quirk: True})
 
 
-@pytest.mark.parametrize(("name", "value"), [("segments", "sentences"), ("sentence_pairs", "documents")])
-def test_unknown_names_are_refused(name, value):
-    with pytest.raises(ConfigError, match=f"objective.{name}: got '{value}'"):
-        build(MaskedSettings, {name: value}, "objective")
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_impossible_shares_of_short_examples_are_refused(value):
-    with pytest.raises(ConfigError, match="short_probability: got"):
-        build(MaskedSettings, {"short_probability": value}, "objective")
-
-
 def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
     with pytest.raises(TrainingError, match="vocab_size: got 6"):
         objective_of(SPAN).examples(replace(make_collection([]), vocabulary_size=6), 64)
@@ -196,16 +183,6 @@ def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
 def test_protected_and_random_ids_follow_the_set_of_special_tokens(name, protected, first_random):
     special = SpecialIds.of(SPECIAL_SETS[name])
     assert (special.n_protected, special.first_random) == (protected, first_random)
-
-
-def test_examples_are_framed_masked_and_padded_with_the_ids_of_their_set(make_traceable):
-    always_mask = MaskedSettings(random_probability=0, keep_probability=0)
-    examples = objective_of(always_mask).examples(make_traceable(DOCUMENTS, "roberta"), 64)
-    batch = examples.batch(0, 0, np.arange(len(examples)))
-    ids, labels, lengths = batch["input_ids"], batch["labels"], batch["attention_mask"].sum(dim=1)
-    assert (ids[:, 0] == 0).all()
-    assert all(ids[row, length - 1] == 2 and (ids[row, length:] == 1).all() for row, length in enumerate(lengths))
-    assert (labels != -100).any() and (ids[labels != -100] == 4).all()
 
 
 CLS, SEP, PAD = 0, 2, 1

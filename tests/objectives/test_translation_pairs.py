@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,16 @@ from hatchery.errors import TrainingError
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.training.objectives.translation import TranslationSettings
 
 Made = Callable[..., Any]
 ROBERTA = SpecialIds.of(SPECIAL_SETS["roberta"])
 LENGTHS = [[3, 4], [5, 2], [1, 1], [8, 8], [2, 3], [6, 9], [4, 4], [7, 5]]
 
 
-@dataclass(frozen=True)
-class Rules:
-    direction: str = "forward"
-    longest_ratio: float | None = None
-
-
-def pairs_of(collection: Any, longest: int = 250, filtered: bool = True, **rules: Any) -> TranslationPairs:
-    return TranslationPairs(collection, ROBERTA, longest, Rules(**rules), filtered)
+def pairs_of(collection: Any, longest: int = 250, filtered: bool = True, **changes: Any) -> TranslationPairs:
+    rules = TranslationSettings(**{"longest_ratio": None, **changes})
+    return TranslationPairs(collection, ROBERTA, longest, rules, filtered)
 
 
 def test_the_decoder_reads_the_start_and_the_target_and_predicts_the_target_and_its_end(make_traceable: Made) -> None:

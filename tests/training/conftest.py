@@ -259,6 +259,14 @@ class Command:
             assert out == ""
         return ends[0][2]
 
+    def fail(self) -> str:
+        """Run to an end with a message and without an output; returns what was said."""
+        process = self.start()
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 1 and not self.output.exists(), err
+        assert "Traceback" not in err
+        return err
+
     def kill_after(self, step: int) -> None:
         """Start, and kill once so many steps are done."""
         process = self.start()

@@ -106,16 +106,6 @@ def test_a_snapshot_holds_the_state_of_the_moment_when_it_was_taken(tmp_path: Pa
     assert {int(state["step"]) for state in other_optimizer.state.values()} == {2}
 
 
-def test_only_the_model_of_a_milestone_can_be_loaded(tmp_path: Path) -> None:
-    model, optimizer = make()
-    advance(model, optimizer, 1)
-    folder = save_checkpoint(tmp_path, Position(1, 1), take_snapshot(model, optimizer.state), "")
-    other, _ = make(seed=1)
-    load_model(folder, other)
-    for expected, actual in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(expected, actual)
-
-
 @pytest.mark.parametrize("name", [MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS])
 @pytest.mark.parametrize("kind", ["flip", "truncate", "remove"])
 def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(

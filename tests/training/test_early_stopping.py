@@ -9,10 +9,8 @@ import torch
 from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError
 from hatchery.training.development import BestWeights, EarlyStopping
 from hatchery.training.start_settings import EarlyStoppingSettings
-from hatchery.typed import build
 
 Make = Callable[..., Any]
 
@@ -75,12 +73,6 @@ def test_without_any_evaluation_the_weights_stay_as_they_are() -> None:
     nn.init.ones_(model.weight)
     BestWeights().restore_(model)
     assert bool((model.weight == 1).all())
-
-
-@pytest.mark.parametrize(("key", "value"), [("patience_evaluations", 0), ("minimum_improvement", -0.1)])
-def test_impossible_values_are_refused(key: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=f"early_stopping.{key}: got {value}"):
-        build(EarlyStoppingSettings, {"patience_evaluations": 3, key: value}, "early_stopping")
 
 
 # What really runs. The rate is far too high, so that the loss goes up and down.
@@ -156,7 +148,4 @@ def test_two_processes_stop_at_the_same_step_with_the_same_weights(stopped: Any,
 @pytest.mark.slow
 def test_without_development_text_it_says_so_before_training(make_command: Make) -> None:
     command = make_command(RUNTIME, **{**WILD, "evaluation_sequences": 0})
-    process = command.start()
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "pretrain.early_stopping: expected a development split" in err.strip().splitlines()[-1]
+    assert "pretrain.early_stopping: expected a development split" in command.fail().strip().splitlines()[-1]

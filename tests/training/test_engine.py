@@ -18,11 +18,11 @@ from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import Phase, epoch_permutation
-from hatchery.training.engine import Engine, Update, deepspeed_configuration, recompute_layers_
+from hatchery.training.engine import Engine, Update, recompute_layers_
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import LossScaler, Precision, resolve_precision
 from hatchery.training.settings import OptimizerSettings
-from hatchery.training.topology import SINGLE_PROCESS, Topology, sum_over_processes
+from hatchery.training.topology import SINGLE_PROCESS, Topology
 
 pytestmark = pytest.mark.usefixtures("single_process")
 CPU = torch.device("cpu")
@@ -213,16 +213,6 @@ def test_evaluation_drops_nothing_and_leaves_the_model_in_training_mode() -> Non
     first, second = (float(engine.evaluate(make_batch(4, 0)).loss_sum) for _ in range(2))
     assert first == second
     assert model.training and all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_sums_of_one_process_are_its_own_values() -> None:
-    assert sum_over_processes([1.5, 2.0], CPU) == [1.5, 2.0]
-
-
-def test_the_configuration_leaves_tensors_whole() -> None:
-    configuration = deepspeed_configuration()
-    assert configuration["zero_optimization"] == {"stage": 0}
-    assert "bf16" not in configuration and "fp16" not in configuration and "optimizer" not in configuration
 
 
 def test_without_a_limit_nothing_is_clipped_and_the_norm_is_known_all_the_same() -> None:

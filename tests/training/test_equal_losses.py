@@ -25,6 +25,8 @@ from hatchery.training.run import build_model
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.topology import Topology
 
+Make = Callable[..., Any]
+
 pytestmark = pytest.mark.slow
 
 STEPS, RESUMED, TOLERANCE = 50, 23, 1e-5
@@ -62,7 +64,7 @@ def losses(command: Any) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def expected(make_command: Callable[..., Any]) -> list[float]:
+def expected(make_command: Make) -> list[float]:
     """One process, one forward pass of 32 sequences per step, from the start to the end."""
     command = make_command(**CHANGES)
     command.finish()
@@ -77,7 +79,7 @@ WHOLE, TWO_PROCESSES, ACCUMULATED = (1, None), (2, None), (1, 16)
     "cut", [TWO_PROCESSES, ACCUMULATED, (2, 3)], ids=["2 x 16", "1 x 16 twice", "2 x 16 in threes"]
 )
 def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
-    make_command: Callable[..., Any], expected: list[float], cut: tuple[int, int | None]
+    make_command: Make, expected: list[float], cut: tuple[int, int | None]
 ) -> None:
     processes, micro_batch_size = cut
     command = make_command({"micro_batch_size": micro_batch_size}, **CHANGES)
@@ -91,10 +93,7 @@ def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
     ids=["1 x 32", "2 x 16", "1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
 )
 def test_the_losses_of_50_steps_survive_a_kill_after_step_23_also_with_another_number_of_processes(
-    make_command: Callable[..., Any],
-    expected: list[float],
-    before: tuple[int, int | None],
-    after: tuple[int, int | None],
+    make_command: Make, expected: list[float], before: tuple[int, int | None], after: tuple[int, int | None]
 ) -> None:
     command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **CHANGES)
     stop_after_checkpoint(command, before[0])
@@ -116,7 +115,7 @@ DROPOUT: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def dropped(make_command: Callable[..., Any]) -> Any:
+def dropped(make_command: Make) -> Any:
     """One process with dropout and two micro-batches per step, from the start to the end."""
     command = make_command({"micro_batch_size": 16}, **DROPOUT)
     command.finish()
@@ -125,7 +124,7 @@ def dropped(make_command: Callable[..., Any]) -> Any:
 
 @pytest.mark.parametrize("runtime", [{}, {"micro_batch_size": 16, "workers": 1}], ids=["whole shares", "by workers"])
 def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micro_batches(
-    make_command: Callable[..., Any], dropped: Any, runtime: dict[str, Any]
+    make_command: Make, dropped: Any, runtime: dict[str, Any]
 ) -> None:
     command = make_command(runtime, **DROPOUT)
     command.finish(2)
@@ -134,7 +133,7 @@ def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micr
 
 @pytest.mark.parametrize("task", ["causal", "hybrid"])
 def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are_killed(
-    make_command: Callable[..., Any], task: str
+    make_command: Make, task: str
 ) -> None:
     changes = {**DROPOUT, "objective": {"task": task}, "output_bias__kind": "unigram"}
     whole = make_command({"micro_batch_size": 16}, **changes)
@@ -151,10 +150,7 @@ def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are
     ids=["1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
 )
 def test_a_kill_and_another_number_of_processes_change_no_byte_with_dropout_either(
-    make_command: Callable[..., Any],
-    dropped: Any,
-    before: tuple[int, int | None],
-    after: tuple[int, int | None],
+    make_command: Make, dropped: Any, before: tuple[int, int | None], after: tuple[int, int | None]
 ) -> None:
     command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **DROPOUT)
     stop_after_checkpoint(command, before[0])
@@ -164,7 +160,7 @@ def test_a_kill_and_another_number_of_processes_change_no_byte_with_dropout_eith
 
 
 def test_four_micro_batches_with_dropout_differ_between_one_and_two_processes_in_rounding_only(
-    make_command: Callable[..., Any], dropped: Any
+    make_command: Make, dropped: Any
 ) -> None:
     found = []
     for processes in (1, 2):
@@ -200,9 +196,7 @@ def mean_of_process_means(
     return model, found
 
 
-def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(
-    make_command: Callable[..., Any], token_data: Any
-) -> None:
+def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(make_command: Make, token_data: Any) -> None:
     # Few sequences per process, so that their numbers of labels differ and the two means do.
     changes = {**CHANGES, "steps": 12, "batch_size": 4, "optimizer__epsilon": 1e-3}
     results = {}
@@ -225,7 +219,7 @@ ADAMW = {**CHANGES, "optimizer__name": "adamw", "optimizer__learning_rate": 0.00
 
 
 @pytest.fixture(scope="module")
-def expected_of_adamw(make_command: Callable[..., Any]) -> list[float]:
+def expected_of_adamw(make_command: Make) -> list[float]:
     """One process with AdamW, without ZeRO."""
     command = make_command(**ADAMW)
     command.finish()
@@ -234,7 +228,7 @@ def expected_of_adamw(make_command: Callable[..., Any]) -> list[float]:
 
 @pytest.mark.parametrize(("stage", "micro_batch_size"), [(0, None), (1, None), (2, None), (3, None), (2, 8), (3, 8)])
 def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole_model(
-    make_command: Callable[..., Any], expected_of_adamw: list[float], stage: int, micro_batch_size: int | None
+    make_command: Make, expected_of_adamw: list[float], stage: int, micro_batch_size: int | None
 ) -> None:
     runtime = {"zero_stage": stage, "activation_checkpointing": stage == 3, "micro_batch_size": micro_batch_size}
     command = make_command(runtime, **ADAMW)
@@ -246,7 +240,7 @@ def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole
 
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 0), (0, 3)])
 def test_a_run_killed_after_step_23_goes_on_with_its_zero_stage_or_another(
-    make_command: Callable[..., Any], expected_of_adamw: list[float], before: int, after: int
+    make_command: Make, expected_of_adamw: list[float], before: int, after: int
 ) -> None:
     command = make_command({**CHECKPOINTS, "zero_stage": before}, **ADAMW)
     stop_after_checkpoint(command, 2)

@@ -19,7 +19,6 @@ from hatchery.training.interruption import (
     Deadline,
     StopRequest,
     ask_queue,
-    stop_request,
 )
 
 FOLDER = Path("runs/1234")
@@ -28,7 +27,7 @@ FOLDER = Path("runs/1234")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_the_first_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals) -> None:
     former = signal.getsignal(number)
-    with stop_request() as request:
+    with StopRequest() as request:
         assert not request.is_made
         os.kill(os.getpid(), number)
         assert request.is_made and request.signal_name == number.name
@@ -36,7 +35,7 @@ def test_the_first_signal_is_noted_and_the_old_handler_comes_back(number: signal
 
 
 def test_a_second_ctrl_c_would_end_the_process_but_slurm_may_send_sigterm_again() -> None:
-    with stop_request() as request:
+    with StopRequest() as request:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
         assert request.is_made
@@ -46,7 +45,7 @@ def test_a_second_ctrl_c_would_end_the_process_but_slurm_may_send_sigterm_again(
 
 def test_another_attempt_that_asks_for_the_run_folder_is_a_request_to_stop() -> None:
     wanted = [False]
-    with stop_request(is_wanted=lambda: wanted[0]) as request:
+    with StopRequest(is_wanted=lambda: wanted[0]) as request:
         assert not request.is_made
         wanted[0] = True
         assert request.is_made

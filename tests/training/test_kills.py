@@ -20,6 +20,8 @@ from hatchery.training.checkpoints import MODEL, OPTIMIZER, checkpoint_folders, 
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
 from hatchery.training.run_folder import locked_run_folder, remove_run_folder
 
+Make = Callable[..., Any]
+
 # One kill in every five steps; the last steps are left for the end of the run.
 STEPS, KILLS, STEPS_PER_KILL = 120, 20, 5
 # Every step is a checkpoint, so about half of a tiny run's time is spent on writing.
@@ -58,7 +60,7 @@ def damage_newest(run_folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.slow
-def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_command: Callable[..., Any]) -> None:
+def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_command: Make) -> None:
     uninterrupted, command, rng = make_command(steps=STEPS), make_command(RUNTIME, steps=STEPS), random.Random(6)
     uninterrupted.finish()
 
@@ -102,9 +104,7 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batches(
-    make_command: Callable[..., Any],
-) -> None:
+def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batches(make_command: Make) -> None:
     alone, changing = make_command(), make_command(RUNTIME)
     alone.finish()
     both = changing.start_processes(2)
@@ -125,7 +125,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batche
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
-    number: signal.Signals, make_command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, make_command: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = make_command(steps=100_000, long=None)
     # Not forked from a process that has imported everything.
@@ -145,7 +145,7 @@ def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
 
 
 def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkpoint_has_seen_them(
-    make_command: Callable[..., Any], tmp_path: Path
+    make_command: Make, tmp_path: Path
 ) -> None:
     command = make_command({"checkpoint_interval_steps": 10, "workers": 0}, steps=100_000, long=None)
     command.tokens = shutil.copytree(command.tokens.parent, tmp_path / "tokens") / "manifest.json"
@@ -163,7 +163,7 @@ def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkp
 
 
 def test_a_tokenizer_that_changes_during_the_training_does_not_come_with_a_finished_model(
-    make_command: Callable[..., Any], tmp_path: Path
+    make_command: Make, tmp_path: Path
 ) -> None:
     command = make_command({"workers": 0}, steps=200, long=None)
     command.tokenizer = shutil.copytree(command.tokenizer.parent, tmp_path / "tokenizer") / "manifest.json"
@@ -180,7 +180,7 @@ def test_a_tokenizer_that_changes_during_the_training_does_not_come_with_a_finis
 @pytest.mark.slow
 @pytest.mark.parametrize("told_by", ["Slurm", "the settings"])
 def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_next_attempt(
-    make_command: Callable[..., Any], told_by: str
+    make_command: Make, told_by: str
 ) -> None:
     limit = {"grace_seconds": 5.0} if told_by == "Slurm" else {"time_limit_minutes": 0.1, "grace_seconds": 1.0}
     command = make_command(limit, steps=100_000, long=None)

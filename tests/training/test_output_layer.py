@@ -39,10 +39,9 @@ from hatchery.training.output_layer import (
     unigram_of_run,
 )
 from hatchery.training.precision import resolve_precision
-from hatchery.training.settings import OptimizerSettings, pretrain_settings
+from hatchery.training.settings import OptimizerSettings
 from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import SINGLE_PROCESS
-from hatchery.typed import build
 
 pytestmark = pytest.mark.usefixtures("single_process")
 
@@ -169,28 +168,6 @@ def test_spare_rows_of_a_vocabulary_stay_out_of_norms_and_predictions(make_model
 def test_a_scale_that_does_not_fit_the_model_is_refused_before_anything_is_counted(make_model, shards) -> None:
     with pytest.raises(ModelError, match="the input embedding too"):
         prepare_output_(make_model(), replace(UNIGRAM, weight_scale="unit"), untouched, shards, 7)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"smoothing": 0.0}, "pretrain.output_bias.smoothing: got 0.0, expected above 0"),
-        ({"smoothing": -1.0}, "pretrain.output_bias.smoothing: got -1.0"),
-        ({"label_smoothing": 1.5}, "label_smoothing: got 1.5"),
-        ({"counted_examples": 0}, "counted_examples: got 0"),
-        ({"weight_scale": 0.0}, "weight_scale: got 0.0"),
-        ({"weight_scale": "big"}, "weight_scale: got 'big', expected own or unit"),
-        ({"kind": "zero", "weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
-    ],
-)
-def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build(OutputBiasSettings, {"kind": "unigram", **changes}, "pretrain.output_bias")
-
-
-def test_a_scale_may_be_a_name_or_a_number() -> None:
-    scales = [build(OutputBiasSettings, {"weight_scale": scale}).weight_scale for scale in ("unit", 0.1, 1)]
-    assert scales == ["unit", 0.1, 1.0]
 
 
 def test_a_larger_corpus_counts_what_targets_are_and_needs_training_text(token_data, tmp_path) -> None:
@@ -492,8 +469,3 @@ def test_a_bias_of_zero_is_as_far_as_the_uniform_distribution() -> None:
     found = BiasDrift(four_types(), unigram).score(SimpleNamespace(model=four_types()))
     assert found["bias_kl_unigram"] == pytest.approx(math.log(4) + float((unigram * np.log(unigram)).sum()))
     assert found["bias_norm"] == 0
-
-
-def test_a_drift_without_a_bias_is_refused(pretrain_slice) -> None:
-    with pytest.raises(ConfigError, match=r"bias_drift: got True, expected false with output_bias\.kind none"):
-        pretrain_settings({**pretrain_slice(output_bias__kind="none"), "bias_drift": True})

@@ -25,10 +25,14 @@ LAMB = TrainingSettings(steps=4, batch_size=8)
 ADAMW = replace(LAMB, optimizer=OptimizerSettings(name="adamw"))
 
 
-def test_a_complete_slice_is_understood(pretrain_slice: Factory) -> None:
-    settings = pretrain_settings(pretrain_slice(long=(0.9, 4)))
+@pytest.mark.parametrize("scale", ["unit", 0.1, 1])
+def test_a_complete_slice_is_understood_and_a_scale_may_be_a_name_or_a_number(
+    pretrain_slice: Factory, scale: object
+) -> None:
+    settings = pretrain_settings(pretrain_slice(long=(0.9, 4), output_bias__weight_scale=scale))
     assert settings.optimizer.name == "lamb" and settings.long_sequence is not None
     assert settings.model["hidden_size"] == 32
+    assert settings.output_bias.weight_scale == scale
 
 
 @pytest.mark.parametrize(
@@ -38,7 +42,27 @@ def test_a_complete_slice_is_understood(pretrain_slice: Factory) -> None:
         ({"optimizer__name": "sgd"}, "lamb, adamw"),
         ({"optimizer__beta2": 1.0}, "optimizer.beta2"),
         ({"optimizer__max_gradient_norm": 0.0}, "max_gradient_norm"),
+        ({"objective__kind": "phrase"}, "objective.kind: got 'phrase'"),
+        ({"objective__reading": "phrase"}, "objective.reading: got 'phrase'"),
+        ({"objective__segments": "sentences"}, "objective.segments: got 'sentences'"),
+        ({"objective__sentence_pairs": "documents"}, "objective.sentence_pairs: got 'documents'"),
         ({"objective__mask_probability": 1.5}, "mask_probability: got 1.5, expected less than 1"),
+        ({"objective__random_probability": -0.1}, "random_probability: got -0.1"),
+        ({"objective__keep_probability": 1.1}, "keep_probability: got 1.1"),
+        ({"objective__short_probability": float("nan")}, "short_probability: got nan"),
+        ({"output_bias__smoothing": 0.0}, "output_bias.smoothing: got 0.0, expected above 0"),
+        ({"output_bias__smoothing": -1.0}, "output_bias.smoothing: got -1.0"),
+        ({"output_bias__label_smoothing": 1.5}, "label_smoothing: got 1.5"),
+        ({"output_bias__counted_examples": 0}, "counted_examples: got 0"),
+        ({"output_bias__weight_scale": 0.0}, "weight_scale: got 0.0"),
+        ({"output_bias__weight_scale": "big"}, "weight_scale: got 'big', expected own or unit"),
+        ({"output_bias__weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
+        ({"output_bias__kind": "none", "bias_drift": True}, "bias_drift: got True, expected false with output_bias"),
+        ({"early_stopping": {"patience_evaluations": 0}}, "early_stopping.patience_evaluations: got 0"),
+        (
+            {"early_stopping": {"patience_evaluations": 3, "minimum_improvement": -0.1}},
+            "early_stopping.minimum_improvement: got -0.1",
+        ),
         ({"optimizer__head_weight_decay": -1.0}, "head_weight_decay"),
         ({"optimizer__tied_embedding": "both"}, "embedding, output"),
         ({"schedule__warmup_steps_limit": 0}, "warmup_steps_limit"),

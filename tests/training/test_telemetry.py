@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from hatchery.errors import ConfigError
-from hatchery.training.checkpoints import METRICS
 from hatchery.training.speed import GROWTH, Speedometer
 from hatchery.training.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
 
@@ -44,10 +43,6 @@ def test_what_differs_from_machine_to_machine_stays_out_of_the_metrics(tmp_path:
         assert rows(folder / SPEED_FILE) == [{"step": 2, "tokens_per_second": speed, "mfu": None}]
         assert rows(folder / METRICS_FILE) == [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
     assert texts[0] == texts[1]
-
-
-def test_the_metrics_lie_where_checkpoints_look_for_them() -> None:
-    assert METRICS == METRICS_FILE
 
 
 def test_a_resumed_run_begins_with_the_metrics_of_its_checkpoint_and_goes_on_with_speed(tmp_path: Path) -> None:

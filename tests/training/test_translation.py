@@ -32,6 +32,8 @@ from hatchery.training.objectives.translation import TranslationObjective, Trans
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS
 
+Make = Callable[..., Any]
+
 STEPS = 24
 MODEL = {
     "family": "encoder_decoder",
@@ -60,7 +62,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.fixture
-def translation_command(make_command: Callable[..., Any], pair_data: Any) -> Callable[..., Any]:
+def translation_command(make_command: Make, pair_data: Any) -> Make:
     def make(runtime: Mapping[str, Any] | None = None, **changes: Any) -> Any:
         command = make_command(runtime, **{**CHANGES, **changes})
         command.tokens, command.tokenizer = pair_data.tokens, pair_data.tokenizer
@@ -70,7 +72,7 @@ def translation_command(make_command: Callable[..., Any], pair_data: Any) -> Cal
 
 
 @pytest.mark.slow
-def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: Callable[..., Any]) -> None:
+def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: Make) -> None:
     undisturbed, command = translation_command(), translation_command({"checkpoint_interval_steps": 1})
     undisturbed.finish()
     for wanted, number in ((4, signal.SIGKILL), (11, signal.SIGTERM), (19, signal.SIGKILL)):
@@ -91,7 +93,7 @@ def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: 
 
 
 @pytest.mark.slow
-def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_command: Callable[..., Any]) -> None:
+def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_command: Make) -> None:
     shared: dict[str, Any] = {
         "optimizer__learning_rate": 0.03,
         "schedule": {"name": "constant", "final_fraction": 0.1, "warmup_steps": 2},
@@ -109,9 +111,7 @@ def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_comma
 
 
 @pytest.mark.slow
-def test_altered_models_and_test_sets_are_named(
-    translation_command: Callable[..., Any], pair_data: Any, tmp_path: Path
-) -> None:
+def test_altered_models_and_test_sets_are_named(translation_command: Make, pair_data: Any, tmp_path: Path) -> None:
     command = translation_command(steps=1)
     command.finish()
     settings = {"stage": "translate_tests", "tests": {"held_out": {"corpus": "pairs", "split": "dev"}}}
@@ -144,7 +144,7 @@ def test_the_beam_with_the_highest_bleu_of_validation_text_is_chosen_and_of_equa
 
 @pytest.mark.slow
 def test_all_test_sets_are_translated_with_the_beam_that_is_best_on_the_one_that_decides(
-    translation_command: Callable[..., Any], pair_data: Any, tmp_path: Path
+    translation_command: Make, pair_data: Any, tmp_path: Path
 ) -> None:
     command = translation_command(steps=4)
     command.finish()
@@ -170,7 +170,7 @@ def test_all_test_sets_are_translated_with_the_beam_that_is_best_on_the_one_that
 
 
 @pytest.mark.slow
-def test_two_processes_learn_and_translate_what_one_does(translation_command: Callable[..., Any]) -> None:
+def test_two_processes_learn_and_translate_what_one_does(translation_command: Make) -> None:
     alone, together = translation_command(), translation_command()
     alone.finish()
     together.finish(2)
@@ -272,8 +272,8 @@ def test_the_perplexity_of_a_model_that_translates_is_that_of_every_target_token
 def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(pair_data: Any) -> None:
     objective = TranslationObjective(TranslationSettings(longest_ratio=None))
     shards = objective.open(pair_data.tokens, "train")
-    assert objective.smallest_batch(lambda: objective.examples(shards, 30), 200) > 4
-    smallest = objective.smallest_batch(lambda: objective.examples(shards, 30), 20)
+    assert objective.smallest_batch(objective.examples(shards, 30), 200) > 4
+    smallest = objective.smallest_batch(objective.examples(shards, 30), 20)
     require_shares(smallest, 20, 1)
     with pytest.raises(ConfigError, match=r"batch_size: got 20, .* sequences? for 64 processes; raise batch_size"):
         require_shares(smallest, 20, 64)
@@ -282,7 +282,7 @@ def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(
 def test_the_manifest_says_how_many_pairs_are_trained_on_and_how_many_are_not(pair_data: Any) -> None:
     objective = TranslationObjective(TranslationSettings(longest_ratio=1.0))
     shards = objective.open(pair_data.tokens, "train")
-    found = objective.measures(lambda: objective.examples(shards, 30))
+    found = objective.measures(objective.examples(shards, 30))
     assert found["pairs"] > 0 and found["left_out"] > 0
     assert found["pairs"] + found["left_out"] == shards.n_documents
 
@@ -329,7 +329,7 @@ def test_a_document_that_is_no_pair_is_told_with_its_shards(token_data: Any) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero", "unigram", "none"])
 def test_every_start_of_the_output_bias_trains_and_the_unigram_starts_at_the_targets(
-    translation_command: Callable[..., Any], kind: str
+    translation_command: Make, kind: str
 ) -> None:
     bias = {"kind": kind, "counts": "corpus", "weight_scale": 0.01}
     command = translation_command(output_bias=bias, divergences=True, steps=4)

@@ -20,6 +20,8 @@ from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
 from hatchery.training.run_folder import Owner, locked_run_folder
 from hatchery.training.topology import FIRST_PORT
 
+Make = Callable[..., Any]
+
 pytestmark = pytest.mark.slow
 
 STEPS = 60
@@ -61,7 +63,7 @@ def finish(processes: list[subprocess.Popen[str]]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(make_command: Callable[..., Any]) -> dict[str, str]:
+def undisturbed(make_command: Make) -> dict[str, str]:
     """What two processes make when nothing happens to them."""
     command = make_command(RUNTIME, steps=STEPS)
     finish(start_step(command))
@@ -69,7 +71,7 @@ def undisturbed(make_command: Callable[..., Any]) -> dict[str, str]:
 
 
 def test_a_killed_process_ends_the_other_with_its_rank_and_the_next_attempt_gives_the_same_bits(
-    make_command: Callable[..., Any], undisturbed: dict[str, str]
+    make_command: Make, undisturbed: dict[str, str]
 ) -> None:
     command = make_command(RUNTIME, steps=STEPS)
     processes = start_step(command)
@@ -86,9 +88,7 @@ def test_a_killed_process_ends_the_other_with_its_rank_and_the_next_attempt_give
     assert command.digests() == undisturbed
 
 
-def test_signals_that_come_twice_and_to_both_let_them_save(
-    make_command: Callable[..., Any], undisturbed: dict[str, str]
-) -> None:
+def test_signals_that_come_twice_and_to_both_let_them_save(make_command: Make, undisturbed: dict[str, str]) -> None:
     command = make_command(RUNTIME, steps=STEPS)
     processes = start_step(command)
     command.wait_for_step(processes[0], 15)
@@ -104,7 +104,7 @@ def test_signals_that_come_twice_and_to_both_let_them_save(
 
 
 def test_a_job_that_is_started_again_takes_the_run_over_from_the_one_that_still_trains(
-    make_command: Callable[..., Any], undisturbed: dict[str, str]
+    make_command: Make, undisturbed: dict[str, str]
 ) -> None:
     command = make_command(RUNTIME, steps=STEPS)
     # So many steps that they take longer than the second attempt needs to start, on any machine.
@@ -125,7 +125,7 @@ def test_a_job_that_is_started_again_takes_the_run_over_from_the_one_that_still_
 
 
 def test_what_another_attempt_finished_meanwhile_is_taken_as_it_is(
-    make_command: Callable[..., Any], undisturbed: dict[str, str]
+    make_command: Make, undisturbed: dict[str, str]
 ) -> None:
     finished, waiting = make_command(RUNTIME, steps=STEPS), make_command(RUNTIME, steps=STEPS)
     processes = start_step(finished)

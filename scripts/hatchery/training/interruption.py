@@ -18,12 +18,11 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 from hatchery.errors import ConfigError
 from hatchery.units import seconds_of
@@ -112,7 +111,7 @@ def leave_on_signals() -> None:
     """From now on a signal ends the process with one line and the status of an interrupted run.
 
     For the command's beginning, while libraries are imported and a model is built, and its end: while it trains,
-    `stop_request` takes the signals. It is no exception that a library might
+    `StopRequest` takes the signals. It is no exception that a library might
     catch, so that none is lost.
     """
 
@@ -143,7 +142,10 @@ class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can 
 
 
 class StopRequest:
-    """Whether a signal or the time limit asks this process to stop."""
+    """Whether a signal, the time limit or another attempt asks this process to stop.
+
+    In a `with` block it collects signals; former handlers come back afterwards.
+    """
 
     def __init__(
         self,
@@ -157,11 +159,20 @@ class StopRequest:
         several processes agree at intervals only. `is_wanted` tells whether another attempt asks for the run folder.
         """
         self.signal_name: str | None = None
+        self._former_handlers: dict[signal.Signals, Any] = {}
         self._is_wanted = is_wanted
         self._deadline, self._limit_is_near = deadline, False
         self._steps_until_heeded = steps_until_heeded
         self._step_seconds: deque[float] = deque([0.0], maxlen=max(RECENT_STEPS, steps_until_heeded))
         self._step_began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._former_handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._former_handlers.items():
+            signal.signal(number, handler)
 
     @property
     def is_made(self) -> bool:
@@ -191,26 +202,11 @@ class StopRequest:
             "run the same command again to go on"
         )
 
-    def _expected_seconds(self) -> float:
-        """Until a request of the next step would be heeded, judged by the steps before."""
-        return max(*self._step_seconds, sum(list(self._step_seconds)[-self._steps_until_heeded :]))
-
-
-@contextmanager
-def stop_request(
-    deadline: Deadline | None = None, steps_until_heeded: int = 1, is_wanted: Callable[[], bool] = lambda: False
-) -> Iterator[StopRequest]:
-    """Collect signals, the nearness of `deadline` and other requests; former handlers come back afterwards."""
-    request = StopRequest(deadline, steps_until_heeded, is_wanted)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        request.signal_name = signal.Signals(number).name
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal_name = signal.Signals(number).name
         if number == signal.SIGINT:
             signal.signal(number, signal.SIG_DFL)
 
-    former = {number: signal.signal(number, note) for number in SIGNALS}
-    try:
-        yield request
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+    def _expected_seconds(self) -> float:
+        """Until a request of the next step would be heeded, judged by the steps before."""
+        return max(*self._step_seconds, sum(list(self._step_seconds)[-self._steps_until_heeded :]))

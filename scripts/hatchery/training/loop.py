@@ -19,7 +19,7 @@ from hatchery.errors import TrainingError
 from hatchery.training.batches import BatchLoader, StepBatch
 from hatchery.training.development import DevelopmentSet, EarlyStopping
 from hatchery.training.engine import Engine, Update
-from hatchery.training.interruption import Deadline, stop_request
+from hatchery.training.interruption import Deadline, StopRequest
 from hatchery.training.objective import Columns, Objective, Term
 from hatchery.training.optimizers import learning_rate
 from hatchery.training.output_layer import Probe, is_logged
@@ -50,7 +50,7 @@ def train(
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
     reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
     with (
-        stop_request(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_wanted) as request,
+        StopRequest(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_wanted) as request,
         record,
         loader.from_step(record.position.step) as batches,
     ):

@@ -145,12 +145,12 @@ class Objective(ABC):
         """How often so many steps read each of the examples."""
         return steps * batch_size / max(1, len(examples))
 
-    def smallest_batch(self, make_examples: "Callable[[], Examples]", batch_size: int) -> int:
-        """Sequences of the smallest batch; `make_examples` gives those of training, and is called only if asked for."""
+    def smallest_batch(self, examples: "Examples", batch_size: int) -> int:
+        """Sequences of the smallest batch of the training examples."""
         return batch_size
 
-    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, object]:
-        """What the run's manifest says of the training examples; `make_examples` gives them where that is asked for."""
+    def measures(self, examples: "Examples") -> dict[str, object]:
+        """What the run's manifest says of the training examples."""
         return {}
 
     @abstractmethod

@@ -165,12 +165,14 @@ def train_run(
         examples_of_length,
         objective.order,
     )
-    trained_on = partial(batches.examples_at, 0)
-    smallest = objective.smallest_batch(trained_on, min(phase.batch_size for phase in batches.phases))
+    examples = batches.examples_at(0)
+    smallest = objective.smallest_batch(examples, min(phase.batch_size for phase in batches.phases))
     require_shares(smallest, settings.batch_size, topology.world_size)
-    measures = objective.measures(trained_on)
     if show:
-        print(_epochs_in_words(name, settings, objective, batches), file=sys.stderr, flush=True)
+        # A long phase has other sequences, but as many tokens in a step.
+        epochs = objective.epochs(examples, settings.steps, batches.phases[0].batch_size)
+        read = f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text"
+        print(f"{name}: {read}", file=sys.stderr, flush=True)
     loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
     scored, probed = _development_sets(settings, objective, options, inputs, topology)
     if settings.early_stopping is not None and scored is None:
@@ -211,14 +213,7 @@ def train_run(
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, scored, record, probes, deadline, stopping)
     record.best.restore_(model)
-    return Trained(model, record, start, measures, loader.waited_seconds, stopping)
-
-
-def _epochs_in_words(name: str, settings: PretrainSettings, objective: Objective, batches: TrainingBatches) -> str:
-    """How often the text is read. A long phase has other sequences, but as many tokens in a step."""
-    examples = batches.examples_at(0)
-    epochs = objective.epochs(examples, settings.steps, batches.phases[0].batch_size)
-    return f"{name}: {settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text"
+    return Trained(model, record, start, objective.measures(examples), loader.waited_seconds, stopping)
 
 
 def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:

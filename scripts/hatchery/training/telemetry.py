@@ -12,25 +12,13 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.errors import ConfigError, first_line
 
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
-
-
-class Sink(Protocol):
-    """Takes numbers by name, step by step."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Note the values of one step; steps ascend."""
-        ...
-
-    def close(self) -> None:
-        """Write what is still held back."""
-        ...
 
 
 class TensorBoardSink:
@@ -70,7 +58,8 @@ class TrackioSink:
         self._trackio.finish()
 
 
-SINKS: dict[str, type[TensorBoardSink] | type[TrackioSink]] = {"tensorboard": TensorBoardSink, "trackio": TrackioSink}
+Sink = TensorBoardSink | TrackioSink
+SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoardSink, "trackio": TrackioSink}
 
 
 class Sinks:

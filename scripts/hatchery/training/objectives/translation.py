@@ -10,7 +10,7 @@ the negative log-likelihood of the labels.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.flops import PassShape
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hatchery.objectives.translation_pairs import TranslationPairs
     from hatchery.tokenization.token_reader import TokenShards
     from hatchery.tokenization.tokenizer_file import Tokenizer
-    from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
     from hatchery.training.development import DevelopmentSet
     from hatchery.training.topology import Topology
@@ -179,15 +178,13 @@ class TranslationObjective(Objective):
         """Its own targets."""
         return self
 
-    def smallest_batch(self, make_examples: "Callable[[], Examples]", batch_size: int) -> int:
+    def smallest_batch(self, examples: "TranslationPairs", batch_size: int) -> int:  # type: ignore[override]
         """Pairs of the smallest batch of so many target tokens."""
-        pairs: Any = make_examples()
-        return pairs.smallest_batch(batch_size)
+        return examples.smallest_batch(batch_size)
 
-    def measures(self, make_examples: "Callable[[], Examples]") -> dict[str, object]:
+    def measures(self, examples: "TranslationPairs") -> dict[str, object]:  # type: ignore[override]
         """Pairs that are trained on, and those that are empty, too long or of too different lengths."""
-        pairs: Any = make_examples()
-        return {"pairs": len(pairs), "left_out": pairs.left_out}
+        return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
         """The forward pass of a micro-batch: sources and targets have lengths of their own."""
