@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.objectives import segments as segmentation
+from hatchery.objectives import segments as module
 from hatchery.objectives.segments import (
     BabylmSegments,
     BncSegments,
@@ -117,7 +117,7 @@ def test_a_document_that_opens_with_an_overlong_sentence_repeats_its_first_segme
 def test_building_in_groups_changes_nothing(make_collection, monkeypatch):
     documents = [[3, 5, 2], [], [40], [1] * 9, [2, 2]] * 3
     whole = contents(BabylmSegments(make_collection(documents), 10))
-    monkeypatch.setattr(segmentation, "_SENTENCES_PER_GROUP", 4)
+    monkeypatch.setattr(module, "_SENTENCES_PER_GROUP", 4)
     assert contents(BabylmSegments(make_collection(documents), 10)) == whole
 
 
