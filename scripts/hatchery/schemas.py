@@ -15,8 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from hatchery.analysis.analyses.registry import analysis_called, analysis_names
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
-from hatchery.experiment.evaluation_files import Variant
-from hatchery.experiment.kinds import FILES, FOLDERS
+from hatchery.experiment.kinds import FILES, FOLDERS, Variant
 from hatchery.experiment.text_files import TokenizerFile
 from hatchery.settings.base import BOUNDS
 from hatchery.settings.fields import ABSENT, OneOfKeys, members_of, sentences

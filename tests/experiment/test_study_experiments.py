@@ -73,17 +73,6 @@ def test_the_warm_up_does_not_depend_on_the_length_of_a_run(experiment: str) -> 
 TRANSLATION = [name for name in ALL if not name.endswith(("_mini", "_language_model"))]
 
 
-@pytest.mark.parametrize("experiment", TRANSLATION)
-def test_all_directions_train_as_long_as_the_papers_models_and_are_chosen_on_all_development_text(
-    experiment: str,
-) -> None:
-    for run in PROJECT.experiment(experiment).runs:
-        chosen = typed(experiment, run)
-        # Footnote 10 and section 4.1.
-        assert chosen.steps == 50_000 or chosen.objective.unigram_penalty, run
-        assert chosen.objective.development_translations is None, run
-
-
 def test_there_are_seven_directions_and_the_language_model_trains_as_long() -> None:
     assert len(TRANSLATION) == 7
     assert typed("natural_bias_wmt14_language_model", "zero").steps == 50_000
@@ -117,8 +106,9 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
         smoothing = 0.0 if run.endswith("_no_label_smoothing") else 0.1
         assert training.objective.label_smoothing == smoothing, run
         assert (training.objective.search.beam, len(set(chosen.seeds))) == (5, 5), run
-        # Footnote 10.
+        # Footnote 10 and Section 4.1: all of the development text decides.
         assert training.steps == 50_000 or training.objective.unigram_penalty, run
+        assert training.objective.development_translations is None, run
     # Section 4.1: the beam is chosen on validation text.
     decides = block.translation.tests[block.translation.beams.test]
     assert (decides.corpus, decides.split) == (block.corpus, "dev") and 5 in block.translation.beams.sizes
@@ -129,22 +119,16 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
         assert PROJECT.tokenizer(block.tokenizer).vocabulary_size == entries
 
 
-def test_a_uniform_matrix_and_no_label_smoothing_are_tried_with_zeros_and_with_the_unigram_distribution() -> None:
-    """Appendix A; the runs differ from those of the same start in this alone."""
-    experiment = "natural_bias_iwslt14_de_en"
+def test_variants_are_tried_with_zeros_and_with_the_unigram_distribution_and_differ_in_this_alone() -> None:
+    """A uniform matrix and no label smoothing (Appendix A), and the other order of the norms."""
+    experiment, ends = "natural_bias_iwslt14_de_en", ("", "_uniform", "_no_label_smoothing", "_pre_norm")
     for start in ("zero", "unigram"):
-        plain, uniform, unsmoothed = (typed(experiment, start + end) for end in ("", "_uniform", "_no_label_smoothing"))
+        plain, uniform, unsmoothed, pre_norm = (typed(experiment, start + end) for end in ends)
         # The family draws its own matrix from the normal distribution of the same variance.
         assert plain.output_bias.weight_scale == "own"
         assert uniform == replace(plain, output_bias=replace(plain.output_bias, weight_scale="unit_uniform"))
         assert unsmoothed == replace(plain, objective=replace(plain.objective, label_smoothing=0.0))
-
-
-def test_the_other_order_of_the_norms_is_tried_with_zeros_and_with_the_unigram_distribution() -> None:
-    experiment = "natural_bias_iwslt14_de_en"
-    for start in ("zero", "unigram"):
-        plain, variant = typed(experiment, start), typed(experiment, f"{start}_pre_norm")
-        assert variant == replace(plain, model={**plain.model, "normalisation": "pre_norm"})
+        assert pre_norm == replace(plain, model={**plain.model, "normalisation": "pre_norm"})
 
 
 @pytest.mark.parametrize("corpus", ["wmt14_de_en", "wmt14_en"])

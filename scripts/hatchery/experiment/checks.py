@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.evaluation_files import TaskFile
+from hatchery.experiment.kinds import TaskFile
 from hatchery.experiment.run_checks import check_experiment
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.experiment.text_limits import check_files, check_quotas

@@ -16,11 +16,10 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.experiment.checks import check_block
-from hatchery.experiment.evaluation_files import BaselineFile, SuiteFile, TaskFile
 from hatchery.experiment.expansion import Expansion, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
-from hatchery.experiment.kinds import FILES, MainFile
+from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, SuiteFile, TaskFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, runs_with_seeds, within
@@ -216,13 +215,9 @@ class Project:
         """The tasks of one job. Raises ConfigError for a name that no job of the experiment has."""
         return task_batch(self, experiment, batch)
 
-    @cached_property
-    def _studies(self) -> frozenset[str]:
-        return frozenset(self.names("study"))
-
     def is_study(self, name: str) -> bool:
         """Whether a folder of `results/` is that of a study."""
-        return name in self._studies
+        return name in self.names("study")
 
     def results_of(self, name: str) -> Experiment | StudyFile:
         """The experiment or the study whose results lie in `results/<name>/`; both have a description and figures."""
