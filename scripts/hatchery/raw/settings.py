@@ -44,10 +44,6 @@ class Hub(Settings):
     """Columns to keep."""
 
 
-# What is said about a raw input; no result depends on it.
-KEYS = ("obtain", "licence", "terms")
-
-
 @dataclass(frozen=True)
 class HubModel(OneOfKeys):
     """A model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/; no code of it."""
