@@ -76,8 +76,8 @@ def measure(part: str, device: str, sizes: str) -> None:
     """Print the rows of a part as lines of JSON, each as soon as it is there."""
     import torch
 
-    from benchmarks.gpu_bench import SIZES, Bench
     from benchmarks.gpu_parts import PARTS
+    from benchmarks.gpu_steps import SIZES, Bench
 
     for row in PARTS[part].rows(Bench(torch.device(device), SIZES[sizes])):
         print(ROW + json.dumps(dataclasses.asdict(row)), flush=True)

@@ -24,8 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from benchmarks import finetune, pretrain_step, read_tokens, score_minimal_pairs, training_loop
-from benchmarks.gpu_bench import Bench, LeftOutError, Row, Rows, attempted, product
-from benchmarks.gpu_steps import steps
+from benchmarks.gpu_steps import Bench, LeftOutError, Row, Rows, attempted, product, steps
 from hatchery.artifacts.manifests import stage_run, volatile_facts
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.finetuning.loop import train_model

@@ -14,7 +14,7 @@ Every example is a pure function of (seed, epoch, index): the same in any batch,
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,6 @@ from hatchery.objectives.segments import (
     DocumentCollection,
     DocumentSegments,
     PackedSequences,
-    Segment,
     Segments,
 )
 from hatchery.objectives.sequences import (
@@ -144,11 +143,15 @@ class PaddedExamples(ABC):
         return int((batch["input_ids"] != self.padding.pad_id).sum())
 
 
-SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
+Pieces = PackedSequences | Segments
+"""What each sequence of a split is made of: several segments in order, or one."""
+SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
     "babylm": BabylmSegments,
     "bnc": BncSegments,
     "documents": DocumentSegments,
+    "packed": PackedSequences,
 }
+"""The ways of cutting documents for sequences of at most so many tokens."""
 
 
 class MaskedExamples(PaddedExamples):
@@ -170,34 +173,21 @@ class MaskedExamples(PaddedExamples):
         return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label)
 
 
-def pieces_of(documents: DocumentCollection, length: int, segments: str) -> PackedSequences | Segments:
-    """What the sequences of at most `length` tokens are made of: the segments of documents, or packs of them."""
-    return PackedSequences(documents, length) if segments == "packed" else SEGMENTS[segments](documents, length)
-
-
 def sequences_of(
     documents: DocumentCollection,
     length: int,
     framer: Framer,
     segments: str,
-    sentence_pairs: PairKind | Literal["none"] = "none",
-    short_probability: float = 0.0,
+    sentence_pairs: PairKind | Literal["none"],
+    short_probability: float,
 ) -> Sequences:
     """Framed sequences of at most `length` tokens, alone, packed or with two texts each, some of them cut short."""
-    pieces = pieces_of(documents, length, segments)
+    pieces = SEGMENTS[segments](documents, length)
     if isinstance(pieces, PackedSequences):
         return FramedPacks(pieces, length, framer)
     if sentence_pairs == "none":
         return SingleSegments(pieces, single_target(length, short_probability), framer)
     return SentencePairs(pieces, sentence_pairs, length, short_probability, framer)
-
-
-class Pieces(Protocol):
-    """What each sequence of a split is made of: one segment, or several in order."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int) -> Segment | list[Segment]: ...
 
 
 class NextTokenExamples(PaddedExamples):

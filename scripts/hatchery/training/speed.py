@@ -166,7 +166,7 @@ _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
 def peak_flops(device_name: str, precision: str) -> float | None:
     """Operations per second that one device can do at best, dense; None where that is not known.
 
-    `device_name` is what torch reports (`device_name_of`), `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are not
+    `device_name` is what torch reports, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are not
     known: their peak depends on clock, cores and instructions, and measuring it would cost time at every start.
     """
     for pattern, peaks in _PEAKS:
@@ -175,20 +175,15 @@ def peak_flops(device_name: str, precision: str) -> float | None:
     return None
 
 
-def device_name_of(device: "torch.device") -> str:
-    """The name of a device as its driver reports it; "cpu" for the CPU."""
-    import torch  # Planning counts operations without it.
-
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-
-
 def peak_flops_of(device: "torch.device", precision: str) -> float | None:
     """`peak_flops` of a device of this process; fp32 counts as TensorFloat-32 where torch is allowed to use that."""
-    import torch
+    if device.type != "cuda":
+        return None
+    import torch  # Planning counts operations without it.
 
-    if device.type == "cuda" and precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
+    if precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
         precision = "tf32"
-    return peak_flops(device_name_of(device), precision)
+    return peak_flops(torch.cuda.get_device_name(device), precision)
 
 
 def mfu(flops: float, seconds: float, devices: int, peak: float | None) -> float | None:

@@ -48,12 +48,12 @@ class CausalObjective(Objective):
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "NextTokenExamples":
         """Every token of a split once; nothing is random."""
-        from hatchery.objectives.examples import NextTokenExamples, Padding, pieces_of
+        from hatchery.objectives.examples import SEGMENTS, NextTokenExamples, Padding
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 
         settings, special = self.settings, SpecialIds.of(shards.special)
-        pieces = pieces_of(shards, sequence_length, settings.segments)
+        pieces = SEGMENTS[settings.segments](shards, sequence_length)
         framer, padding = Framer(special, with_word_starts=False), Padding(special.pad, sequence_length)
         keeps_apart = settings.segments == "packed" and settings.reset_attention
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
