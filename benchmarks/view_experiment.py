@@ -140,7 +140,7 @@ def fill(layout: Jobs) -> None:
 
 def accuracies(suite: str) -> Iterator[str]:
     """Rows of accuracy.csv: 12 phenomena of BLiMP with 67 paradigms, or the five files of the supplement."""
-    from hatchery.analysis.suite_averages import PARADIGMS_OF_PHENOMENON, SUPPLEMENT_FILES
+    from hatchery.analysis.task_averages import PARADIGMS_OF_PHENOMENON, SUPPLEMENT_FILES
 
     phenomena = PARADIGMS_OF_PHENOMENON if suite.startswith("blimp") else dict.fromkeys(SUPPLEMENT_FILES, 1)
     for phenomenon, paradigms in phenomena.items():

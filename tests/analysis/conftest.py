@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hatchery.analysis.collect_measurements import Inputs
 from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
@@ -283,14 +282,13 @@ class Experiment:
         return settings
 
     @property
-    def inputs(self) -> Inputs:
-        return Inputs(self.pretraining, self.minimal_pairs, self.finetuning, self.perplexity, baseline=self.baseline)
+    def inputs(self) -> dict[str, Any]:
+        kinds = ("pretraining", "minimal_pairs", "finetuning", "perplexity", "baseline")
+        return {kind: getattr(self, kind) for kind in kinds} | {"translation": {}, "tokens": None}
 
     def collected(self) -> Path:
         """The tidy table of measurements of what there is by now; the others lie beside it."""
-        run_stage(
-            collect_measurements, self.collect_settings(), self.folder / "measurements.parquet", **vars(self.inputs)
-        )
+        run_stage(collect_measurements, self.collect_settings(), self.folder / "measurements.parquet", **self.inputs)
         return self.folder / "measurements.parquet"
 
     def tables(self, published: Path | None = None) -> dict[str, Path]:

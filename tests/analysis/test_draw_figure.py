@@ -10,7 +10,7 @@ import forked
 import pytest
 from faults import DAMAGE
 
-from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
+from hatchery.analysis.task_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.runner import run_stage
 from hatchery.views.figures.registry import declared_figures, tables_of

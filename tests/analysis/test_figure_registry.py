@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.analyses.registry import analysis_names
+from hatchery.analysis.analyses.analysis import analysis_names
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.rendering.figures import declaration_in

@@ -8,7 +8,7 @@ import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 
 from hatchery.analysis.settings import FigureSettings
-from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS, bias_features
+from hatchery.analysis.task_averages import MSGS_AMBIGUOUS_TASKS, bias_features
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS

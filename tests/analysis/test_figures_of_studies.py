@@ -12,7 +12,7 @@ import pytest
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.analysis.stages.join_experiments import join_experiments
-from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
+from hatchery.analysis.task_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.experiment.project import Project
 from hatchery.rendering.style import model_styles
@@ -55,7 +55,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, two_models_once: Any) -> di
         evaluated(experiment, what)
         made[what] = folder / what / "measurements.parquet"
         settings = experiment.collect_settings() | {"experiment": what}
-        run_stage(collect_measurements, settings, made[what], **vars(experiment.inputs))
+        run_stage(collect_measurements, settings, made[what], **experiment.inputs)
     parts = {table.name: {name: table.beside(path) for name, path in made.items()} for table in TABLES}
     settings = {"stage": "join_experiments", "stage_version": 1, "experiment": "all", "experiments": EVALUATIONS}
     run_stage(join_experiments, settings, folder / "all/measurements.parquet", **parts)

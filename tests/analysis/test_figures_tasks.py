@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
-from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
+from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from hatchery.analysis.compute_optimal import distinct_runs
 from hatchery.analysis.measurements import ACCURACY, minimal_pair_measurements
 from hatchery.analysis.read_tables import read_runs
-from hatchery.analysis.scaling_points import distinct_runs
 from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -162,14 +162,14 @@ def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
     two_models.add_perplexity("elc-s1", {"dev": (2.0, 7.4, 0.5)})
     settings = {**two_models.collect_settings(), "perplexity": False}
     with pytest.raises(ConfigError, match="--perplexity: got elc-s1, but the settings ask for no perplexity"):
-        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **vars(two_models.inputs))
+        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **two_models.inputs)
 
 
 def test_a_baseline_that_nobody_asked_for_is_refused(two_models: Any) -> None:
     two_models.add_baseline("gpt")
     settings = {**two_models.collect_settings(), "baselines": []}
     with pytest.raises(ConfigError, match="--baseline: got gpt, but the settings ask for no baseline"):
-        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **vars(two_models.inputs))
+        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **two_models.inputs)
 
 
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:

@@ -18,14 +18,16 @@ from hatchery.analysis.published_values import (
     PublishedNumber,
     read_numbers,
 )
-from hatchery.analysis.suite_averages import (
+from hatchery.analysis.task_averages import (
+    AVERAGE,
     EDGE_PROBING_TASKS,
     LTG_GLUE_METRICS,
+    LTG_TABLE_3,
     MSGS_AMBIGUOUS_TASKS,
     PARADIGMS_OF_PHENOMENON,
     SUPPLEMENT_FILES,
+    WITHOUT_WSC,
 )
-from hatchery.analysis.task_averages import AVERAGE, LTG_TABLE_3, WITHOUT_WSC
 from hatchery.evaluation.metrics import METRICS
 from hatchery.experiment.written_blocks import WrittenBlocks
 from hatchery.views.paper_tables.tasks_table import METRICS as SIZES_OF_TASKS

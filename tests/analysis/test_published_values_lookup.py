@@ -15,8 +15,7 @@ from hatchery.analysis.published_values import (
     judge,
     read_numbers,
 )
-from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS
-from hatchery.analysis.task_averages import LTG_TABLE_3
+from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, LTG_TABLE_3
 from hatchery.errors import ConfigError, EvaluationError
 
 STRICT = {

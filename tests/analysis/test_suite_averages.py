@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 from measured_rows import averages_of_cells
 
-from hatchery.analysis import suite_averages as averages
+from hatchery.analysis import task_averages as averages
 from hatchery.analysis.task_averages import AVERAGE, LTG_TABLE_3, WITHOUT_WSC
 from hatchery.experiment.project import Project
 

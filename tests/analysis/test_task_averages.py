@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_rows import frame
 
-from hatchery.analysis import suite_averages
+from hatchery.analysis import task_averages as suite_averages
 from hatchery.analysis.aggregates import (
     Aggregate,
     aggregate_runs,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.analyses.analysis import TIDY_TABLES
+from hatchery.analysis.analyses.analysis import TIDY_TABLES, analysis_names
 from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
-from hatchery.analysis.analyses.registry import analysis_names
 from hatchery.analysis.settings import models_in_order
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import TABLES
@@ -233,7 +232,7 @@ def test_planning_a_study_imports_nothing_that_computes(repository: Path) -> Non
 
     heavy = "{'numpy', 'scipy', 'polars', 'matplotlib', 'torch', 'pyarrow'}"
     code = (
-        "import sys; from hatchery.analysis.analyses.registry import analysis_called\n"
+        "import sys; from hatchery.analysis.analyses.analysis import analysis_called\n"
         f"for name in {analysis_names()!r}: analysis_called(name)\n"
         f"found = {heavy} & set(sys.modules); assert not found, found"
     )

@@ -6,7 +6,6 @@ so memory grows with the evaluations alone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -34,22 +33,9 @@ from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
 
-
-@dataclass(frozen=True)
-class Inputs:
-    """Manifests by `RUN` (pretraining, perplexity, translation), `RUN:SUITE`, `RUN:TASK`; baselines are runs, too.
-
-    `baseline` are the imported models by their names, `tokens` is the manifest of the shards that the runs were trained
-    on.
-    """
-
-    pretraining: Mapping[str, Path]
-    minimal_pairs: Mapping[str, Path] = field(default_factory=dict)
-    finetuning: Mapping[str, Path] = field(default_factory=dict)
-    perplexity: Mapping[str, Path] = field(default_factory=dict)
-    translation: Mapping[str, Path] = field(default_factory=dict)
-    baseline: Mapping[str, Path] = field(default_factory=dict)
-    tokens: Path | None = None
+Inputs = Mapping[str, Mapping[str, Path]]
+"""Manifests of `pretraining`, `perplexity` and `translation` by `RUN`, of `minimal_pairs` by `RUN:SUITE`, of
+`finetuning` by `RUN:TASK`, and of `baseline` by the names of the imported models, which are runs, too."""
 
 
 class UnigramLosses:
@@ -59,9 +45,9 @@ class UnigramLosses:
     learns long before any grammar ("A Natural Bias for Language Generation Models", Section 1).
     """
 
-    def __init__(self, tokens: Path | None) -> None:
-        """`tokens` is the manifest of the token shards of the corpus; without it nothing is known."""
-        self._tokens = None if tokens is None else read_manifest(tokens)
+    def __init__(self, tokens: Manifest | None) -> None:
+        """`tokens` is that of the token shards of the corpus; without it nothing is known."""
+        self._tokens = tokens
         self._counts: dict[tuple[str, str, str], np.ndarray] = {}
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
@@ -84,12 +70,16 @@ class UnigramLosses:
         return self._counts[key]
 
 
-def collect(settings: CollectSettings, inputs: Inputs, output: Path) -> None:
-    """Write the tidy tables of an experiment; see the stage `collect_measurements`."""
+def collect(settings: CollectSettings, inputs: Inputs, shards: Path | None, output: Path) -> None:
+    """Write the tidy tables of an experiment; see the stage `collect_measurements`.
+
+    `shards` is the manifest of the tokens that the runs were trained on.
+    """
     baselines = baseline_runs(settings.baselines, settings.runs)
     named = runs_by_name((*settings.runs, *baselines))
-    unigram = UnigramLosses(inputs.tokens)
-    words_per_token = None if inputs.tokens is None else _words_per_token(read_manifest(inputs.tokens))
+    tokens = None if shards is None else read_manifest(shards)
+    unigram = UnigramLosses(tokens)
+    words_per_token = None if tokens is None else _words_per_token(tokens)
     trained: dict[str, Manifest] = {}
     places = {name: _place(settings.experiment, run) for name, run in named.items()}
     runs: list[Row] = []
@@ -98,7 +88,7 @@ def collect(settings: CollectSettings, inputs: Inputs, output: Path) -> None:
     milestones: dict[tuple[str, int], Row] = {}
     taken: dict[int, tuple[str, int]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
-        for name, path in match_runs(inputs.pretraining, settings.runs, "--pretraining").items():
+        for name, path in match_runs(inputs["pretraining"], settings.runs, "--pretraining").items():
             trained[name] = manifest = read_manifest(path)
             run, place = pretrained_run(manifest, words_per_token), places[name]
             curves.add([place | row for row in run.curve])
@@ -113,7 +103,7 @@ def collect(settings: CollectSettings, inputs: Inputs, output: Path) -> None:
             runs.append(place | {"label": label, "unigram_loss": blind} | run.facts)
             measurements += development_measurements(place, manifest, run.curve, blind)
             measurements += learning_measurements(place, manifest, run.curve, settings.alc_steps)
-        for name, path in _of_every_run(bool(baselines), inputs.baseline, baselines, "--baseline").items():
+        for name, path in _of_every_run(bool(baselines), inputs, "baseline", baselines).items():
             trained[name] = manifest = read_manifest(path)
             runs.append(places[name] | {"label": name} | imported_run(manifest))
         evaluated, probes = _evaluations(settings, inputs, named, places, trained, unigram)
@@ -153,7 +143,7 @@ def _evaluations(
     scored = list(named.values())
     measurements: list[Row] = []
     translating = [run for run in settings.runs if run.model not in settings.untranslated]
-    for name, path in _of_every_run(settings.perplexity, inputs.perplexity, scored, "--perplexity").items():
+    for name, path in _of_every_run(settings.perplexity, inputs, "perplexity", scored).items():
         made = _evaluation_of(path, trained[name])
         if named[name].is_baseline:
             # Its own tokenizer's tokens, whose frequencies nobody counted.
@@ -161,14 +151,14 @@ def _evaluations(
         else:
             objective = objective_of_model(trained[name])
             measurements += perplexity_measurements(places[name], made, partial(unigram.loss, made, objective))
-    for name, path in _of_every_run(settings.translation, inputs.translation, translating, "--translation").items():
+    for name, path in _of_every_run(settings.translation, inputs, "translation", translating).items():
         measurements += translation_measurements(places[name], _evaluation_of(path, trained[name]))
-    pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
+    pairs = match_evaluations(inputs["minimal_pairs"], scored, settings.suites, "--minimal-pairs")
     for (name, suite), path in pairs.items():
         measurements += minimal_pair_measurements(places[name], suite, _evaluation_of(path, trained[name]))
     tuned: list[Row] = []
     probes: dict[str, list[Row]] = {}
-    jobs = match_evaluations(inputs.finetuning, scored, settings.tasks, "--finetuning")
+    jobs = match_evaluations(inputs["finetuning"], scored, settings.tasks, "--finetuning")
     for (name, task), path in jobs.items():
         manifest = _evaluation_of(path, trained[name])
         tuned += finetuning_measurements(places[name], task, manifest)
@@ -177,13 +167,12 @@ def _evaluations(
     return measurements + with_distinct_tasks(tuned), [row for rows in probes.values() for row in rows]
 
 
-def _of_every_run(wanted: bool, paths: Mapping[str, Path], runs: Sequence[SeededRun], argument: str) -> dict[str, Path]:
+def _of_every_run(wanted: bool, inputs: Inputs, what: str, runs: Sequence[SeededRun]) -> dict[str, Path]:
     """The manifests of what all runs have, or none has."""
     if wanted:
-        return match_runs(paths, runs, argument)
-    if paths:
-        what = argument.removeprefix("--")
-        raise ConfigError(f"{argument}: got {', '.join(sorted(paths))}, but the settings ask for no {what}")
+        return match_runs(inputs[what], runs, f"--{what}")
+    if paths := inputs[what]:
+        raise ConfigError(f"--{what}: got {', '.join(sorted(paths))}, but the settings ask for no {what}")
     return {}
 
 

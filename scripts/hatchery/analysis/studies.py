@@ -5,8 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.analyses.analysis import AnalysisSettings, Study
-from hatchery.analysis.analyses.registry import analysis_called, kind_of
+from hatchery.analysis.analyses.analysis import AnalysisSettings, Study, analysis_called, kind_of
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import VALUES

@@ -1,26 +1,128 @@
 """The averages over fine-tuned tasks that a summary shows: within one suite, never across suites.
 
-Where a suite has all tasks of a published average, `average` is that one, after `suite_averages`: eleven tasks of
-BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five
-probes. Where tasks are missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper
-averages have the plain mean as `average`. Each comes with both deviations (docs/papers/babylm-evaluation.md,
-"Statistics"). A suite that has the layout of one of the papers and is named after it is averaged like it: `my_msgs`
-with the tasks `my_msgs_...`.
+Where a suite has all tasks of a published average, `average` is that one: eleven tasks of BabyLM's GLUE, the six
+ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five probes. Where tasks are
+missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper averages have the plain mean as
+`average`. Each comes with both deviations. A suite that has the layout of one of the papers and is named after it is
+averaged like it: `my_msgs` with the tasks `my_msgs_...`.
+
+Which tasks enter, in which units and how several metrics of one task are joined first decides more than the models do
+(docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
 """
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs, average_of_tasks, average_per_run, first_failure
-from hatchery.analysis.suite_averages import (
-    BABYLM_GLUE_TASKS,
-    EDGE_PROBING_TASKS,
-    LTG_GLUE_METRICS,
-    LTG_GLUE_SUBSET,
-    MSGS_AMBIGUOUS_TASKS,
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Phenomena of BLiMP with the number of their paradigms, 67 in all (docs/papers/babylm-evaluation.md, "Phenomena of
+# BLiMP").
+PARADIGMS_OF_PHENOMENON = {
+    "anaphor_agreement": 2,
+    "argument_structure": 9,
+    "binding": 7,
+    "control_raising": 5,
+    "determiner_noun_agreement": 8,
+    "ellipsis": 2,
+    "filler_gap": 7,
+    "irregular_forms": 2,
+    "island_effects": 8,
+    "npi_licensing": 7,
+    "quantifiers": 4,
+    "subject_verb_agreement": 6,
+}
+SUPPLEMENT_FILES = (
+    "hypernym",
+    "qa_congruence_easy",
+    "qa_congruence_tricky",
+    "subject_aux_inversion",
+    "turn_taking",
 )
+BABYLM_GLUE_TASKS = tuple(
+    f"babylm_{task}"
+    for task in ("cola", "sst2", "mrpc", "qqp", "mnli", "mnli_mm", "qnli", "rte", "boolq", "multirc", "wsc")
+)
+MSGS_AMBIGUOUS_TASKS = (
+    "msgs_main_verb_lexical_content_the",
+    "msgs_main_verb_relative_token_position",
+    "msgs_control_raising_lexical_content_the",
+    "msgs_control_raising_relative_token_position",
+    "msgs_syntactic_category_lexical_content_the",
+    "msgs_syntactic_category_relative_position",
+)
+EDGE_PROBING_TASKS = ("probe_pos", "probe_dp", "probe_srl", "probe_ner", "probe_coref")
+# LTG-BERT Table 6: of each task, the metrics that are averaged before the tasks are; HANS is not among them.
+LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
+    (("superglue_boolq", "accuracy"),),
+    (("superglue_cb", "accuracy"), ("superglue_cb", "macro_f1")),
+    (("glue_cola", "mcc"),),
+    (("superglue_copa", "accuracy"),),
+    (("glue_mnli", "accuracy"), ("glue_mnli_mismatched", "accuracy")),
+    (("glue_mrpc", "accuracy"), ("glue_mrpc", "f1")),
+    (("superglue_multirc", "answer_f1"), ("superglue_multirc", "question_exact_match")),
+    (("glue_qnli", "accuracy"),),
+    (("glue_qqp", "accuracy"), ("glue_qqp", "f1")),
+    (("glue_sst2", "accuracy"),),
+    (("glue_stsb", "pearson"), ("glue_stsb", "spearman")),
+    (("superglue_record", "record_f1"), ("superglue_record", "record_exact_match")),
+    (("glue_rte", "accuracy"),),
+    (("superglue_wic", "accuracy"),),
+)
+# LTG-BERT Table 3, "GLUE": four accuracies.
+LTG_GLUE_SUBSET = (
+    ("glue_mnli", "accuracy"),
+    ("glue_mrpc", "accuracy"),
+    ("glue_qnli", "accuracy"),
+    ("glue_sst2", "accuracy"),
+)
+# A fit to the ten printed rows of the leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard"); the weights are
+# published nowhere.
+DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
+
+
+def dynabench_score(averages: Mapping[str, float]) -> float:
+    """The leaderboard's total of `blimp` (17 files), `glue` and `msgs`, all in percent: 0.5, 0.3 and 0.2 of them."""
+    return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
+
+
+# In the order of ELC-BERT's Figure 3, rows from top to bottom, columns from left to right.
+LINGUISTIC_FEATURES = {
+    "main_verb": "main verb",
+    "syntactic_category": "syntactic category",
+    "control_raising": "control raising",
+}
+SURFACE_FEATURES = {"lexical_content": "lexical content", "relative_position": "relative token position"}
+
+_PREFIX = "msgs_"
+_STEMS = tuple(task.removeprefix(_PREFIX) for task in MSGS_AMBIGUOUS_TASKS)
+_TASK = re.compile(rf"(?:^|_){_PREFIX}({'|'.join(_STEMS)})$")
+_SURFACE_ENDINGS = {
+    "_lexical_content_the": "lexical_content",
+    "_relative_token_position": "relative_position",
+    "_relative_position": "relative_position",
+}
+
+
+def bias_features(task: str) -> tuple[str, str] | None:
+    """Linguistic and surface feature of an ambiguous task of MSGS, as keys of the tables above; None for any other.
+
+    The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are told from the names, which are
+    irregular: `relative_token_position` twice, `relative_position` once. The task may stand in a suite of another name:
+    `demo_msgs_main_verb_lexical_content_the` is one, too.
+    """
+    found = _TASK.search(task)
+    if found is None:
+        return None
+    stem = found.group(1)
+    ending = next(ending for ending in _SURFACE_ENDINGS if stem.endswith(ending))
+    return stem.removesuffix(ending), _SURFACE_ENDINGS[ending]
+
 
 AVERAGE = "average"
 AVERAGE_METRIC = "score_percent"
@@ -68,11 +170,13 @@ class TaskAverage:
     without_number: tuple[str, ...] = ()
 
 
-def task_averages(suite: str, measured: pl.DataFrame) -> list[TaskAverage]:
+def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
     """The averages of one model over its fine-tuned tasks of one suite, of whose measurements these are the rows.
 
     There is none over fewer than two tasks.
     """
+    import polars as pl
+
     named = measured.with_columns(pl.col("metric").str.strip_suffix("_percent"))
     numbers = pl.concat([named, named.filter("primary").with_columns(metric=pl.lit(""))])
     present = set(numbers.select("task", "metric").iter_rows())
@@ -89,11 +193,13 @@ def task_averages(suite: str, measured: pl.DataFrame) -> list[TaskAverage]:
     return averages
 
 
-def _runs_of(members: Sequence[Member], numbers: pl.DataFrame) -> pl.DataFrame:
+def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFrame":
     """One row per member, called `task` by its number, and run, with the mean of its values in all parts of the member.
 
     It failed where any of them failed, and has no value where a part has none.
     """
+    import polars as pl
+
     parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
     wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
     rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
@@ -108,7 +214,9 @@ def _runs_of(members: Sequence[Member], numbers: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _averages(suite: str, measured: pl.DataFrame, present: Iterable[tuple[str, str]]) -> dict[str, tuple[Member, ...]]:
+def _averages(
+    suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
+) -> dict[str, tuple[Member, ...]]:
     """The members of every average that can be taken, by its name."""
     original = original_suite(suite)
     prefix = suite.removesuffix(original)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.analyses.findings import read_findings
+from hatchery.analysis.analyses.analysis import read_findings
 from hatchery.analysis.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scores import (

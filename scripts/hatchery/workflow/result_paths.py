@@ -17,8 +17,8 @@ from hatchery.analysis.analyses.analysis import (
     TOKENS,
     TRANSLATION,
     TRANSLATIONS,
+    analysis_called,
 )
-from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.analysis.studies import analyses_of, analysis_entry
 from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from summary_text import write_rows_of_summary
 
-from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.registry import analysis_called, settings_of
+from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows

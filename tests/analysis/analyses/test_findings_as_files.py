@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.findings import read_findings, tables_as_files
-from hatchery.analysis.analyses.registry import analysis_called, settings_of
+from hatchery.analysis.analyses.analysis import (
+    Findings,
+    Study,
+    analysis_called,
+    read_findings,
+    settings_of,
+    tables_as_files,
+)
 from hatchery.analysis.stages.analyse import analyse
 from hatchery.analysis.studies import analyses_of
 from hatchery.errors import ConfigError

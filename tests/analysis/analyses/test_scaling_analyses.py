@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.registry import analysis_called, settings_of
-from hatchery.analysis.flops_counts import COUNT_NAMES
-from hatchery.analysis.scaling.frontier import (
+from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
+from hatchery.analysis.compute_optimal import (
     Comparison,
     compared,
     frontier,
     optimal_models,
+    points_of_runs,
     quantile_edges,
     regions_of_one_model,
 )
-from hatchery.analysis.scaling_points import points_of_runs
+from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis.analyses.analysis import Findings
-from hatchery.analysis.scaling.frontier import regions_of_one_model
+from hatchery.analysis.compute_optimal import regions_of_one_model
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
 from hatchery.rendering.style import OKABE_ITO, Style

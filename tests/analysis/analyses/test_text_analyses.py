@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.registry import analysis_called, settings_of
+from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ManifestError

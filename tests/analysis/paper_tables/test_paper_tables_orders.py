@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from summary_text import write_summary
 
-from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
+from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError
 from hatchery.typed import build
 from hatchery.views.paper_tables.order_table import lists_of_models, read_runs, tasks_of_average

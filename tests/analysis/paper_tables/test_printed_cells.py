@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.published_values import PublishedNumber, read_numbers
-from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
+from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import LAYERS
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.analysis.analyses.correlation import p_value_of, spearman
+from hatchery.analysis.analyses.cost_effectiveness import Option, steps
+from hatchery.analysis.compute_optimal import frontier, january_edges, quantile_edges
 from hatchery.analysis.published_curves import PublishedRun, read_published_curves
-from hatchery.analysis.scaling.correlation import p_value_of, spearman
-from hatchery.analysis.scaling.cost_effectiveness import Option, steps
-from hatchery.analysis.scaling.frontier import frontier, january_edges, quantile_edges
-from hatchery.analysis.scaling.laws import Resampling, bootstrap_interval
-from hatchery.analysis.scaling.power_law import DECISIVE, PowerLaw, find_break, fit_logarithms, fit_power_law
+from hatchery.analysis.scaling_laws import (
+    DECISIVE,
+    PowerLaw,
+    Resampling,
+    bootstrap_interval,
+    find_break,
+    fit_logarithms,
+    fit_power_law,
+)
 from hatchery.errors import EvaluationError
 from hatchery.modeling.flops import STUDY_BATCH_SIZE, StudyFormula
 

@@ -8,11 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hatchery.analysis.scaling.correlation import p_value_of, spearman
-from hatchery.analysis.scaling.cost_effectiveness import Option, steps
-from hatchery.analysis.scaling.frontier import EDGES, frontier, january_edges, quantile_edges
-from hatchery.analysis.scaling.laws import AXES, Cloud, Resampling, bootstrap_interval, scaling_laws
-from hatchery.analysis.scaling.power_law import find_break, fit_logarithms, fit_power_law
+from hatchery.analysis.analyses.correlation import p_value_of, spearman
+from hatchery.analysis.analyses.cost_effectiveness import Option, steps
+from hatchery.analysis.compute_optimal import EDGES, frontier, january_edges, quantile_edges
+from hatchery.analysis.scaling_laws import (
+    AXES,
+    Cloud,
+    Resampling,
+    bootstrap_interval,
+    find_break,
+    fit_logarithms,
+    fit_power_law,
+    scaling_laws,
+)
 from hatchery.errors import EvaluationError
 
 

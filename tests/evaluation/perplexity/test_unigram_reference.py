@@ -22,7 +22,7 @@ CAUSAL = {"task": "causal", "segments": "packed", "reset_attention": True}
 def blind_guesses(text: Text, model: Path, folder: Path, of: Path | None = None) -> dict[tuple[str, str], float | None]:
     measure(model, text, folder)
     made = read_manifest(folder / "manifest.json")
-    loss = partial(UnigramLosses(of or text.tokens).loss, made, objective_of_model(read_manifest(model)))
+    loss = partial(UnigramLosses(read_manifest(of or text.tokens)).loss, made, objective_of_model(read_manifest(model)))
     found = perplexity_measurements({"model": "m"}, made, loss)
     return {(row["task"], row["metric"]): row["blind_guess"] for row in found}
 

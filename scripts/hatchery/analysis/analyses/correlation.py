@@ -2,10 +2,12 @@
 
 And do compute-optimal ones, among those of their size. Source: the reduced-vocabulary study, Section 5.3 and Figure 4.
 With `paper`, what it prints stands beside ours, with the p value that the stated number of models would give, and what
-its Table 3 alone gives.
+its Table 3 alone gives. The study prints p values that do not fit the number of models it states
+(docs/papers/reduced-vocabulary.md, "Correlation"), so both are always said together here.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +21,62 @@ from hatchery.analysis.analyses.analysis import (
     paper_files,
 )
 from hatchery.analysis.flops_counts import COUNT_NAMES
+from hatchery.errors import EvaluationError
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.units import power
 
 if TYPE_CHECKING:
-    from hatchery.analysis.scaling.correlation import Correlation
-    from hatchery.analysis.scaling.frontier import Comparison
+    from hatchery.analysis.compute_optimal import Comparison
+
+LEAST_PAIRS = 3
+MOST_PERMUTED = 7
+"""Pairs of which all orders are tried: 5,040. With more, the t distribution is close enough."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's rho over `pairs` pairs and its two-sided p value; both None where one side is constant.
+
+    `exact` says whether p counts all orders of one side, or comes from the t distribution with n - 2 degrees. Counted,
+    p is twice the smaller of the shares of orders with a rho of at least, and of at most, the one found, and never
+    above 1. With ties rho is not distributed evenly around 0, so this is not the share with as large an absolute rho.
+    """
+
+    rho: float | None
+    p_value: float | None
+    pairs: int
+    exact: bool
+
+
+def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
+    """The correlation of pairs. Raises EvaluationError where there are fewer than three."""
+    from scipy import stats
+
+    if len(xs) < LEAST_PAIRS:
+        raise EvaluationError(f"a rank correlation of {len(xs)} pairs: expected {LEAST_PAIRS} or more")
+    exact = len(xs) <= MOST_PERMUTED
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
+        return Correlation(None, None, len(xs), exact)
+    found = stats.spearmanr(xs, ys)
+    p_value = float(found.pvalue)
+    if exact:
+        # One side alone, since scipy permutes every sample that it is given. Rho grows with this sum, which is exact.
+        first, second = stats.rankdata(xs), stats.rankdata(ys)
+        test = stats.permutation_test(
+            (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf
+        )
+        p_value = float(test.pvalue)
+    return Correlation(float(found.statistic), p_value, len(xs), exact)
+
+
+def p_value_of(rho: float, pairs: int) -> float:
+    """The two-sided p value of a rho over so many pairs, by the t distribution with `pairs` - 2 degrees."""
+    from scipy import stats
+
+    if abs(rho) >= 1:
+        return 0.0
+    return float(2 * stats.t.sf(abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2)), pairs - 2))
+
 
 SMALL_P = 1e-3
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
@@ -67,8 +119,7 @@ class Pair:
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     """The pairs and their correlations. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.scaling.correlation import LEAST_PAIRS, spearman
-    from hatchery.analysis.scaling.frontier import compared
+    from hatchery.analysis.compute_optimal import compared
 
     pairs = [*_our_pairs(settings, study), *(_published_pairs(settings, study) if settings.paper else [])]
     by_suite: dict[tuple[str, str], list[Pair]] = {}
@@ -93,9 +144,8 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """Means over seeds of all trained models, from the summary; what a model lacks leaves it out."""
+    from hatchery.analysis.compute_optimal import distinct_runs, optimal_models, points_of_runs
     from hatchery.analysis.flops_counts import training_flops
-    from hatchery.analysis.scaling.frontier import optimal_models
-    from hatchery.analysis.scaling_points import distinct_runs, points_of_runs
     from hatchery.analysis.summary_rows import read_summary
 
     rows = distinct_runs(study.tables["runs"], settings.experiments)
@@ -207,8 +257,6 @@ def _row(source: str, suite: str, found: "Correlation") -> Numbers:
 
 
 def _tables(found: Mapping[tuple[str, str], "Correlation"], printed: Mapping[str, tuple[float, float]]) -> list[Table]:
-    from hatchery.analysis.scaling.correlation import p_value_of
-
     rows = [
         [suite, source, str(each.pairs), *_texts(each), "all orders" if each.exact else "t distribution"]
         for (source, suite), each in found.items()

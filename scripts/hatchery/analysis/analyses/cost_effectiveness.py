@@ -1,12 +1,15 @@
 """Incremental cost-effectiveness: perplexity saved per 1e9 FLOPs of a training sequence by the next larger size.
 
 Source: the reduced-vocabulary study, Section 4.4 and Table 2. With `paper`, the printed ratios stand beside ours, and
-those that follow from the perplexities that its authors logged.
+those that follow from the perplexities that its authors logged (docs/papers/reduced-vocabulary.md,
+"Cost-effectiveness"). Positive is a reduction. FLOPs are counted without the projection from E to H, though the text
+speaks of billions and of millions.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from itertools import pairwise
+from typing import Annotated, Literal
 
 from hatchery.analysis.analyses.analysis import (
     Analysis,
@@ -24,8 +27,53 @@ from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.fields import Unique
 from hatchery.settings.problems import offered
 
-if TYPE_CHECKING:
-    from hatchery.analysis.scaling.cost_effectiveness import Step
+GIGA = 1e9
+
+
+@dataclass(frozen=True)
+class Option:
+    """A model with its `sizes`, what it costs (FLOPs per training sequence) and what that bought (perplexity)."""
+
+    name: str
+    sizes: Mapping[str, int]
+    flops: float
+    perplexity: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one option to the next larger value of `size`; all other sizes are the same."""
+
+    size: str
+    smaller: Option
+    larger: Option
+
+    @property
+    def ratio(self) -> float | None:
+        """Perplexity saved per 1e9 FLOPs of a training sequence; None where the larger model costs no more."""
+        cost = (self.larger.flops - self.smaller.flops) / GIGA
+        return (self.smaller.perplexity - self.larger.perplexity) / cost if cost > 0 else None
+
+
+def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
+    """Every step between neighbours along one of `sizes`, in that order; models that share all sizes are one option.
+
+    Of those the first counts. Where several rows of models vary the same size, they follow each other in the order of
+    their first models.
+    """
+    distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
+    first = [option for option in options if distinct[tuple(option.sizes.values())] is option]
+    found = []
+    for size in sizes:
+        rows: dict[tuple[int, ...], list[Option]] = {}
+        for option in first:
+            same = tuple(value for name, value in option.sizes.items() if name != size)
+            rows.setdefault(same, []).append(option)
+        for row in rows.values():
+            ordered = sorted(row, key=lambda option: option.sizes[size])
+            found += [Step(size, *pair) for pair in pairwise(ordered)]
+    return found
+
 
 SIZE_COLUMNS = {
     "embedding_size": "embedding_size",
@@ -68,8 +116,6 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
     """The ratios of all steps. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.scaling.cost_effectiveness import steps
-
     ours, split = _our_options(settings, study)
     printed = _printed(settings, study)
     found: dict[tuple[str, str], list[Step]] = {
@@ -91,11 +137,10 @@ def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
     return Findings(rows, [_table(settings, found, printed)] if rows else [], _notes(settings, split, bool(rows)))
 
 
-def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Any]], str]:
+def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str]:
     """Our trained models by experiment, the mean over seeds of each, and whose perplexity it is."""
+    from hatchery.analysis.compute_optimal import distinct_runs
     from hatchery.analysis.flops_counts import flops_per_sequence
-    from hatchery.analysis.scaling.cost_effectiveness import Option
-    from hatchery.analysis.scaling_points import distinct_runs
     from hatchery.analysis.tidy_tables import MEASUREMENTS, Row, read_frame
 
     runs = [
@@ -122,11 +167,10 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     return options, settings.split if everywhere else "development"
 
 
-def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Any]:
+def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
     """The logged runs at the default rate, which are those of set-1 and of what else varies one size."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
-    from hatchery.analysis.scaling.cost_effectiveness import Option
 
     numbers = read_numbers(study.files[f"values/{settings.paper}"])
     perplexities = {
@@ -156,26 +200,26 @@ def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[st
     return {(n.task, shape_of(n.row)): n.value for n in numbers if n.suite == "cost_effectiveness"}
 
 
-def _place(step: "Step") -> tuple[str, tuple[int, ...]]:
+def _place(step: Step) -> tuple[str, tuple[int, ...]]:
     """Where Table 2 prints the ratio of a step."""
     return step.size, tuple(step.larger.sizes.values())
 
 
-def _row(source: str, experiment: str, step: "Step") -> Numbers:
+def _row(source: str, experiment: str, step: Step) -> Numbers:
     return {
         **{"source": source, "experiment": experiment, "size": step.size},
         **{"from": step.smaller.sizes[step.size], "to": step.larger.sizes[step.size]},
         **{"smaller": step.smaller.name, "larger": step.larger.name},
         "smaller_perplexity": round(step.smaller.perplexity, 6),
         "larger_perplexity": round(step.larger.perplexity, 6),
-        "gflops": round((step.larger.flops - step.smaller.flops) / 1e9, 6),
+        "gflops": round((step.larger.flops - step.smaller.flops) / GIGA, 6),
         "ratio": None if step.ratio is None else round(step.ratio, 4),
     }
 
 
 def _table(
     settings: CostEffectivenessSettings,
-    found: Mapping[tuple[str, str], Sequence["Step"]],
+    found: Mapping[tuple[str, str], Sequence[Step]],
     printed: Mapping[tuple[str, tuple[int, ...]], float],
 ) -> Table:
     """A row for each step of any source, a column for each source."""

@@ -24,9 +24,8 @@ from hatchery.settings.base import Natural, Positive, Range, Settings
 from hatchery.units import power
 
 if TYPE_CHECKING:
-    from hatchery.analysis.scaling.laws import Law, Laws
-    from hatchery.analysis.scaling.power_law import BreakPoint
-    from hatchery.analysis.scaling_points import ScalingPoint
+    from hatchery.analysis.compute_optimal import ScalingPoint
+    from hatchery.analysis.scaling_laws import BreakPoint, Law, Laws
 
 OURS, LOGGED, PRINTED = "ours", "published curves", "printed"
 AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
@@ -62,8 +61,8 @@ class PowerLawsSettings(FrontierSettings):
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     """Points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.compute_optimal import points_of_runs, published_points
     from hatchery.analysis.published_curves import read_published_curves
-    from hatchery.analysis.scaling_points import points_of_runs, published_points
 
     tables = study.tables
     clouds = {
@@ -83,13 +82,11 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
 
 def laws_of(points: Sequence["ScalingPoint"], settings: PowerLawsSettings) -> "Laws":
     """The laws of some points under the settings."""
-    from hatchery.analysis.scaling.laws import AXES, Cloud, Region, Resampling, scaling_laws
+    from hatchery.analysis.scaling_laws import Region, Resampling, scaling_laws
 
-    axes = {axis: [point.along(axis) for point in points] for axis in AXES}
-    cloud = Cloud(axes, [point.loss for point in points], [point.model for point in points])
     regions = [Region(name, region.above, region.up_to) for name, region in settings.regions.items()]
     resampling = Resampling(settings.draws, settings.confidence, settings.seed)
-    return scaling_laws(cloud, settings.bins, settings.number_of_bins, regions, resampling)
+    return scaling_laws(points, settings.bins, settings.number_of_bins, regions, resampling)
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
@@ -159,7 +156,7 @@ _PRINTED_FORMS = {"exponent": ".4f", "coefficient": ".3g", "r_squared": ".4g"}
 
 
 def _heading(law: "Law") -> str:
-    from hatchery.analysis.scaling.laws import WHOLE
+    from hatchery.analysis.scaling_laws import WHOLE
 
     region = law.region
     if region.name == WHOLE:
@@ -189,7 +186,7 @@ def _breaks(found: dict[str, "Laws"]) -> list[Table]:
 
 
 def _regions(clouds: dict[str, list["ScalingPoint"]], found: dict[str, "Laws"]) -> list[Table]:
-    from hatchery.analysis.scaling.frontier import regions_of_one_model
+    from hatchery.analysis.compute_optimal import regions_of_one_model
 
     rows = []
     for source, laws in found.items():
@@ -211,7 +208,7 @@ def _break_row(source: str, found: "BreakPoint") -> list[str | Cell]:
 
 
 def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]]) -> list[str]:
-    from hatchery.analysis.scaling.power_law import DECISIVE
+    from hatchery.analysis.scaling_laws import DECISIVE
 
     bins = "the bins of January 2023" if settings.bins == "january_2023" else f"{settings.number_of_bins} quantiles"
     notes = [

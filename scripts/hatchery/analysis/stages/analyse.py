@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.registry import analysis_called
-from hatchery.analysis.settings import PublishedChoice
-from hatchery.analysis.shown_models import runs_of, under_names_of_study
+from hatchery.analysis.analyses.analysis import analysis_called
+from hatchery.analysis.settings import PublishedChoice, runs_of, under_names_of_study
 from hatchery.analysis.studies import analysis_entry
 from hatchery.artifacts.manifests import StageRun
 from hatchery.experiment.paper_tables import paper_tables
@@ -80,15 +79,15 @@ def analyse(settings: AnalyseSettings, tables: Mapping[str, Path], files: Mappin
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault; then nothing is written.
     """
-    from hatchery.analysis.analyses.analysis import Study
-    from hatchery.analysis.analyses.findings import (
+    from hatchery.analysis.analyses.analysis import (
         FINDINGS_FILE,
         NUMBERS_FILE,
+        Study,
         findings_json,
         numbers_csv,
+        settings_of,
         tables_as_files,
     )
-    from hatchery.analysis.analyses.registry import settings_of
     from hatchery.artifacts.atomic import write_text
 
     study = Study(settings.experiment, settings.runs, settings.sets, settings.published, tables, files)

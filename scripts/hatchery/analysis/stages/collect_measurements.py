@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import CollectSettings
-from hatchery.analysis.shown_models import runs_of
+from hatchery.analysis.settings import CollectSettings, runs_of
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
 from hatchery.stage import Stage
 
@@ -62,13 +61,15 @@ def collect_measurements(
 ) -> None:
     """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
 
-    The mappings are those of `Inputs`.
+    Manifests of minimal pairs are called `RUN:SUITE`, those of fine-tuning `RUN:TASK`, all others like their run or
+    baseline. `tokens` is that of the shards that the runs were trained on.
 
     Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
     its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
     everything but the curves was read, nothing is written.
     """
-    from hatchery.analysis.collect_measurements import Inputs, collect
+    from hatchery.analysis.collect_measurements import collect
 
-    inputs = Inputs(pretraining, minimal_pairs, finetuning, perplexity, translation, baseline, tokens)
-    collect(settings, inputs, output)
+    inputs = {"pretraining": pretraining, "minimal_pairs": minimal_pairs, "finetuning": finetuning}
+    inputs |= {"perplexity": perplexity, "translation": translation, "baseline": baseline}
+    collect(settings, inputs, tokens, output)

@@ -1,14 +1,22 @@
-"""The stage `join_experiments`: the tidy tables of several experiments below each other, as those of a study."""
+"""The stage `join_experiments`: the tidy tables of several experiments below each other, as those of a study.
 
-from collections.abc import Mapping
+The experiments keep their tables. Here `model` and `run` begin with the experiment (`demo/elc_bert`), because several
+may have a model of the same name; so everything that reads the tables of an experiment reads these as well.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hatchery.errors import ConfigError, ManifestError
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hatchery.analysis.tidy_tables import TidyTable
     from hatchery.experiment.project import Project
 
 
@@ -47,6 +55,28 @@ def join_experiments(
     In memory is one part of one table. Raises ConfigError when they are not those of the settings, ManifestError for
     one that was altered or has rows of another experiment.
     """
-    from hatchery.analysis.join_experiments import join
+    from hatchery.analysis.tidy_tables import TABLES, growing
 
-    join(settings, measurements, runs, curves, layers, output)
+    for table, given in zip(TABLES, (measurements, runs, curves, layers), strict=True):
+        if list(given) != list(settings.experiments):
+            raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(settings.experiments)}")
+        with growing(table.beside(output), table) as joined:
+            for experiment, path in given.items():
+                for part in _parts(path, table, experiment):
+                    joined.add_table(part)
+
+
+def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Table"]:
+    """The parts of a table of an experiment, with its name before those of models and runs."""
+    import pyarrow.compute as pc
+
+    from hatchery.analysis.tidy_tables import read_parts
+
+    for part in read_parts(path, table):
+        if set(part["experiment"].unique().to_pylist()) - {experiment}:
+            raise ManifestError(f"{path}: holds rows of other experiments than {experiment}")
+        for name in [name for name in ("model", "run", "label") if name in table.names]:
+            index = table.names.index(name)
+            named = pc.binary_join_element_wise(f"{experiment}/", part[name], "")
+            part = part.set_column(index, table.schema.field(name), named)
+        yield part

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.shown_models import names_of
+from hatchery.analysis.settings import names_of
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.raw_inputs import raw_inputs

@@ -12,7 +12,7 @@ import polars as pl
 
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
-from hatchery.analysis.suite_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES, bias_features
+from hatchery.analysis.task_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES, bias_features
 from hatchery.errors import EvaluationError
 from hatchery.views.figures.registry import Tables
 
@@ -21,7 +21,7 @@ METRIC = "mcc_percent"
 
 @dataclass(frozen=True)
 class BiasTask:
-    """One ambiguous task: its suite, its name, and its features as keys of the tables of `suite_averages`."""
+    """One ambiguous task: its suite, its name, and its features as keys of the tables of `task_averages`."""
 
     suite: str
     task: str

@@ -16,8 +16,7 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
-from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
-from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
+from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, MSGS_AMBIGUOUS_TASKS
 from hatchery.rendering.drawing import (
     MUTED,
     Keywords,

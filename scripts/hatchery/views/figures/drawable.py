@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import RegularisedStart
-from hatchery.analysis.suite_averages import bias_features
+from hatchery.analysis.task_averages import bias_features
 from hatchery.settings.fields import ABSENT
 from hatchery.views.figures.registry import NEEDS
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
-from hatchery.analysis.suite_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES
+from hatchery.analysis.task_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, no_measurements, wrapped
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.figures import Declaration

@@ -5,8 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from hatchery.analysis.analyses.findings import read_numbers
-from hatchery.analysis.analyses.registry import analysis_names
+from hatchery.analysis.analyses.analysis import analysis_names, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.rendering.figures import Declaration, declaration_in
 

@@ -15,9 +15,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from hatchery.analysis.analyses.power_laws import AXIS_NAMES
-from hatchery.analysis.scaling.frontier import regions_of_one_model
-from hatchery.analysis.scaling.laws import WHOLE
-from hatchery.analysis.scaling.power_law import DECISIVE
+from hatchery.analysis.compute_optimal import regions_of_one_model
+from hatchery.analysis.scaling_laws import DECISIVE, WHOLE
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below, no_measurements
 from hatchery.rendering.escaping import readable

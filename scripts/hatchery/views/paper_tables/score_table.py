@@ -16,9 +16,14 @@ from hatchery.analysis.aggregates import Aggregate, average_of_tasks
 from hatchery.analysis.measurements import ACCURACY
 from hatchery.analysis.published_values import MINUS
 from hatchery.analysis.settings import labels_of
-from hatchery.analysis.suite_averages import PARADIGMS_OF_PHENOMENON, SUPPLEMENT_FILES, dynabench_score
 from hatchery.analysis.summary_rows import read_summary
-from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
+from hatchery.analysis.task_averages import (
+    AVERAGE,
+    AVERAGE_METRIC,
+    PARADIGMS_OF_PHENOMENON,
+    SUPPLEMENT_FILES,
+    dynabench_score,
+)
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
 from hatchery.views.paper_tables.notes import score_notes

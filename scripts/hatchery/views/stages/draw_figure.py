@@ -4,8 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import FigureSettings, RegularisedStart, baseline_runs, models_in_order
-from hatchery.analysis.shown_models import names_of, published_of, sets_of_many
+from hatchery.analysis.settings import (
+    FigureSettings,
+    RegularisedStart,
+    baseline_runs,
+    models_in_order,
+    names_of,
+    published_of,
+    sets_of_many,
+)
 from hatchery.stage import Stage
 from hatchery.views.figures.drawable import drawable, regularised_starts
 from hatchery.views.figures.registry import NEEDS, declared_figures

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs
-from hatchery.analysis.shown_models import published_of, runs_of
+from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs, published_of, runs_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.runner import Place

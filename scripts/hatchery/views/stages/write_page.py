@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import models_in_order
-from hatchery.analysis.shown_models import runs_of, sets_of_many
+from hatchery.analysis.settings import models_in_order, runs_of, sets_of_many
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.shown_models import runs_of
+from hatchery.analysis.settings import runs_of
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables

@@ -1,0 +1,260 @@
+"""What is fitted to compute-optimal points: power laws y = C x^e, with intervals, and where one law becomes another.
+
+Laws are fitted as in the study: least squares of y itself, by Levenberg and Marquardt. A line through the logarithms is
+another fit, which weighs small losses more; it is where the search starts. Sources: the reduced-vocabulary study,
+Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
+
+For a break, the points in the order of x are cut where two laws, each fitted by itself, leave the smallest sum of
+squared residuals. Two laws count as better than one where the Bayesian information criterion falls by more than 10
+("very strong" evidence in Kass and Raftery, 1995): n ln(residual / n) + k ln n, with k = 2 for one law and 5 for two
+and the place of the cut. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
+
+By bootstrap, whole groups are drawn again, such as the points of one run: the points of a learning curve depend on
+each other, so drawing them one by one would promise too narrow an interval.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import OptimizeWarning, curve_fit
+
+from hatchery.analysis.compute_optimal import EDGES, Bins, ScalingPoint, frontier
+from hatchery.errors import EvaluationError
+
+LEAST_POINTS = 3
+"""Two points give a law without any deviation from it."""
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = `coefficient` x^`exponent`, and how well it fits the `points` it was fitted to.
+
+    `r_squared` is 1 - (sum of squared residuals) / (sum of squares about the mean), of y itself; `residual` is that sum
+    of squared residuals.
+    """
+
+    coefficient: float
+    exponent: float
+    r_squared: float
+    residual: float
+    points: int
+
+
+def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
+    """The power law through positive points.
+
+    Raises EvaluationError where there are too few of them, where all have one x, and where the search does not end.
+    """
+    x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
+    if len(x) < LEAST_POINTS or len(np.unique(x)) < 2:
+        raise EvaluationError(f"a power law through {len(x)} points: expected {LEAST_POINTS} or more, not all at one x")
+    # Without the scale, 1e15 to a power underflows in the first steps of the search.
+    scale = float(np.exp(np.log(x).mean()))
+    slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
+    start = float(np.exp(constant)), float(slope)
+    try:
+        with warnings.catch_warnings():
+            # Of a perfect fit there is no covariance; it is not used.
+            warnings.simplefilter("ignore", OptimizeWarning)
+            (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
+    except RuntimeError as error:
+        raise EvaluationError(f"a power law through {len(x)} points: {error}") from error
+    scaled, exponent = float(coefficient), float(exponent)
+    residuals = y - scaled * (x / scale) ** exponent
+    residual, about_mean = float(residuals @ residuals), float(((y - y.mean()) ** 2).sum())
+    r_squared = 1 - residual / about_mean if about_mean else float("nan")
+    return PowerLaw(scaled * scale**-exponent, exponent, r_squared, residual, len(x))
+
+
+DECISIVE = 10.0
+LEAST_ON_A_SIDE = 4
+"""With three points a law of two parameters has one left to be judged by."""
+
+
+@dataclass(frozen=True)
+class BreakPoint:
+    """The best cut: between `below` and `above`, the last x of the one law and the first of the other.
+
+    `gain` is by how much two laws lower the criterion; `decisive` whether that is enough to speak of a break.
+    """
+
+    below: float
+    above: float
+    left: PowerLaw
+    right: PowerLaw
+    single: PowerLaw
+    gain: float
+
+    @property
+    def decisive(self) -> bool:
+        """Whether two laws are better than one."""
+        return self.gain > DECISIVE
+
+
+def find_break(xs: Sequence[float], ys: Sequence[float]) -> BreakPoint:
+    """The best cut of positive points into two power laws.
+
+    Raises EvaluationError where there are too few points, or too few different x, for two laws.
+    """
+    points = sorted(zip(xs, ys, strict=True))
+    single = fit_power_law(*_columns(points))
+    found: tuple[PowerLaw, PowerLaw, int] | None = None
+    for cut in range(LEAST_ON_A_SIDE, len(points) - LEAST_ON_A_SIDE + 1):
+        if points[cut - 1][0] == points[cut][0]:
+            continue
+        try:
+            left, right = fit_power_law(*_columns(points[:cut])), fit_power_law(*_columns(points[cut:]))
+        except EvaluationError:
+            continue
+        if found is None or left.residual + right.residual < found[0].residual + found[1].residual:
+            found = left, right, cut
+    if found is None:
+        least = 2 * LEAST_ON_A_SIDE
+        raise EvaluationError(
+            f"a break of a power law in {len(points)} points: expected {least} or more to look for one"
+        )
+    left, right, cut = found
+    gain = _criterion(single.residual, len(points), 2) - _criterion(left.residual + right.residual, len(points), 5)
+    return BreakPoint(points[cut - 1][0], points[cut][0], left, right, single, gain)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def _criterion(residual: float, points: int, parameters: int) -> float:
+    # A law without residuals is as good as rounding allows.
+    return points * math.log(max(residual, 1e-300) / points) + parameters * math.log(points)
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals are drawn."""
+
+    draws: int = 1000
+    confidence: float = 0.95
+    seed: int = 0
+
+
+LEAST_SHARE = 0.5
+"""Of the draws, how many must have given a number: with fewer, the interval would be that of the easy ones."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The percentile interval of a quantity; `draws` gave a number."""
+
+    low: float
+    high: float
+    confidence: float
+    draws: int
+
+
+def bootstrap_interval(
+    groups: Sequence[Sequence[int]], quantity: Callable[[list[int]], float], resampling: Resampling
+) -> Interval | None:
+    """The interval of a quantity of points; `groups` are the places of the points that are drawn together.
+
+    As many groups are drawn as there are, with replacement. A draw of which `quantity` raises EvaluationError counts
+    for nothing; None where half of the draws or more do, or where there is one group alone.
+    """
+    if len(groups) < 2:
+        return None
+    generator = np.random.default_rng(resampling.seed)
+    values = []
+    for _ in range(resampling.draws):
+        chosen = generator.integers(len(groups), size=len(groups)).tolist()
+        try:
+            values.append(quantity([place for group in chosen for place in groups[group]]))
+        except EvaluationError:
+            continue
+    if len(values) <= LEAST_SHARE * resampling.draws:
+        return None
+    tail = 50 * (1 - resampling.confidence)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return Interval(float(low), float(high), resampling.confidence, len(values))
+
+
+Axis = Literal["flops", "tokens", "parameters"]
+AXES: tuple[Axis, ...] = ("flops", "tokens", "parameters")
+WHOLE = "all"
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the axis of FLOPs: above the one, up to the other; None is no bound."""
+
+    name: str
+    above: float | None = None
+    up_to: float | None = None
+
+    def holds(self, flops: float) -> bool:
+        """Whether a point lies in it."""
+        return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of the loss against one axis within a region; `law` is None where there are too few points to fit one."""
+
+    axis: Axis
+    region: Region
+    points: int
+    law: PowerLaw | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Laws:
+    """`optimal` are the places of the points on the frontier; `found_break` is None with too few of them."""
+
+    optimal: list[int]
+    laws: list[Law]
+    found_break: BreakPoint | None
+
+
+def scaling_laws(
+    points: Sequence[ScalingPoint], bins: Bins, number_of_bins: int, regions: Sequence[Region], resampling: Resampling
+) -> Laws:
+    """Frontier, laws and break of points.
+
+    FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole. For an interval
+    the models are drawn anew, with all of their points, and their frontier is taken in the same bins.
+    """
+    if not points:
+        return Laws([], [], None)
+    flops, losses = [point.flops for point in points], [point.loss for point in points]
+    edges = EDGES[bins](flops, number_of_bins)
+    optimal = frontier(flops, losses, edges)
+    members: dict[str, list[int]] = {}
+    for place, point in enumerate(points):
+        members.setdefault(point.model, []).append(place)
+
+    def fit(places: Sequence[int], axis: Axis, region: Region) -> PowerLaw:
+        kept = [points[place] for place in places if region.holds(flops[place])]
+        return fit_power_law([point.along(axis) for point in kept], [point.loss for point in kept])
+
+    def law_of(axis: Axis, region: Region) -> Law:
+        def exponent(places: list[int]) -> float:
+            best = frontier([flops[place] for place in places], [losses[place] for place in places], edges)
+            return fit([places[each] for each in best], axis, region).exponent
+
+        inside = sum(region.holds(flops[place]) for place in optimal)
+        try:
+            law = fit(optimal, axis, region)
+        except EvaluationError:
+            return Law(axis, region, inside, None, None)
+        return Law(axis, region, inside, law, bootstrap_interval(list(members.values()), exponent, resampling))
+
+    whole = Region(WHOLE)
+    laws = [law_of("flops", region) for region in (*regions, whole)]
+    laws += [law_of(axis, whole) for axis in AXES if axis != "flops"]
+    try:
+        found_break = find_break([flops[place] for place in optimal], [losses[place] for place in optimal])
+    except EvaluationError:
+        found_break = None
+    return Laws(optimal, laws, found_break)
