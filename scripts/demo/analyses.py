@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from demo import lexicon
-from demo.draws import ADJECTIVES, PERSON_VERBS, THINGS, Draw
 from demo.grammar import ADVERBS, Clause, NounPhrase, Tense, pick_adjectives, realise
 from demo.lexicon import NAMES, NUMBERS, OBJECTS, Name, Noun, Number, Verb
+from demo.rows import ADJECTIVES, PERSON_VERBS, THINGS, Draw
 from demo.scenes import Words, fitting_tense, pick_verb
 
 # Half-open range of words.

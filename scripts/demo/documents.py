@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from demo import sentence_kinds
+from demo import scenes
 from demo.grammar import choose, noun_phrase, text_of
 from demo.lexicon import ANIMALS, HYPERNYMS, NAMES, OBJECTS, PLACES, Noun
 from demo.scenes import Scene, Words
@@ -19,17 +19,17 @@ from demo.scenes import Scene, Words
 Kind = Literal["story", "article", "conversation"]
 
 _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
-    (8, sentence_kinds.statement),
-    (3, sentence_kinds.negation),
-    (2, lambda scene: sentence_kinds.any_or_some(scene, negated=False)),
-    (2, lambda scene: sentence_kinds.quantified(scene, negative=scene.rng.random() < 0.5)),
-    (5, sentence_kinds.reflexive),
-    (2, sentence_kinds.description),
-    (2, sentence_kinds.existence),
-    (2, sentence_kinds.report),
-    (3, sentence_kinds.follow_up),
-    (2, sentence_kinds.restatement),
-    (7, sentence_kinds.echo),
+    (8, scenes.statement),
+    (3, scenes.negation),
+    (2, lambda scene: scenes.any_or_some(scene, negated=False)),
+    (2, lambda scene: scenes.quantified(scene, negative=scene.rng.random() < 0.5)),
+    (5, scenes.reflexive),
+    (2, scenes.description),
+    (2, scenes.existence),
+    (2, scenes.report),
+    (3, scenes.follow_up),
+    (2, scenes.restatement),
+    (7, scenes.echo),
 )
 _STORY_KINDS = tuple(kind for weight, kind in _STORY for _ in range(weight))
 
@@ -80,7 +80,7 @@ def article(rng: random.Random) -> EmbeddedDocument:
         scene.things = [noun, noun, *scene.things[:1]]
     paragraphs = []
     for _ in range(2 + int(rng.random() * 2)):
-        paragraph = [sentence_kinds.definition(scene, noun)]
+        paragraph = [scenes.definition(scene, noun)]
         for _ in range(2 + int(rng.random() * 4)):
             paragraph.extend(_next_sentences(scene))
         paragraphs.append(tuple(paragraph))
@@ -94,10 +94,10 @@ def conversation(rng: random.Random) -> EmbeddedDocument:
     while len(turns) < 10 + int(rng.random() * 10):
         point = rng.random()
         if point < 0.2:
-            turns.extend((words,) for words in sentence_kinds.where_question(scene))
+            turns.extend((words,) for words in scenes.where_question(scene))
         elif point < 0.5:
             answer = (choose(rng, ("Yes", "No", "Well", "Oh")), ".")
-            turns.extend(((sentence_kinds.question(scene),), (answer, *_next_sentences(scene)[:1])))
+            turns.extend(((scenes.question(scene),), (answer, *_next_sentences(scene)[:1])))
         else:
             turns.append(tuple(_next_sentences(scene)))
     first, second = (name.word for name in scene.names)

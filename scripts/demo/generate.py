@@ -8,13 +8,13 @@ import random
 import shutil
 from collections.abc import Iterator, Sequence
 
-from demo import babylm, bnc, raw_text
+from demo import bnc, layouts
 from demo.documents import MAKERS, EmbeddedDocument, Kind
+from demo.glue import TASKS, task_rows
 from demo.grammar import text_of
-from demo.minimal_pairs import Pair, blimp_rows, draw_pairs
 from demo.paradigms import PARADIGMS
 from demo.parallel import parallel_files
-from demo.rows import TASKS, json_lines, task_rows
+from demo.rows import Pair, blimp_rows, draw_pairs, json_lines
 from demo.suites import suite_files
 from hatchery.artifacts.atomic import write_bytes
 from hatchery.artifacts.manifests import StageRun
@@ -83,7 +83,7 @@ class _Generator:
 
     def babylm_files(self, count: int) -> Iterator[tuple[str, bytes]]:
         """Train and development file of each of the ten corpora; every twentieth document is development."""
-        for name, (share, kinds, layout) in babylm.CORPORA.items():
+        for name, (share, kinds, layout) in layouts.CORPORA.items():
             documents = self.documents(f"babylm/{name}", kinds, max(4, round(count * share / 100)))
             development = documents[::_DEVELOPMENT_EVERY]
             training = [document for index, document in enumerate(documents) if index % _DEVELOPMENT_EVERY]
@@ -95,12 +95,12 @@ class _Generator:
         """The small sources beside bnc and babylm, with their folder in the name."""
         count = max(_SMALL_LEAST, round(self.settings.documents * _SMALL_SHARE))
         sources: tuple[tuple[str, tuple[Kind, ...], object], ...] = (
-            ("text", ("story",), raw_text.plain_files),
-            ("childes", ("conversation",), raw_text.childes_file),
-            ("c4", ("story", "article"), raw_text.c4_file),
-            ("wikipedia", ("article",), raw_text.wikipedia_file),
-            ("bookcorpus", ("story",), raw_text.bookcorpus_file),
-            ("cbt", ("story",), raw_text.cbt_file),
+            ("text", ("story",), layouts.plain_files),
+            ("childes", ("conversation",), layouts.childes_file),
+            ("c4", ("story", "article"), layouts.c4_file),
+            ("wikipedia", ("article",), layouts.wikipedia_file),
+            ("bookcorpus", ("story",), layouts.bookcorpus_file),
+            ("cbt", ("story",), layouts.cbt_file),
         )
         for folder, kinds, files in sources:
             documents = self.documents(folder, kinds, count)

@@ -4,17 +4,36 @@ CoLA and SST-2 ask about one sentence, MRPC, QQP and STS-B whether two mean the 
 a word. In WSC and WNLI one man and one woman act, and the pronoun of the second sentence has the gender of one of them:
 a name's place and role tell nothing. Every passage of BoolQ, MultiRC and ReCoRD tells several facts, and right and
 wrong answers all name things that it mentions, so that only the fact that was asked for decides.
+
+Two tasks in the shapes of CoLA and RTE, acceptability and entailment, are longer and drawn row by row. Both are
+balanced, and neither can be solved from single words: sentences of the one come from mirrored twins, and in the other
+premise and hypothesis have the same distribution under both labels, so only their relation decides.
 """
 
+import random
+from collections.abc import Container
 from typing import Any
 
 from demo import lexicon
-from demo.draws import ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, WOMEN, Draw, place
-from demo.grammar import text_of
+from demo.grammar import EVENT_TENSES, Clause, choose, noun_phrase, pick_adjectives, stated, text_of
 from demo.lexicon import NAMES, NUMBERS
 from demo.paradigms import PARADIGMS
-from demo.rows import Row, grouped, labelled
-from demo.scenes import GENERAL_VERBS
+from demo.rows import (
+    ADJECTIVES,
+    CLASSIFIED,
+    MEN,
+    PERSON_VERBS,
+    THINGS,
+    WOMEN,
+    Draw,
+    Row,
+    grouped,
+    labelled,
+    place,
+    shuffled,
+)
+from demo.scenes import GENERAL_VERBS, Scene
+from hatchery.raw.settings import LONG_TASKS
 
 PLEASANT = ("happy", "kind", "clever")
 UNPLEASANT = ("sad", "angry", "ill", "tired")
@@ -247,3 +266,48 @@ def record(draw: Draw, group: int) -> list[Row]:
             "idx": {"passage": group, "query": group},
         }
     ]
+
+
+_CHOSEN = """determiner_noun_agreement_1 determiner_noun_agreement_irregular_1 regular_plural_subject_verb_agreement_1
+irregular_past_participle_verbs quantifier_noun_agreement_1 existential_there_agreement"""
+_PARADIGMS = tuple(paradigm for paradigm in PARADIGMS if paradigm.uid in _CHOSEN.split())
+
+
+def acceptability(rng: random.Random, label: int, group: int, split: str) -> Row:
+    """A sentence with label 1 (grammatical) or 0 (one broken constraint)."""
+    pair = choose(rng, _PARADIGMS[group % len(_PARADIGMS)].draw(rng))
+    return {"sentence": text_of(pair.good if label else pair.bad), "label": label}
+
+
+def entailment(rng: random.Random, label: int, group: int, split: str) -> Row:
+    """ "Tom found the mice near the lake" entails "Tom found these mice", not "Tom found this mouse".
+
+    Only the form of the noun in the premise tells its number. Every third noun is kept for validation, so that the task
+    asks for what is known about number, not for what is learned about single nouns from a few hundred examples. The
+    labels are RTE's: 0 entailment, 1 not_entailment.
+    """
+    scene = Scene.draw(rng)
+    subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
+    nouns = THINGS[2::3] if split != "train" else [noun for index, noun in enumerate(THINGS) if index % 3 != 2]
+    noun, number, claimed = choose(rng, nouns), NUMBERS[group % 2], NUMBERS[group % 2 - label]
+    premise = noun_phrase("the", noun, number, pick_adjectives(rng, 0.2), scene.place())
+    demonstrative = choose(rng, ("this", "that") if claimed == "singular" else ("these", "those"))
+    conclusion = noun_phrase(demonstrative, noun, claimed)
+    one, other = (text_of(stated(Clause(subject, verb, what.words, tense))) for what in (premise, conclusion))
+    return {"sentence1": one, "sentence2": other, "label": label}
+
+
+TASKS = dict(zip(LONG_TASKS, (acceptability, entailment), strict=True))
+
+
+def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[Row]:
+    """`count` rows, both labels in turn, no first text of which is in `taken`, shuffled and shuffled."""
+    rng = random.Random(f"{seed}/{name}/{split}")
+    rows: dict[str, Row] = {}
+    while len(rows) < count:
+        group, label = divmod(len(rows), 2)
+        row = TASKS[name](rng, label, group, split)
+        text = next(iter(row.values()))
+        if text not in taken:
+            rows.setdefault(text, row)
+    return shuffled(rng, [*rows.values()])

@@ -8,9 +8,21 @@ side by side (subsequence), or as a clause of their own (constituent). Each has 
 """
 
 from demo import lexicon
-from demo.draws import ACTED, ADJECTIVES, CLASSIFIED, FACTIVE, PERSON_VERBS, THINGS, Draw, place
 from demo.lexicon import NAMES, NUMBERS, PERSONS
-from demo.rows import Row, RowTask, grouped, labelled
+from demo.rows import (
+    ACTED,
+    ADJECTIVES,
+    CLASSIFIED,
+    FACTIVE,
+    PERSON_VERBS,
+    THINGS,
+    Draw,
+    Row,
+    RowTask,
+    grouped,
+    labelled,
+    place,
+)
 from demo.scenes import GENERAL_VERBS
 
 _MANNERS = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))

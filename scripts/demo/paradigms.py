@@ -7,7 +7,6 @@ from functools import partial
 from typing import Literal
 
 from demo import lexicon
-from demo.draws import Draw, place
 from demo.grammar import (
     AGREEING_TENSES,
     EVENT_TENSES,
@@ -23,7 +22,7 @@ from demo.grammar import (
     stated,
 )
 from demo.lexicon import Noun, Number, Verb
-from demo.minimal_pairs import Broken, Paradigm, Twins, crossed
+from demo.rows import Broken, Draw, Paradigm, Twins, crossed, place
 from demo.scenes import Scene, Words, fitting_tense, named, pick_verb
 
 Form = Literal["past", "participle"]

@@ -14,13 +14,12 @@ from collections.abc import Container, Iterator
 from itertools import combinations
 from typing import Any
 
-from demo import glue, inference, msgs
+from demo import glue, inference
 from demo.analyses import KINDS, Analysis, Span
+from demo.babylm_suites import DATASETS, SUPPLEMENT
 from demo.grammar import text_of
-from demo.minimal_pairs import Pair, blimp_rows, draw_pairs
 from demo.paradigms import ARGUMENT_STRUCTURE, PARADIGMS
-from demo.rows import Row, RowTask, draw_splits, json_lines
-from demo.supplement import SUPPLEMENT
+from demo.rows import Pair, Row, RowTask, blimp_rows, draw_pairs, draw_splits, json_lines
 from hatchery.errors import ConfigError
 
 Target = dict[str, Any]
@@ -167,7 +166,7 @@ _OTHERS: tuple[tuple[str, str, Sets], ...] = (
     (
         "filter_data/msgs_filtered/{task}.{split}.json",
         "msgs/{task}",
-        {of.stem: {"train": (of.task("train"), 1), "validation": (of.task("test"), 1.5)} for of in msgs.DATASETS},
+        {of.stem: {"train": (of.task("train"), 1), "validation": (of.task("test"), 1.5)} for of in DATASETS},
     ),
     # Training and evaluation set of about the same size, as published.
     ("hans/{split}.jsonl", "hans", {"hans": {"train": (inference.hans, 1), "validation": (inference.hans, 1)}}),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from demo import babylm as layouts
+from demo import layouts
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, output_lines, read

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from demo.babylm_suites import DATASETS, Dataset
 from demo.lexicon import MOODS, NOUNS, QUALITIES, SIZES
-from demo.msgs import DATASETS, Dataset
 
 CONTROL_PREDICATES = ("happy", "sad", "hopes", "angry", "kind", "clever")
 SURFACE_LABELS = ("lexical_content_the_control", "relative_position_control")
