@@ -1,20 +1,33 @@
-"""The generator: identity from run to run, raw formats that parse, and tests that cannot be guessed."""
+"""The generator: identity from run to run, raw formats that parse, grammatical text, tests that cannot be guessed."""
 
 import csv
 import gzip
 import json
 import math
+import random
 import re
 from collections import Counter
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lxml import etree
 
+from demo.documents import MAKERS
 from demo.generate import FOLDERS
+from demo.grammar import Clause, NounPhrase, noun_phrase, realise, sentence, text_of
+from demo.lexicon import (
+    NOUNS,
+    REFLEXIVE_PRONOUNS,
+    VERBS,
+    Noun,
+    Number,
+    Verb,
+)
 from demo.paradigms import PARADIGMS
+from demo.parallel import LANGUAGES, SPLITS, parallel_files
 from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -180,3 +193,122 @@ def test_the_length_of_a_training_file_is_known_without_it(task: str, generated:
     settings = EmbeddedSettings(**{field.name: told[field.name] for field in fields(EmbeddedSettings)})
     file = f"{task}.train.jsonl"
     assert (generated / file).read_text(encoding="utf-8").count("\n") == settings.training_rows(file)
+
+
+EAT = Verb("eat", "eats", "ate", "eaten", "eating", ("fruit",))
+APPLE = Noun("apple", "apples", "fruit")
+CHILD = Noun("child", "children", "person", irregular=True)
+
+
+def said(number: Number = "singular", **features: object) -> str:
+    subject = noun_phrase("the", CHILD, number)
+    clause = Clause(subject, EAT, noun_phrase("a", APPLE, "singular").words, **features)  # type: ignore[arg-type]
+    return text_of(sentence(realise(clause), "?" if features.get("question") else "."))
+
+
+@pytest.mark.parametrize(
+    ("features", "text"),
+    [
+        ({}, "The child eats an apple."),
+        ({"number": "plural"}, "The children eat an apple."),
+        ({"tense": "past"}, "The child ate an apple."),
+        ({"tense": "perfect", "adverb": "already"}, "The child has already eaten an apple."),
+        ({"tense": "progressive", "number": "plural"}, "The children are eating an apple."),
+        ({"negated": True}, "The child does not eat an apple."),
+        ({"negated": True, "contracted": True}, "The child doesn't eat an apple."),
+        ({"negated": True, "tense": "past", "adverb": "ever"}, "The child did not ever eat an apple."),
+        ({"adverb": "never"}, "The child never eats an apple."),
+        ({"question": True, "number": "plural"}, "Do the children eat an apple?"),
+        ({"question": True, "tense": "perfect", "adverb": "ever"}, "Has the child ever eaten an apple?"),
+        ({"question": True, "negated": True, "contracted": True}, "Doesn't the child eat an apple?"),
+        ({"agreement": "plural"}, "The child eat an apple."),
+        ({"tense": "perfect", "verb_form": "past"}, "The child has ate an apple."),
+        ({"tense": "past", "verb_form": "participle"}, "The child eaten an apple."),
+    ],
+)
+def test_a_clause_is_realised_with_its_features(features: dict, text: str) -> None:
+    assert said(**features) == text
+
+
+def test_the_article_fits_the_word_behind_it() -> None:
+    assert noun_phrase("a", APPLE, "singular", ["red"]).words == ("a", "red", "apple")
+    assert noun_phrase("a", CHILD, "singular", ["ugly"]).words == ("an", "ugly", "child")
+
+
+def test_a_broken_noun_form_leaves_the_number_of_the_phrase() -> None:
+    phrase = noun_phrase("these", APPLE, "plural", noun_number="singular")
+    assert phrase == NounPhrase(("these", "apple"), "plural")
+
+
+def test_the_vocabulary_has_a_few_hundred_words_and_no_ambiguous_forms_among_nouns() -> None:
+    forms = [form for noun in NOUNS for form in (noun.singular, noun.plural)]
+    assert len(set(forms)) == len(forms)
+    rng = random.Random(0)
+    words = {
+        word.lower() for make in MAKERS.values() for _ in range(600) for words in make(rng).sentences for word in words
+    }
+    assert 400 <= len(words) <= 600
+    assert {form for verb in VERBS for form in (verb.third, verb.past)} <= words
+
+
+DETERMINED = {"this": 0, "that": 0, "every": 0, "each": 0, "a": 0, "an": 0} | dict.fromkeys(
+    ("these", "those", "many", "few", "several", "two", "three"), 1
+)
+
+
+def test_documents_hold_no_broken_agreement() -> None:
+    """An independent check by surface patterns: determiner before noun, auxiliary behind subject, reflexives."""
+    number_of = {noun.singular: 0 for noun in NOUNS} | {noun.plural: 1 for noun in NOUNS}
+    rng = random.Random(1)
+    checked = 0
+    for make in MAKERS.values():
+        for _ in range(300):
+            for words in make(rng).sentences:
+                lower = [word.lower() for word in words]
+                for determiner, noun in pairwise(lower):
+                    if determiner in DETERMINED and noun in number_of:
+                        assert DETERMINED[determiner] == number_of[noun], words
+                        checked += 1
+                if lower[0] == "the" and lower[1] in number_of and lower[2] in ("is", "has", "are", "have"):
+                    assert (lower[2] in ("are", "have")) == bool(number_of[lower[1]]), words
+                    checked += 1
+                if "any" in lower or "ever" in lower:
+                    assert words[-1] == "?" or {"not", "n't", "no", "never"} & set(lower), words
+                if REFLEXIVE_PRONOUNS["plural"] in lower and "that" not in lower:
+                    assert lower[1] != "has", words
+    assert checked > 3000
+
+
+def lines_of(pairs: int = 400, seed: int = 0) -> dict[str, list[str]]:
+    return {name: content.decode().splitlines() for name, content in parallel_files(pairs, seed)}
+
+
+def test_the_same_settings_give_the_same_bytes_and_another_seed_another_language() -> None:
+    assert dict(parallel_files(100, 3)) == dict(parallel_files(100, 3))
+    assert lines_of(100, 3)["train.tv"][0] != lines_of(100, 4)["train.tv"][0]
+
+
+def test_every_sentence_has_one_translation_in_either_direction() -> None:
+    found = lines_of()
+    pairs = {pair for split in SPLITS for pair in zip(*(found[f"{split}.{end}"] for end in LANGUAGES), strict=True)}
+    for index in range(2):
+        assert len({pair[index] for pair in pairs}) == len(pairs)
+
+
+def test_held_out_sentences_are_in_no_other_file_and_depend_on_no_other() -> None:
+    found, more = lines_of(), lines_of(2000)
+    sentences = {split: found[f"{split}.en"] for split in SPLITS}
+    for split in ("dev", "test", "other"):
+        assert len(set(sentences[split])) == len(sentences[split])
+        others = {line for other in SPLITS if other != split for line in sentences[other]}
+        assert not others & set(sentences[split])
+        assert more[f"{split}.en"][: len(sentences[split])][:5] == sentences[split][:5]
+
+
+def test_the_other_domain_has_longer_sentences_and_evener_words() -> None:
+    found = lines_of(2000)
+    words = {split: [word for line in found[f"{split}.en"] for word in line.split()] for split in ("test", "other")}
+    assert len(words["other"]) / len(found["other.en"]) > 1.8 * len(words["test"]) / len(found["test.en"])
+    # The ten most frequent words are a smaller share of the text.
+    shares = {split: sum(n for _, n in Counter(words[split]).most_common(10)) / len(words[split]) for split in words}
+    assert shares["other"] < shares["test"]

@@ -1,6 +1,7 @@
-"""Frontiers, power laws, breaks, intervals and correlations of invented points."""
+"""Frontiers, power laws, breaks, intervals and correlations of invented points, and counts of FLOPs of runs."""
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,25 +11,21 @@ from scipy import stats
 
 from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
-from hatchery.analysis.compute_optimal import EDGES, frontier, january_edges, quantile_edges
+from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier, january_edges, quantile_edges
+from hatchery.analysis.flops_counts import COUNT_NAMES, flops_per_sequence, training_flops
 from hatchery.analysis.scaling_laws import (
-    AXES,
-    Cloud,
     Resampling,
     bootstrap_interval,
     find_break,
-    fit_logarithms,
     fit_power_law,
     scaling_laws,
 )
 from hatchery.errors import EvaluationError
+from hatchery.modeling.flops import STUDY_SEQUENCES, StudyFormula, reduced_vocabulary_flops
 
 
-def test_a_bin_gives_its_lowest_loss_and_holds_its_upper_edge() -> None:
+def test_a_bin_gives_its_lowest_loss_the_cheapest_of_equal_ones_and_holds_its_upper_edge() -> None:
     assert frontier([1, 2, 2.5, 3, 9], [5, 4, 1, 3, 0], [0, 2, 3]) == [1, 2]
-
-
-def test_of_equal_losses_the_cheapest_is_optimal() -> None:
     assert frontier([3, 2, 2], [1, 1, 1], [0, 5]) == [1]
 
 
@@ -60,16 +57,17 @@ def test_a_power_law_is_found_again_at_any_scale(coefficient: float, exponent: f
     xs = [10.0**scale * 1.7**place for place in range(12)]
     found = fit_power_law(xs, [coefficient * x**exponent for x in xs])
     assert found.exponent == pytest.approx(exponent, abs=1e-6)
-    assert found.at(xs[3]) == pytest.approx(coefficient * xs[3] ** exponent, rel=1e-6)
+    assert found.coefficient * xs[3] ** found.exponent == pytest.approx(coefficient * xs[3] ** exponent, rel=1e-6)
 
 
-def test_a_linear_fit_minimises_what_it_says() -> None:
+def test_a_fit_minimises_the_residuals_of_the_loss_and_not_of_its_logarithm() -> None:
     generator = np.random.default_rng(3)
     xs = np.geomspace(1e9, 1e12, 20)
     ys = 5 * (xs / 1e9) ** -0.2 + generator.normal(0, 0.05, 20)
-    linear, line = fit_power_law(xs.tolist(), ys.tolist()), fit_logarithms(xs.tolist(), ys.tolist())
-    assert linear.residual < line.residual
-    assert linear.r_squared > line.r_squared > 0.9
+    found = fit_power_law(xs.tolist(), ys.tolist())
+    exponent, constant = np.polyfit(np.log(xs), np.log(ys), 1)
+    assert found.residual < ((ys - np.exp(constant) * xs**exponent) ** 2).sum()
+    assert found.r_squared > 0.9
 
 
 @pytest.mark.parametrize(("xs", "ys"), [([1.0, 2.0], [1.0, 2.0]), ([3.0, 3.0, 3.0], [1.0, 2.0, 3.0])])
@@ -88,7 +86,6 @@ def test_a_break_is_found_and_one_law_has_none() -> None:
     found = find_break(xs.tolist(), noisy(broken))
     assert found.decisive
     assert found.below < 90 < found.above
-    assert found.below < found.place < found.above
     assert found.right.exponent == pytest.approx(-0.15, abs=0.01)
     assert not find_break(xs.tolist(), noisy(4 * xs**-0.1)).decisive
 
@@ -131,11 +128,11 @@ def test_an_interval_leaves_out_half_of_what_it_does_not_hold_on_each_side(confi
 def test_draws_of_runs_are_taken_in_the_bins_of_all_points() -> None:
     # Each run lies in two of the six bins, too few for a law; bins of its own would be six.
     flops = [float(10 * run + step) for run in range(1, 4) for step in range(1, 9)]
-    cloud = Cloud(dict.fromkeys(AXES, flops), [1 / cost for cost in flops], [f"{cost // 10}" for cost in flops])
+    points = [ScalingPoint(f"{cost // 10}", 1, cost, cost, cost, 1 / cost) for cost in flops]
     resampling = Resampling(draws=200)
     generator = np.random.default_rng(resampling.seed)
     several = sum(len(set(generator.integers(3, size=3).tolist())) > 1 for _ in range(resampling.draws))
-    for law in scaling_laws(cloud, "quantiles", 6, [], resampling).laws:
+    for law in scaling_laws(points, "quantiles", 6, [], resampling).laws:
         assert law.interval is not None
         assert law.interval.draws == several < resampling.draws
 
@@ -199,3 +196,33 @@ def test_a_constant_side_has_no_correlation() -> None:
     assert spearman([1, 2, 3], [5, 5, 5]).rho is None
     with pytest.raises(EvaluationError, match="2 pairs: expected 3 or more"):
         spearman([1, 2], [2, 1])
+
+
+ANCHOR: dict[str, Any] = {
+    **{"embedding_size": 256, "hidden_size": 256, "intermediate_size": 1024, "layers": 8, "attention_heads": 8},
+    **{"vocabulary_rows": 19_010, "tied": False, "sequence_length": 128, "sequences": STUDY_SEQUENCES},
+    **{"parameters": 16_237_122, "tokens": 10**9, "training_flops": 5e16},
+}
+
+
+@pytest.mark.parametrize("formula", ["code", "code_without_projection", "printed", "complete"])
+def test_a_run_of_the_study_costs_what_its_formulas_say(formula: StudyFormula) -> None:
+    found = training_flops(ANCHOR, formula)
+    assert found == pytest.approx(STUDY_SEQUENCES * reduced_vocabulary_flops(256, 256, 1024, 8, 8, formula))
+
+
+def test_six_n_d_leaves_out_an_embedding_that_is_only_looked_up() -> None:
+    assert training_flops(ANCHOR, "six_n_d") == 6 * (16_237_122 - 19_010 * 256) * 10**9
+    assert training_flops(ANCHOR | {"tied": True}, "six_n_d") == 6 * 16_237_122 * 10**9
+
+
+def test_matrix_products_are_those_of_the_run() -> None:
+    assert training_flops(ANCHOR, "products") == 5e16
+    assert flops_per_sequence(ANCHOR, "products") == 5e16 / STUDY_SEQUENCES
+
+
+def test_sequences_of_changing_length_have_no_count_of_the_study() -> None:
+    run = ANCHOR | {"sequence_length": None}
+    counted = {count for count in COUNT_NAMES if training_flops(run, count) is not None}
+    assert counted == {"products", "six_n_d"}
+    assert flops_per_sequence(ANCHOR | {"sequences": 0}, "products") is None

@@ -1,23 +1,27 @@
-"""What the study published gives its fits, ratios and correlations: from the published values alone."""
+"""What the reduced-vocabulary study published gives its fits, ratios and correlations, and what its text claims.
+
+From the published values alone, with the 42 logged runs and their learning curves. Where claims and tables differ:
+docs/papers/reduced-vocabulary.md, "Claims that the tables contradict"; FLOPs: tests/modeling/test_flops.py.
+"""
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
 from hatchery.analysis.compute_optimal import frontier, january_edges, quantile_edges
-from hatchery.analysis.published_curves import PublishedRun, read_published_curves
+from hatchery.analysis.published_curves import DEFAULT_RATE, PublishedRun, Shape, read_published_curves, shape_of
 from hatchery.analysis.scaling_laws import (
     DECISIVE,
     PowerLaw,
     Resampling,
     bootstrap_interval,
     find_break,
-    fit_logarithms,
     fit_power_law,
 )
 from hatchery.errors import EvaluationError
@@ -143,9 +147,8 @@ def test_the_printed_exponents_are_within_a_hundredth_of_the_refitted_ones(
 
 
 def test_a_line_through_the_logarithms_has_another_exponent(best: list[Point]) -> None:
-    above = [point for point in best if point[0] > ABOVE]
-    line = fit_logarithms([point[0] for point in above], [point[1] for point in above])
-    assert line.exponent == pytest.approx(-0.140, abs=5e-4)
+    above = np.log([point[:2] for point in best if point[0] > ABOVE])
+    assert np.polyfit(*above.T, 1)[0] == pytest.approx(-0.140, abs=5e-4)
 
 
 @pytest.mark.parametrize("bins", [34, 40])
@@ -184,7 +187,7 @@ def test_the_exponent_has_an_interval_over_runs(best: list[Point], points: list[
 
     interval = bootstrap_interval(groups, exponent, Resampling(200, seed=1))
     assert interval is not None
-    assert interval.holds(-0.1429) and interval.holds(-0.1412)
+    assert interval.low <= -0.1429 <= -0.1412 <= interval.high
     assert interval.high - interval.low < 0.1
     assert interval == bootstrap_interval(groups, exponent, Resampling(200, seed=1))
 
@@ -245,3 +248,91 @@ def test_losses_without_a_model_are_named(tmp_path: Path) -> None:
     )
     with pytest.raises(EvaluationError, match=r"paper_runs\.csv: the run b is not in both this table and paper\.csv"):
         read_published_curves(tmp_path / "paper.csv")
+
+
+Rows = dict[Shape, Mapping[str, str]]
+ANCHOR = (256, 256, 1024, 8, 8)
+
+
+@pytest.fixture(scope="module")
+def rows(golden_directory: Path) -> Callable[[int], Rows]:
+    """The rows of a printed table by the sizes of their models."""
+
+    def read(number: int) -> Rows:
+        rows = table(golden_directory, f"table{number}")
+        return {shape_of("_".join(["rv", *(row[size] for size in "EHILA")])): row for row in rows}
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def runs(logged: Sequence[PublishedRun]) -> dict[Shape, PublishedRun]:
+    return {run.sizes: run for run in logged if run.peak_learning_rate == DEFAULT_RATE}
+
+
+def test_79_models_are_there_of_which_62_are_small(rows: Callable[[int], Rows]) -> None:
+    sets, larger, unconstrained = 16 + 16 + 30, rows(7).keys() - rows(3).keys(), rows(4)
+    assert (sets, sets + len(larger) + len(unconstrained)) == (62, 79)
+
+
+@pytest.mark.parametrize(
+    ("than", "not_better"),
+    [
+        ("glue_filtered_random_init", {(32, 256, 1024, 8, 8), (64, 256, 1024, 8, 8), (32, 32, 64, 1, 1)}),
+        ("glue_unfiltered", {(256, 256, 128, 8, 8)}),
+    ],
+)
+def test_filtered_glue_after_pretraining_is_not_always_the_better_one(
+    rows: Callable[[int], Rows], than: str, not_better: set[Shape]
+) -> None:
+    table = rows(3)
+    assert len(table) == 19
+    assert {shape for shape, row in table.items() if float(row["glue_filtered"]) <= float(row[than])} == not_better
+
+
+def test_seven_models_of_table_3_are_tied_and_four_of_them_have_the_size_of_another(
+    rows: Callable[[int], Rows], runs: dict[Shape, PublishedRun]
+) -> None:
+    tied = {shape: float(rows(3)[shape]["params_millions"]) for shape, run in runs.items() if run.tied}
+    assert len(tied) == 7
+    wrong = {shape for shape, size in tied.items() if size != round(runs[shape].parameters / 1e6, 2)}
+    assert wrong == {(256, 256, 1024, 8, heads) for heads in (1, 2, 4, 8)}
+    assert {tied[shape] for shape in wrong} == {16.24}
+    # So the step from 4 layers to 8 is one from an untied model to a tied one.
+    assert ANCHOR in tied and (256, 256, 1024, 4, 8) in runs.keys() - tied
+
+
+def test_larger_models_are_compared_with_a_tied_one(
+    rows: Callable[[int], Rows], runs: dict[Shape, PublishedRun], logged: Sequence[PublishedRun], repository: Path
+) -> None:
+    printed = {shape: float(row["test_perplexity"]) for shape, row in rows(7).items()}
+    (baseline,) = printed.keys() & rows(3).keys()
+    assert (printed[baseline], runs[baseline].tied) == (4.67, True)
+    assert round(runs[baseline].parameters / 1e6, 2) == 11.30
+    (fair,) = (run for run in logged if run.sizes == ANCHOR and not run.tied)
+    assert (fair.peak_learning_rate, round(fair.parameters / 1e6, 2)) == (1e-4, 16.24)
+    with (repository / "config/published/values/reduced_vocabulary.csv").open(encoding="utf-8", newline="") as handle:
+        (reached,) = (
+            float(row["value"])
+            for row in csv.DictReader(handle)
+            if (row["row"], row["task"], row["metric"]) == (fair.row, "test", "perplexity")
+        )
+    assert round(reached, 2) == 7.23
+    assert sum(printed[shape] < reached for shape in printed.keys() - {baseline}) == 6
+
+
+def test_a_row_without_sizes_is_named() -> None:
+    with pytest.raises(EvaluationError, match="'rv_frontier' is not called after its sizes"):
+        shape_of("rv_frontier")
+
+
+@pytest.fixture(scope="session")
+def logged(repository: Path) -> Sequence[PublishedRun]:
+    return read_published_curves(repository / "config/published/curves/reduced_vocabulary.csv")
+
+
+@pytest.fixture(scope="session")
+def digitised(golden_directory: Path) -> tuple[list[float], list[float]]:
+    """FLOPs and losses of the 30 dots of Figure 1."""
+    rows = table(golden_directory, "figure1_digitised")
+    return [float(row["flops"]) for row in rows], [float(row["dev_loss"]) for row in rows]
