@@ -69,18 +69,17 @@ def test_the_tables_of_two_experiments_are_concatenated_as_they_are(two_models: 
     assert both["experiment"].unique().sort().to_list() == ["demo", "other"]
 
 
-def test_runs_have_their_sizes_losses_and_operations(two_models: Any) -> None:
-    rows = {row["run"]: row for row in read_runs(RUNS.beside(two_models.collected()))}
-    row = rows["elc-s1"]
+def test_runs_have_their_sizes_losses_and_operations_and_the_sequences_that_they_saw(two_models: Any) -> None:
+    table = two_models.collected()
+    (row,) = [row for row in read_runs(RUNS.beside(table)) if row["run"] == "elc-s1"]
     assert (row["parameters"], row["layers"], row["steps"], row["tokens"]) == (2000, 2, 4, 4000)
     assert (row["loss"], row["development_loss"]) == (1.5, 2.0)
     assert row["training_flops"] > 0 and row["manifest"] and row["initial"] == "" and row["earlier_tokens"] is None
-
-
-def test_curves_go_up_to_the_operations_of_the_run(two_models: Any) -> None:
-    table = two_models.collected()
+    assert (row["embedding_size"], row["hidden_size"], row["intermediate_size"]) == (16, 16, 32)
+    assert (row["attention_heads"], row["vocabulary_rows"], row["tied"]) == (2, 100, True)
+    # Four steps of four sequences.
+    assert (row["sequence_length"], row["sequences"]) == (32, 16)
     flops = read_frame(CURVES.beside(table), CURVES, run=["elc-s1"])["flops"].to_list()
-    (row,) = [row for row in read_runs(RUNS.beside(table)) if row["run"] == "elc-s1"]
     assert flops == sorted(flops) and flops[-1] == row["training_flops"]
 
 
@@ -157,15 +156,6 @@ def test_a_table_of_other_columns_is_refused(tmp_path: Path) -> None:
     write_rows(tmp_path / "runs.parquet", RUNS, [])
     with pytest.raises(ManifestError, match="its columns are not those of measurements"):
         read_frame(tmp_path / "runs.parquet", MEASUREMENTS)
-
-
-def test_runs_have_the_sizes_of_their_models_and_the_sequences_that_they_saw(two_models: Any) -> None:
-    rows = read_runs(RUNS.beside(two_models.collected()))
-    (row,) = [row for row in rows if row["run"] == "elc-s1"]
-    assert (row["embedding_size"], row["hidden_size"], row["intermediate_size"]) == (16, 16, 32)
-    assert (row["attention_heads"], row["vocabulary_rows"], row["tied"]) == (2, 100, True)
-    # Four steps of four sequences.
-    assert (row["sequence_length"], row["sequences"]) == (32, 16)
 
 
 SETTINGS = {"stage": "join_experiments", "stage_version": 1, "experiment": "side", "experiments": ["b", "a"]}

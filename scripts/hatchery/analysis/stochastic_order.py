@@ -61,7 +61,13 @@ class OrderEstimate:
     deviation: float
 
     def bound(self, confidence: float) -> float:
-        """The upper confidence bound epsilon_min, in [0, 1]. Raises ConfigError for a confidence not in [0.5, 1).
+        """The upper confidence bound epsilon_min, in [0, 1]: the smallest ratio that is left with this confidence.
+
+        Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); 0 is dominance. Read it with care
+        when runs are few. The bound takes the ratio to be normal around its estimate; of equal models it is not, and 15
+        to 25 % of such pairs fall below 0.5 at a confidence of 0.95, 2 to 8 % below 0.2 (normal scores, 50 to 5 runs).
+        And where the samples do not overlap, every draw has ratio 0 and no confidence raises the bound: of equal models
+        with five runs each, that happens to one pair in 126. Raises ConfigError for a confidence not in [0.5, 1).
 
         Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence) with c = sqrt(n m / (n + m)) and sigma
         the deviation of c (epsilon* - epsilon): c cancels, and what remains is the bound from the draws' deviation.
@@ -73,38 +79,6 @@ class OrderEstimate:
     def reversed(self) -> "OrderEstimate":
         """The estimate for "b dominates a" from the same draws."""
         return OrderEstimate(1.0 - self.violation, self.deviation)
-
-
-def violation_ratio(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
-    """The share of the squared distance between two samples that speaks against "a dominates b", higher being better.
-
-    With F and G the quantile functions of a and b it is the integral of (F - G)^2 over {F < G}, divided by that over
-    (0, 1). 0: a dominates b; 1: b dominates a; always violation_ratio(b, a) = 1 - violation_ratio(a, b). Two samples
-    with the same quantile functions leave 0/0, which is defined as 0.5: nothing speaks for either, and the sum stays 1.
-    Raises EvaluationError for an empty sample and for scores that are not finite.
-    """
-    first, second = sorted_scores(a), sorted_scores(b)
-    return float(_ratios(first, second, exact_steps(len(first), len(second))))
-
-
-def epsilon_min(
-    a: Sequence[float] | np.ndarray,
-    b: Sequence[float] | np.ndarray,
-    *,
-    confidence: float = 0.95,
-    draws: int = DRAWS,
-    seed: int,
-) -> float:
-    """The smallest violation ratio that the samples' "a dominates b" still has with this confidence, in [0, 1].
-
-    Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); 0 is dominance. Read it with care when
-    runs are few. The bound takes the ratio to be normal around its estimate; of equal models it is not, and 15 to 25 %
-    of such pairs fall below 0.5 at a confidence of 0.95, 2 to 8 % below 0.2 (normal scores, 50 to 5 runs). And where
-    the samples do not overlap, every draw has ratio 0 and no confidence raises the bound: of equal models with five
-    runs each, that happens to one pair in 126. Raises EvaluationError for invalid samples or a single score,
-    ConfigError for an invalid confidence or number of draws.
-    """
-    return estimate_order(a, b, draws=draws, random=generator(seed, PURPOSE)).bound(confidence)
 
 
 def estimate_order(
@@ -127,8 +101,8 @@ def estimate_order(
     if min(len(first), len(second)) < 2:
         raise EvaluationError("a confidence of a stochastic order needs at least two scores on each side, not one")
     steps = steps or exact_steps(len(first), len(second))
-    redrawn = _ratios(_redraw(first, draws, random), _redraw(second, draws, random), steps)
-    return OrderEstimate(float(_ratios(first, second, steps)), float(redrawn.std(ddof=1)))
+    redrawn = violation_ratios(_redraw(first, draws, random), _redraw(second, draws, random), steps)
+    return OrderEstimate(float(violation_ratios(first, second, steps)), float(redrawn.std(ddof=1)))
 
 
 def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -149,8 +123,14 @@ def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.n
     return values[positions]
 
 
-def _ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.ndarray:
-    """Violation ratios of sorted samples [..., n] and [..., m], of shape [...]."""
+def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.ndarray:
+    """The share of the squared distance of sorted samples that speaks against "first dominates second", more is better.
+
+    Of samples [..., n] and [..., m], of shape [...]. With F and G their quantile functions it is the integral of
+    (F - G)^2 over {F < G}, divided by that over (0, 1). 0: the first dominates; 1: the second dominates; exchanged, the
+    ratio is 1 minus this one. Samples with the same quantile functions leave 0/0, which is defined as 0.5: nothing
+    speaks for either.
+    """
     differences = first[..., steps.first] - second[..., steps.second]
     distances = differences**2 * steps.weights
     total = distances.sum(axis=-1)
@@ -159,29 +139,25 @@ def _ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.n
 
 
 THRESHOLD = 0.5
+"""Below it the row is better than the column, which fits the bold face of the published tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderMatrix:
     """epsilon_min of "row better than column" for k models; lower is better, 1 is no evidence.
 
-    `epsilon` and `violation` (the ratio without its confidence) are float64 [k, k] with NaN on the diagonal.
+    `epsilon` is float64 [k, k] with NaN on the diagonal.
     `confidence` is that asked for the whole matrix, `cell_confidence` what each of the `comparisons` got for it.
     `runs` says how many scores each model had.
     """
 
     names: tuple[str, ...]
     epsilon: np.ndarray
-    violation: np.ndarray
     runs: tuple[int, ...]
     confidence: float
     cell_confidence: float
     comparisons: int
     reading: ReadingName
-
-    def better(self, threshold: float = THRESHOLD) -> np.ndarray:
-        """bool [k, k]: where the row is better than the column (0.5 fits the bold face of the published tables)."""
-        return self.epsilon < threshold
 
     def cell(self, row: str, column: str) -> float:
         """epsilon_min of "row better than column". Raises EvaluationError for a name that is not in the matrix."""
@@ -208,9 +184,9 @@ def order_matrix(
     less the more there is to correct (docs/papers/elc-bert.md, "Significance"); a single pair is left alone.
     `comparisons` states another number, such as that of a family of matrices.
 
-    The correction is as good as the single bounds, which few runs make too low (see `epsilon_min`): among five equal
-    models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and below 0.2
-    in 2 of 10 (4 of 10). Raises EvaluationError for invalid scores, naming the pair, and ConfigError for invalid
+    The correction is as good as the single bounds, which few runs make too low (see `OrderEstimate.bound`): among five
+    equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and below
+    0.2 in 2 of 10 (4 of 10). Raises EvaluationError for invalid scores, naming the pair, and ConfigError for invalid
     settings.
     """
     if reading not in get_args(ReadingName):
@@ -222,7 +198,7 @@ def order_matrix(
     if comparisons is None:
         comparisons = cells if reading == "corrected" else cells // 2
     cell_confidence = corrected_confidence(confidence, comparisons, reading)
-    epsilon, violation = np.full((2, len(names), len(names)), np.nan)
+    epsilon = np.full((len(names), len(names)), np.nan)
     # The two directions of a pair share their draws, so no two models can each be better than the other.
     for first, second in combinations(sorted(names), 2):
         steps = grid_steps(len(scores[first]), len(scores[second])) if reading == "as_published" else None
@@ -232,10 +208,10 @@ def order_matrix(
         except EvaluationError as error:
             raise EvaluationError(f"{first} and {second}: {error}") from error
         i, j = names.index(first), names.index(second)
-        for at, direction in (((i, j), estimate), ((j, i), estimate.reversed())):
-            epsilon[at], violation[at] = direction.bound(cell_confidence), direction.violation
+        epsilon[i, j] = estimate.bound(cell_confidence)
+        epsilon[j, i] = estimate.reversed().bound(cell_confidence)
     runs = tuple(len(scores[name]) for name in names)
-    return OrderMatrix(names, epsilon, violation, runs, confidence, cell_confidence, comparisons, reading)
+    return OrderMatrix(names, epsilon, runs, confidence, cell_confidence, comparisons, reading)
 
 
 def corrected_confidence(confidence: float, comparisons: int, reading: ReadingName = "corrected") -> float:
