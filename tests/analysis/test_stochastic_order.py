@@ -99,7 +99,7 @@ def test_the_grid_takes_the_score_at_each_two_hundredth():
 def test_the_bound_is_the_ratio_plus_the_bootstrap_deviation_times_the_normal_quantile():
     """The formula of Ulmer et al. with its scaling by c, on draws made one by one."""
     random = np.random.default_rng(5)
-    a, b = random.normal(0.3, 1.0, 12), random.normal(0.0, 1.4, 7)
+    a, b = random.normal(70.3, 1.0, 12), random.normal(70.0, 1.4, 7)
     ratio, c = violation_ratio(a, b), math.sqrt(12 * 7 / (12 + 7))
     redrawn = [violation_ratio(random.choice(a, 12), random.choice(b, 7)) for _ in range(4000)]
     sigma = np.std([c * (value - ratio) for value in redrawn])
