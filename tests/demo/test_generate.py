@@ -159,34 +159,6 @@ def test_pairs_are_new_sentences_that_differ_in_one_or_two_words(generated: Path
     assert len(phenomena) >= 5
 
 
-@pytest.mark.parametrize(
-    ("task", "fields"), [("acceptability", ["sentence"]), ("entailment", ["sentence1", "sentence2"])]
-)
-def test_a_task_is_balanced_and_its_splits_share_no_sentence(task: str, fields: list[str], generated: Path) -> None:
-    files = (generated / "glue" / f"{task}.{split}.jsonl" for split in ("train", "validation"))
-    training, validation = map(json_lines, files)
-    assert (len(training), len(validation)) == (120, 60)
-    for rows in (training, validation):
-        assert sum(row["label"] for row in rows) * 2 == len(rows)
-        assert [row["idx"] for row in rows] == list(range(len(rows)))
-        assert all(set(row) == {*fields, "label", "idx"} for row in rows)
-    assert not {row[fields[0]] for row in training} & {row[fields[0]] for row in validation}
-
-
-def test_no_word_of_the_hypothesis_tells_the_label(tmp_path: Path) -> None:
-    run_generator(tmp_path, replace(SMALL, examples_per_task=3000))
-    rows = json_lines(tmp_path / "glue" / "entailment.train.jsonl")
-    for field in ("sentence1", "sentence2"):
-        counts: dict[str, Counter[int]] = {}
-        for row in rows:
-            for word in set(words_of(row[field])):
-                counts.setdefault(word, Counter())[row["label"]] += 1
-        for word, labels in counts.items():
-            number = labels.total()
-            # Five standard deviations of a fair coin.
-            assert abs(labels[1] - number / 2) <= 2.5 * math.sqrt(number) + 1, (field, word, labels)
-
-
 @pytest.mark.parametrize("task", ["glue/acceptability", "glue/entailment", "superglue/wic"])
 def test_the_length_of_a_training_file_is_known_without_it(task: str, generated: Path) -> None:
     told = read_manifest(generated / "manifest.json").settings

@@ -38,6 +38,8 @@ LABELLED: dict[str, tuple[set[str], set[Any]]] = {
     "superglue/wic": ({"word", "sentence1", "sentence2", "start1", "start2", "end1", "end2"}, {0, 1}),
     "superglue/wsc": ({"text", "span1_index", "span2_index", "span1_text", "span2_text"}, {0, 1}),
     "glue/wnli": ({"sentence1", "sentence2"}, {0, 1}),
+    "glue/acceptability": ({"sentence"}, {0, 1}),
+    "glue/entailment": ({"sentence1", "sentence2"}, {0, 1}),
 }
 GENDERS = {name.word: name.gender for name in NAMES}
 
@@ -67,6 +69,7 @@ def test_a_task_has_the_published_fields_balanced_labels_and_disjoint_splits(ste
     for rows in data.values():
         assert len(rows) >= 24
         assert all(set(row) == {*fields, "label", "idx"} for row in rows)
+        assert stem.endswith("multirc") or [row["idx"] for row in rows] == list(range(len(rows)))
         counts = Counter(row["label"] for row in rows)
         assert set(counts) == labels
         assert len(set(counts.values())) == 1
@@ -272,7 +275,14 @@ def test_no_longer_sentence_of_the_tasks_stands_in_the_corpora(generated: Path) 
     ids=lambda value: value.name if isinstance(value, RowTask) else "",
 )
 def test_no_single_word_of_a_text_tells_the_label(task: RowTask, fields: tuple[str, ...]) -> None:
-    rows = draw_splits("0/words", {"train": (task, 1200)}, set())["train"]
+    no_word_tells_the_label(draw_splits("0/words", {"train": (task, 1200)}, set())["train"], fields)
+
+
+def test_no_single_word_of_two_sentences_tells_whether_one_follows_from_the_other() -> None:
+    no_word_tells_the_label(glue.task_rows("entailment", 3000, 5, "train", set()), ("sentence1", "sentence2"))
+
+
+def no_word_tells_the_label(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> None:
     n_labels = len({row["label"] for row in rows})
     for field in fields:
         counts: dict[str, Counter[int]] = defaultdict(Counter)
