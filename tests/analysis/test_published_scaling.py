@@ -19,7 +19,6 @@ from hatchery.analysis.published_curves import DEFAULT_RATE, PublishedRun, Shape
 from hatchery.analysis.scaling_laws import (
     DECISIVE,
     PowerLaw,
-    Resampling,
     bootstrap_interval,
     find_break,
     fit_power_law,
@@ -185,11 +184,11 @@ def test_the_exponent_has_an_interval_over_runs(best: list[Point], points: list[
         places = frontier([point[0] for point in drawn], [point[1] for point in drawn], edges)
         return law([drawn[place] for place in places if drawn[place][0] > ABOVE]).exponent
 
-    interval = bootstrap_interval(groups, exponent, Resampling(200, seed=1))
+    interval = bootstrap_interval(groups, exponent, draws=200, seed=1)
     assert interval is not None
     assert interval.low <= -0.1429 <= -0.1412 <= interval.high
     assert interval.high - interval.low < 0.1
-    assert interval == bootstrap_interval(groups, exponent, Resampling(200, seed=1))
+    assert interval == bootstrap_interval(groups, exponent, draws=200, seed=1)
 
 
 SIZES = ("H", "L", "E", "I")

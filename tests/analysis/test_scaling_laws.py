@@ -11,10 +11,10 @@ from scipy import stats
 
 from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
+from hatchery.analysis.analyses.power_laws import PowerLawsSettings
 from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier, january_edges, quantile_edges
 from hatchery.analysis.flops_counts import COUNT_NAMES, flops_per_sequence, training_flops
 from hatchery.analysis.scaling_laws import (
-    Resampling,
     bootstrap_interval,
     find_break,
     fit_power_law,
@@ -101,12 +101,12 @@ def test_the_interval_of_a_mean_is_that_of_its_groups() -> None:
     def mean(places: list[int]) -> float:
         return float(values[places].mean())
 
-    alone = bootstrap_interval([[place] for place in range(200)], mean, Resampling())
+    alone = bootstrap_interval([[place] for place in range(200)], mean)
     assert alone is not None
     assert (alone.low, alone.high) == (pytest.approx(9.7, abs=0.2), pytest.approx(10.3, abs=0.2))
     # Ten groups whose members agree are ten points.
     values = np.repeat(values[:10], 20)
-    grouped = bootstrap_interval([list(range(20 * group, 20 * group + 20)) for group in range(10)], mean, Resampling())
+    grouped = bootstrap_interval([list(range(20 * group, 20 * group + 20)) for group in range(10)], mean)
     assert grouped is not None
     assert grouped.high - grouped.low > 3 * (alone.high - alone.low)
 
@@ -119,7 +119,7 @@ def test_an_interval_leaves_out_half_of_what_it_does_not_hold_on_each_side(confi
         drawn.append(float(sum(places)))
         return drawn[-1]
 
-    found = bootstrap_interval([[place] for place in range(50)], total, Resampling(2000, confidence))
+    found = bootstrap_interval([[place] for place in range(50)], total, 2000, confidence)
     assert found is not None
     tails = np.mean(np.array(drawn) < found.low), np.mean(np.array(drawn) > found.high)
     assert tails == (pytest.approx((1 - confidence) / 2, abs=0.005),) * 2
@@ -129,20 +129,20 @@ def test_draws_of_runs_are_taken_in_the_bins_of_all_points() -> None:
     # Each run lies in two of the six bins, too few for a law; bins of its own would be six.
     flops = [float(10 * run + step) for run in range(1, 4) for step in range(1, 9)]
     points = [ScalingPoint(f"{cost // 10}", 1, cost, cost, cost, 1 / cost) for cost in flops]
-    resampling = Resampling(draws=200)
-    generator = np.random.default_rng(resampling.seed)
-    several = sum(len(set(generator.integers(3, size=3).tolist())) > 1 for _ in range(resampling.draws))
-    for law in scaling_laws(points, "quantiles", 6, [], resampling).laws:
+    settings = PowerLawsSettings(number_of_bins=6, draws=200)
+    generator = np.random.default_rng(settings.seed)
+    several = sum(len(set(generator.integers(3, size=3).tolist())) > 1 for _ in range(settings.draws))
+    for law in scaling_laws(points, settings).laws:
         assert law.interval is not None
-        assert law.interval.draws == several < resampling.draws
+        assert law.interval.draws == several < settings.draws
 
 
 def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
     def refuses(places: list[int]) -> float:
         raise EvaluationError("too few")
 
-    assert bootstrap_interval([[0, 1]], lambda places: 1.0, Resampling()) is None
-    assert bootstrap_interval([[0], [1]], refuses, Resampling()) is None
+    assert bootstrap_interval([[0, 1]], lambda places: 1.0) is None
+    assert bootstrap_interval([[0], [1]], refuses) is None
 
 
 def option(name: str, flops: float, perplexity: float, **sizes: int) -> Option:

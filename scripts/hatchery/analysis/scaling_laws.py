@@ -22,7 +22,8 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import OptimizeWarning, curve_fit
 
-from hatchery.analysis.compute_optimal import EDGES, Bins, ScalingPoint, frontier
+from hatchery.analysis.analyses.power_laws import PowerLawsSettings, RegionSettings
+from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier
 from hatchery.errors import EvaluationError
 
 LEAST_POINTS = 3
@@ -131,15 +132,6 @@ def _criterion(residual: float, points: int, parameters: int) -> float:
     return points * math.log(max(residual, 1e-300) / points) + parameters * math.log(points)
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """How intervals are drawn."""
-
-    draws: int = 1000
-    confidence: float = 0.95
-    seed: int = 0
-
-
 LEAST_SHARE = 0.5
 """Of the draws, how many must have given a number: with fewer, the interval would be that of the easy ones."""
 
@@ -155,7 +147,11 @@ class Interval:
 
 
 def bootstrap_interval(
-    groups: Sequence[Sequence[int]], quantity: Callable[[list[int]], float], resampling: Resampling
+    groups: Sequence[Sequence[int]],
+    quantity: Callable[[list[int]], float],
+    draws: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Interval | None:
     """The interval of a quantity of points; `groups` are the places of the points that are drawn together.
 
@@ -164,19 +160,19 @@ def bootstrap_interval(
     """
     if len(groups) < 2:
         return None
-    generator = np.random.default_rng(resampling.seed)
+    generator = np.random.default_rng(seed)
     values = []
-    for _ in range(resampling.draws):
+    for _ in range(draws):
         chosen = generator.integers(len(groups), size=len(groups)).tolist()
         try:
             values.append(quantity([place for group in chosen for place in groups[group]]))
         except EvaluationError:
             continue
-    if len(values) <= LEAST_SHARE * resampling.draws:
+    if len(values) <= LEAST_SHARE * draws:
         return None
-    tail = 50 * (1 - resampling.confidence)
+    tail = 50 * (1 - confidence)
     low, high = np.percentile(values, [tail, 100 - tail])
-    return Interval(float(low), float(high), resampling.confidence, len(values))
+    return Interval(float(low), float(high), confidence, len(values))
 
 
 Axis = Literal["flops", "tokens", "parameters"]
@@ -185,24 +181,12 @@ WHOLE = "all"
 
 
 @dataclass(frozen=True)
-class Region:
-    """A part of the axis of FLOPs: above the one, up to the other; None is no bound."""
-
-    name: str
-    above: float | None = None
-    up_to: float | None = None
-
-    def holds(self, flops: float) -> bool:
-        """Whether a point lies in it."""
-        return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
-
-
-@dataclass(frozen=True)
 class Law:
     """The law of the loss against one axis within a region; `law` is None where there are too few points to fit one."""
 
     axis: Axis
-    region: Region
+    region: str
+    bounds: RegionSettings
     points: int
     law: PowerLaw | None
     interval: Interval | None
@@ -217,9 +201,7 @@ class Laws:
     found_break: BreakPoint | None
 
 
-def scaling_laws(
-    points: Sequence[ScalingPoint], bins: Bins, number_of_bins: int, regions: Sequence[Region], resampling: Resampling
-) -> Laws:
+def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) -> Laws:
     """Frontier, laws and break of points.
 
     FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole. For an interval
@@ -228,31 +210,33 @@ def scaling_laws(
     if not points:
         return Laws([], [], None)
     flops, losses = [point.flops for point in points], [point.loss for point in points]
-    edges = EDGES[bins](flops, number_of_bins)
+    edges = EDGES[settings.bins](flops, settings.number_of_bins)
     optimal = frontier(flops, losses, edges)
     members: dict[str, list[int]] = {}
     for place, point in enumerate(points):
         members.setdefault(point.model, []).append(place)
 
-    def fit(places: Sequence[int], axis: Axis, region: Region) -> PowerLaw:
-        kept = [points[place] for place in places if region.holds(flops[place])]
+    def fit(places: Sequence[int], axis: Axis, bounds: RegionSettings) -> PowerLaw:
+        kept = [points[place] for place in places if bounds.holds(flops[place])]
         return fit_power_law([point.along(axis) for point in kept], [point.loss for point in kept])
 
-    def law_of(axis: Axis, region: Region) -> Law:
+    def law_of(axis: Axis, region: str, bounds: RegionSettings) -> Law:
         def exponent(places: list[int]) -> float:
             best = frontier([flops[place] for place in places], [losses[place] for place in places], edges)
-            return fit([places[each] for each in best], axis, region).exponent
+            return fit([places[each] for each in best], axis, bounds).exponent
 
-        inside = sum(region.holds(flops[place]) for place in optimal)
+        inside = sum(bounds.holds(flops[place]) for place in optimal)
         try:
-            law = fit(optimal, axis, region)
+            law = fit(optimal, axis, bounds)
         except EvaluationError:
-            return Law(axis, region, inside, None, None)
-        return Law(axis, region, inside, law, bootstrap_interval(list(members.values()), exponent, resampling))
+            return Law(axis, region, bounds, inside, None, None)
+        groups = list(members.values())
+        interval = bootstrap_interval(groups, exponent, settings.draws, settings.confidence, settings.seed)
+        return Law(axis, region, bounds, inside, law, interval)
 
-    whole = Region(WHOLE)
-    laws = [law_of("flops", region) for region in (*regions, whole)]
-    laws += [law_of(axis, whole) for axis in AXES if axis != "flops"]
+    whole = RegionSettings()
+    laws = [law_of("flops", region, bounds) for region, bounds in (*settings.regions.items(), (WHOLE, whole))]
+    laws += [law_of(axis, WHOLE, whole) for axis in AXES if axis != "flops"]
     try:
         found_break = find_break([flops[place] for place in optimal], [losses[place] for place in optimal])
     except EvaluationError:

@@ -40,6 +40,10 @@ class RegionSettings(Settings):
     up_to: Positive | None = None
     """Points with at most so many FLOPs belong to it; null is no bound."""
 
+    def holds(self, flops: float) -> bool:
+        """Whether a point of so many FLOPs belongs to it."""
+        return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawsSettings(FrontierSettings):
@@ -63,6 +67,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     """Points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import points_of_runs, published_points
     from hatchery.analysis.published_curves import read_published_curves
+    from hatchery.analysis.scaling_laws import scaling_laws
 
     tables = study.tables
     clouds = {
@@ -74,19 +79,10 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     if settings.paper:
         clouds[LOGGED] = published_points(read_published_curves(study.files[f"curves/{settings.paper}"]))
         printed = printed_laws(study, settings.paper)
-    found = {source: laws_of(points, settings) for source, points in clouds.items()}
+    found = {source: scaling_laws(points, settings) for source, points in clouds.items()}
     rows = [row for source, laws in found.items() for row in _rows(source, clouds[source], laws)]
     shown = [_laws_table(settings, found, printed), *_breaks(found), *_regions(clouds, found)]
     return Findings(rows, shown, _notes(settings, clouds))
-
-
-def laws_of(points: Sequence["ScalingPoint"], settings: PowerLawsSettings) -> "Laws":
-    """The laws of some points under the settings."""
-    from hatchery.analysis.scaling_laws import Region, Resampling, scaling_laws
-
-    regions = [Region(name, region.above, region.up_to) for name, region in settings.regions.items()]
-    resampling = Resampling(settings.draws, settings.confidence, settings.seed)
-    return scaling_laws(points, settings.bins, settings.number_of_bins, regions, resampling)
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
@@ -121,8 +117,8 @@ def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterab
             **{"loss": rounded(point.loss), "optimal": int(place in optimal)},
         }
     for each in laws.laws:
-        row = {"kind": "law", "source": source, "axis": each.axis, "region": each.region.name, "points": each.points}
-        row |= {"above": each.region.above, "up_to": each.region.up_to}
+        row = {"kind": "law", "source": source, "axis": each.axis, "region": each.region, "points": each.points}
+        row |= {"above": each.bounds.above, "up_to": each.bounds.up_to}
         if each.law is not None:
             row |= {name: rounded(getattr(each.law, name), 6) for name in ("exponent", "coefficient", "r_squared")}
         if each.interval is not None:
@@ -140,7 +136,7 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
     for place, law in enumerate(found[OURS].laws or found[next(reversed(found))].laws):
         rows = [_law_row(source, laws.laws[place]) for source, laws in found.items() if laws.laws]
         # What the published values call the fit: `flops_above_break`, `tokens`.
-        name = f"{law.axis}_{law.region.name}" if law.axis == "flops" else law.axis
+        name = f"{law.axis}_{law.region}" if law.axis == "flops" else law.axis
         if (name, "exponent") in printed:
             values = {metric: printed.get((name, metric)) for metric in _PRINTED_FORMS}
             texts = ["-" if value is None else f"{value:{_PRINTED_FORMS[metric]}}" for metric, value in values.items()]
@@ -158,14 +154,13 @@ _PRINTED_FORMS = {"exponent": ".4f", "coefficient": ".3g", "r_squared": ".4g"}
 def _heading(law: "Law") -> str:
     from hatchery.analysis.scaling_laws import WHOLE
 
-    region = law.region
-    if region.name == WHOLE:
+    if law.region == WHOLE:
         return f"loss against {AXIS_NAMES[law.axis]}, all compute-optimal points"
     bounds = [
-        f"above {power(region.above)}" if region.above else "",
-        f"up to {power(region.up_to)}" if region.up_to else "",
+        f"above {power(law.bounds.above)}" if law.bounds.above else "",
+        f"up to {power(law.bounds.up_to)}" if law.bounds.up_to else "",
     ]
-    return f"loss against {AXIS_NAMES[law.axis]}, {readable(region.name)} ({', '.join(filter(None, bounds))})"
+    return f"loss against {AXIS_NAMES[law.axis]}, {readable(law.region)} ({', '.join(filter(None, bounds))})"
 
 
 def _law_row(source: str, each: "Law") -> list[str]:
