@@ -42,6 +42,7 @@ PRETRAINING: dict[str, Any] = {
     "objective": {"kind": "subword"},
     "sequence_length": 32,
     "batch_size": 4,
+    "evaluation_interval_steps": 2,
 }
 
 Run = int | tuple[int, float]
