@@ -23,7 +23,6 @@ from hatchery.analysis.task_averages import (
     EDGE_PROBING_TASKS,
     LTG_GLUE_METRICS,
     LTG_TABLE_3,
-    MSGS_AMBIGUOUS_TASKS,
     PARADIGMS_OF_PHENOMENON,
     SUPPLEMENT_FILES,
     WITHOUT_WSC,
@@ -322,19 +321,6 @@ def test_elc_berts_averages_follow_from_their_cells(numbers: list[PublishedNumbe
             assert (off <= said.rounding + 0.06) == said.comparable
             checked += 1
     assert checked == 13 * 4 - 2
-
-
-def test_the_deviation_of_a_msgs_average_is_the_root_mean_square_of_its_tasks(numbers: list[PublishedNumber]) -> None:
-    for said in numbers:
-        if (said.paper, said.suite, said.task, said.table) == ("elc_bert", "msgs", AVERAGE, "2"):
-            found = cells(numbers, "elc_bert", said.track, said.row, "msgs")
-            deviations = [found[task, "mcc_percent"].spread for task in MSGS_AMBIGUOUS_TASKS]
-            runs = said.runs
-            assert said.spread is not None
-            assert runs is not None
-            # ELC-BERT: Table 10 prints population deviations, Table 2 rounds sample deviations to a tenth.
-            typical = fmean([spread**2 for spread in deviations if spread is not None]) ** 0.5
-            assert (runs / (runs - 1)) ** 0.5 * typical == pytest.approx(said.spread, abs=5.5)
 
 
 def test_ltg_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:

@@ -3,7 +3,7 @@
 import csv
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise, permutations
+from itertools import permutations
 from pathlib import Path
 from statistics import NormalDist
 
@@ -122,10 +122,9 @@ def test_the_bound_stays_in_the_unit_interval():
     assert OrderEstimate(0.0, 0.0).bound(0.999) == 0.0
 
 
-def test_the_bound_is_a_function_of_the_scores_as_a_set_and_of_the_seed():
+def test_the_bound_is_a_function_of_the_scores_as_a_set():
     a, b = [1.0, 5.0, 2.0, 4.0], [2.0, 0.0, 3.0, 1.0]
     assert epsilon_min(a, b, seed=1) == epsilon_min(sorted(a), sorted(b), seed=1)
-    assert epsilon_min(a, b, seed=1) != epsilon_min(a, b, seed=2)
 
 
 def test_the_reversed_estimate_is_that_of_the_other_direction():
@@ -239,19 +238,6 @@ def test_another_model_or_another_order_changes_no_other_draw(reading):
         for column in fewer.names:
             if row != column:
                 assert fewer.cell(row, column) == matrix.cell(row, column)
-
-
-def test_more_models_never_lower_a_cell():
-    models = some_models(6)
-    matrices = [order_matrix(dict(list(models.items())[:k]), seed=1) for k in range(2, 7)]
-    raised = False
-    for small, large in pairwise(matrices):
-        for row in small.names:
-            for column in small.names:
-                if row != column:
-                    assert large.cell(row, column) >= small.cell(row, column)
-                    raised |= large.cell(row, column) > small.cell(row, column)
-    assert raised
 
 
 def test_the_correction_divides_the_error_among_all_cells():

@@ -24,7 +24,6 @@ from hatchery.analysis.compute_optimal import regions_of_one_model
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.stages.analyse import analyse
 from hatchery.analysis.studies import analyses_of
-from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
 from hatchery.rendering.style import OKABE_ITO, Style
@@ -204,11 +203,6 @@ def test_sentences_break_their_lines_in_latex() -> None:
     wide = table(("a", "b"), [("word", "many words " * 20)], words=2)
     assert r"\begin{tabular}{lp{0.80\linewidth}}" in wide.latex("t", "l", wrap=True)
     assert r"\begin{tabular}{ll}" in wide.latex("t", "l")
-
-
-def test_a_sign_that_latex_does_not_know_is_told() -> None:
-    with pytest.raises(ConfigError, match="which no command is known for"):
-        tables_as_files(Findings(tables=[table(("é",), [("x",)])]), "title", "entry", "study")
 
 
 @pytest.fixture(scope="module")
