@@ -96,6 +96,12 @@ COLUMNS = "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs
 GOOD = "elc_bert,9,strict,m,s,t,accuracy_percent,80.0,0.5,deviation_over_runs,5,yes,"
 
 
+def table(folder: Path, *lines: str) -> Path:
+    path = folder / "elc_bert.csv"
+    path.write_text("\n".join((COLUMNS, *lines, "")), encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -109,34 +115,18 @@ GOOD = "elc_bert,9,strict,m,s,t,accuracy_percent,80.0,0.5,deviation_over_runs,5,
     ],
 )
 def test_a_damaged_number_is_refused(tmp_path: Path, damage: tuple[str, str], message: str) -> None:
-    path = tmp_path / "elc_bert.csv"
-    path.write_text(COLUMNS + "\n" + GOOD.replace(*damage) + "\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match=rf"elc_bert\.csv, line 2: .*{message}"):
-        read_numbers(path)
+        read_numbers(table(tmp_path, GOOD.replace(*damage)))
 
 
-def test_a_number_printed_twice_under_one_name_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "elc_bert.csv"
-    path.write_text(COLUMNS + "\n" + GOOD + "\n" + GOOD + "\n", encoding="utf-8")
+def test_tables_that_are_not_those_of_a_paper_are_refused(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r"elc_bert\.csv, line 3: .* stands already in line 2"):
-        read_numbers(path)
-
-
-def test_a_change_from_a_number_that_is_not_printed_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "elc_bert.csv"
-    path.write_text(
-        COLUMNS + "\n" + GOOD.replace("accuracy_percent", "accuracy_percent_minus_other") + "\n",
-        encoding="utf-8",
-    )
+        read_numbers(table(tmp_path, GOOD, GOOD))
+    relation = GOOD.replace("accuracy_percent", "accuracy_percent_minus_other")
     with pytest.raises(EvaluationError, match="m changes s t from other, whose accuracy_percent is not printed"):
-        for_experiment(read_numbers(path), "elc_bert", "strict", {"ours": "m"})
-
-
-def test_an_unknown_paper_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "strict.csv"
-    path.write_text(COLUMNS + "\n" + GOOD + "\n", encoding="utf-8")
+        for_experiment(read_numbers(table(tmp_path, relation)), "elc_bert", "strict", {"ours": "m"})
     with pytest.raises(EvaluationError, match="strict is none of the papers"):
-        read_numbers(path)
+        read_numbers(table(tmp_path, GOOD).rename(tmp_path / "strict.csv"))
 
 
 @pytest.mark.parametrize(
