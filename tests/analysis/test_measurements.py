@@ -328,24 +328,26 @@ def learning(*points: tuple[int, float], steps: int = 100) -> dict[tuple[str, st
     return {(one["task"], one["metric"]): one["value"] for one in found}
 
 
-def test_the_area_is_that_of_the_first_steps_divided_by_their_number() -> None:
-    # Trapezoids of 50 steps: (0 + 10) / 2 and (10 + 20) / 2; the later score counts for the highest alone.
-    found = learning((0, 0.0), (50, 10.0), (100, 20.0), (150, 90.0))
-    assert found == {("development", "best_bleu"): 90.0, ("first_100_steps", "alc_bleu"): 10.0}
+BEST, AREA = ("development", "best_bleu"), ("first_100_steps", "alc_bleu")
 
 
-def test_an_end_between_two_measurements_lies_on_the_line_between_them() -> None:
-    # 0 to 15 over 100 steps, where the line from 10 at step 50 to 20 at step 150 has 15.
-    assert learning((0, 0.0), (50, 10.0), (150, 20.0))["first_100_steps", "alc_bleu"] == pytest.approx(8.75)
-
-
-@pytest.mark.parametrize("points", [[(0, 1.0), (50, 2.0), (99, 3.0)], [(25, 1.0), (50, 2.0), (100, 3.0)]])
-def test_a_curve_that_does_not_cover_the_first_steps_has_no_area(points: list[tuple[int, float]]) -> None:
-    assert learning(*points) == {("development", "best_bleu"): 3.0}
-
-
-def test_a_model_that_translates_nothing_has_no_scores() -> None:
-    assert learning() == {}
+@pytest.mark.parametrize(
+    ("points", "found"),
+    [
+        # Trapezoids of 50 steps: (0 + 10) / 2 and (10 + 20) / 2; the later score counts for the highest alone.
+        ([(0, 0.0), (50, 10.0), (100, 20.0), (150, 90.0)], {BEST: 90.0, AREA: 10.0}),
+        # 0 to 15 over 100 steps, where the line from 10 at step 50 to 20 at step 150 has 15.
+        ([(0, 0.0), (50, 10.0), (150, 20.0)], {BEST: 20.0, AREA: 8.75}),
+        # Curves that do not cover the first steps, and that of a model that translates nothing.
+        ([(0, 1.0), (50, 2.0), (99, 3.0)], {BEST: 3.0}),
+        ([(25, 1.0), (50, 2.0), (100, 3.0)], {BEST: 3.0}),
+        ([], {}),
+    ],
+)
+def test_learning_has_the_highest_score_and_the_area_of_the_first_steps_divided_by_their_number(
+    points: list[tuple[int, float]], found: dict[tuple[str, str], float]
+) -> None:
+    assert learning(*points) == pytest.approx(found)
 
 
 def row(suite: str, task: str, metric: str, mean: float) -> SummaryRow:
