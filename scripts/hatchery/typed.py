@@ -1,8 +1,8 @@
 """Settings from plain dictionaries, and back: the same class validates a file and reads the settings of a job.
 
 A stage gets exactly the keys that its class declares, so a slice can neither rot nor carry keys that nobody reads. An
-integer is accepted for a float, and is one then; nothing else is taken for what it is not. All problems are told at
-once.
+integer is accepted for a float, and is one then; nothing else is taken for what it is not. All problems of keys and
+types are told at once; whether values fit each other is looked at when each is right by itself.
 """
 
 import json

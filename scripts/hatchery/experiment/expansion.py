@@ -111,7 +111,7 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
     refuse_elsewhere(experiment, where)
     if not isinstance(runs, Mapping):
         return result
-    shared = sweeps_below(experiment.get(PRETRAINING), PRETRAINING, where, of_experiment=True)
+    shared = sweeps_below(experiment.get(PRETRAINING), PRETRAINING, f"{where}: ")
     found = swept_runs(experiment, made, shared, where)
     result.shared = {sweep.place for sweep in shared}
     for sweep in shared:

@@ -49,12 +49,11 @@ class MadeRun:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values of one key; `scope` is the run's key that it belongs to, `of_experiment` whether all runs share it."""
+    """The values of one key; `scope` is the key of the run, or of the experiment, that it lies below."""
 
     scope: str
     path: Path
     values: tuple[Any, ...]
-    of_experiment: bool
 
     @property
     def place(self) -> str:
@@ -74,8 +73,7 @@ def swept_runs(
     first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
     for base, run in runs.items():
         scopes = [scope for scope in run if scope in (PRETRAINING, MODEL_CHANGES)] if isinstance(run, Mapping) else []
-        place = f"{where}: runs.{base}"
-        own = [sweep for scope in scopes for sweep in sweeps_below(run[scope], scope, place, of_experiment=False)]
+        own = [sweep for scope in scopes for sweep in sweeps_below(run[scope], scope, f"{where}: runs.{base}.")]
         inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not _says(run, sweep)]
         sweeps = [*own, *inherited] if first_runs else [*inherited, *own]
         for chosen in itertools.product(*(sweep.values for sweep in sweeps)):
@@ -161,17 +159,16 @@ def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
                 yield from _places(value, (*path, str(key)))
 
 
-def sweeps_below(tree: Any, scope: str, where: str, of_experiment: bool) -> list[Sweep]:
-    """The sweeps below `scope`, in the order of the file."""
+def sweeps_below(tree: Any, scope: str, above: str) -> list[Sweep]:
+    """The sweeps below `scope`, in the order of the file; messages have `above` in front of its key."""
     found = []
     for path, value in _leaves(tree):
-        separator = ": " if of_experiment else "."
-        place = f"{where}{separator}{'.'.join((scope, *path))}"
+        place = f"{above}{'.'.join((scope, *path))}"
         if isinstance(value, list) and path[-1] not in LISTS:
             shown = json.dumps(value)
             raise ConfigError(f"{place}: got the list {shown}; for a run with each value write {{{SWEEP}: {shown}}}")
         if isinstance(value, Mapping) and SWEEP in value:
-            found.append(Sweep(scope, path, _values(value, place), of_experiment))
+            found.append(Sweep(scope, path, _values(value, place)))
     return found
 
 
