@@ -115,14 +115,6 @@ def error_number(error: BaseException) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
-def is_memory_error(error: BaseException) -> bool:
-    """Whether an exception says that there was not enough memory, also on a GPU."""
-    if isinstance(error, MemoryError) or error_number(error) == errno.ENOMEM:
-        return True
-    # Of a library that is loaded, the dynamic linker says that it could not be mapped.
-    return isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)) is not None
-
-
 def memory_refused(words: str) -> str | None:
     """The line for people where a program's last words say that there was not enough memory, whatever ended it."""
     return _MEMORY if _NO_MEMORY.search(words) else None
@@ -141,9 +133,12 @@ def full_disk(*folders: Path) -> str | None:
 
 def refusal(error: BaseException) -> str | None:
     """The line for people where the machine has refused something: what, where, what to do; None for anything else."""
-    if is_memory_error(error):
-        return _MEMORY
     number = error_number(error)
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
+        return _MEMORY
+    # Also on a GPU. Of a library that is loaded, the dynamic linker says that it could not be mapped.
+    if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
+        return _MEMORY
     if number not in REMEDIES:
         return None
     place = (error.filename if isinstance(error, OSError) else None) or "writing"

@@ -93,15 +93,10 @@ def missing_sources(project: "Project", sources: Iterable[str]) -> list[str]:
         own = "" if source in project.config.data else f"data.path of the source in {project.place('corpus', source)}"
         problem = source_problem(SourceSettings(name=source, **keys_of(given)), own)
         if problem is not None:
-            lines.append(problem + advice(_baselines_of(project, source)))
+            parts = [name for kind, name in project.checked if kind == "experiment"]
+            named = {name for part in parts for name in project.experiment(part).baselines}
+            lines.append(problem + advice(sorted(name for name in named if project.baseline(name).data == source)))
     return lines
-
-
-def _baselines_of(project: "Project", source: str) -> list[str]:
-    """The baselines of the experiments at hand that are read from the raw input `source`."""
-    parts = [name for kind, name in project.checked if kind == "experiment"]
-    named = {name for part in parts for name in project.experiment(part).baselines}
-    return sorted(name for name in named if project.baseline(name).data == source)
 
 
 def planned_sources(dag: Any) -> list[str]:

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hatchery.corpora.cutting import SHORTEST
 from hatchery.corpora.grouping import number_of
 from hatchery.corpora.packed_files import uncompressed_suffix
-from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, format_of, is_cut
 from hatchery.errors import ConfigError, SourceError
-from hatchery.experiment.text_files import CorpusFile, Group, SelectionFile
+from hatchery.experiment.text_files import CorpusFile, Group
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource, unregistered
-from hatchery.raw.settings import Hub
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 
@@ -182,10 +180,12 @@ def _most_texts(name: str, wanted: int, project: "Project") -> Most | None:
     of_each = f"windows_per_text ({each:,}) of {project.place('selection', name)}"
     if selection.documents_per_text is None:
         return Most(each, f"raise {of_each}")
-    hub = _limited_hub(selection, project)
+    data = None if selection.data is ABSENT else project.raw_input(selection.data)
+    hub = None if data is None or data.path is not None else data.hub
     if hub is None or hub.documents is None:
         return None
-    splits = [split for split in hub.splits if _is_read(split, selection.options)]
+    shards, patterns = {split: f"{split}-00000.parquet" for split in hub.splits}, selection.options.files
+    splits = [split for split in hub.splits if any(fnmatch.fnmatchcase(shards[split], each) for each in patterns)]
     # A text is one document or several, so there are no more texts than documents.
     documents = hub.documents * len(splits)
     key = f"data.{selection.data}.hub.documents"
@@ -194,17 +194,6 @@ def _most_texts(name: str, wanted: int, project: "Project") -> Most | None:
         documents * each,
         f"raise {key} ({hub.documents:,}) in {project.folder / 'config.yaml'} to {least:,} at least, or {of_each}",
     )
-
-
-def _limited_hub(selection: SelectionFile, project: "Project") -> Hub | None:
-    """The data set of the hub that a selection reads, of which perhaps only some documents are taken."""
-    data = None if selection.data is ABSENT else project.raw_input(selection.data)
-    return None if data is None or data.path is not None else data.hub
-
-
-def _is_read(split: str, options: RawTextOptions) -> bool:
-    """Whether patterns of files match what is fetched of a split."""
-    return any(fnmatch.fnmatchcase(f"{split}-00000.parquet", pattern) for pattern in options.files)
 
 
 def _most_sequences(group: Group, project: "Project") -> int | None:

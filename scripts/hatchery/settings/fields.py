@@ -120,23 +120,22 @@ class ChosenBy:
 
         if self.default is None:
             return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
-        members = {self._value_of(member): member for member in get_args(source)}
-        keys = {value: set(hints_of(_settings_class(member))) for value, member in members.items()}
+        members = get_args(source)
+        hints = [hints_of(_settings_class(member)) for member in members]
+        values = [str(get_args(of_member[self.key])[0]) for of_member in hints]
+        are_whole = all(is_dataclass(member) for member in members)
 
         def chosen(value: Any) -> Any:
             given = value if isinstance(value, dict) else {}
-            has_all = (name for name, known in keys.items() if known >= given.keys())
-            return given.get(self.key, self.default if _is_whole(members) else next(has_all, self.default))
+            has_all = (name for name, known in zip(values, hints, strict=True) if known.keys() >= given.keys())
+            return given.get(self.key, self.default if are_whole else next(has_all, self.default))
 
-        choices = {value: handler.generate_schema(member) for value, member in members.items()}
+        choices = {value: handler.generate_schema(member) for value, member in zip(values, members, strict=True)}
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:
         """The type of a value that is of one of these classes, for those that a folder holds."""
         return Annotated[reduce(operator.or_, classes), self]
-
-    def _value_of(self, member: Any) -> str:
-        return str(get_args(hints_of(_settings_class(member))[self.key])[0])
 
 
 @dataclass(frozen=True)
@@ -151,10 +150,6 @@ class NameOr:
 
 def _name_or_keys(value: Any) -> str:
     return "<keys>" if isinstance(value, Mapping) else "<name>"
-
-
-def _is_whole(members: Mapping[str, Any]) -> bool:
-    return all(is_dataclass(member) for member in members.values())
 
 
 def _settings_class(member: Any) -> Any:
