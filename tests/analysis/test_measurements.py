@@ -13,7 +13,12 @@ from hatchery.analysis.finetuning_measurements import (
     finetuning_measurements,
     with_distinct_tasks,
 )
-from hatchery.analysis.measurements import ACCURACY, learning_measurements, minimal_pair_measurements
+from hatchery.analysis.measurements import (
+    ACCURACY,
+    learning_measurements,
+    minimal_pair_measurements,
+    perplexity_measurements,
+)
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scores import direction
 from hatchery.analysis.stages.collect_measurements import collect_measurements
@@ -163,6 +168,17 @@ def test_perplexity_keeps_its_unit_and_accuracy_becomes_percent(experiment: Any)
     assert values["dev", "accuracy_percent"] == (pytest.approx(55.0), "")
     assert values["dev", "pseudo_perplexity"] == (9.5, "")
     assert values["test", "perplexity"] == (None, "infinite")
+
+
+def test_a_table_from_before_a_metric_had_its_column_stays_readable(experiment: Any) -> None:
+    manifest = experiment.add_perplexity(experiment.add_model("m", 1, []), {"dev": (2.0, 7.389, 0.55)})
+    lines = (manifest.parent / "perplexity.csv").read_text().splitlines()
+    older = replaced(manifest.parent, "perplexity.csv", "".join(line.rpartition(",")[0] + "\n" for line in lines))
+    assert [row["metric"] for row in perplexity_measurements({}, older)] == [
+        "loss_nats",
+        "perplexity",
+        "accuracy_percent",
+    ]
 
 
 @pytest.mark.parametrize("row", [("nan", 7.4, 0.5), (2.0, 0.5, 0.5), (2.0, 7.4, 50)])

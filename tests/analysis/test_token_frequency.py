@@ -10,7 +10,9 @@ from hatchery.analysis.summary import SUMMARISED_LEVELS
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.views.figures.token_frequency import points
 
-PERPLEXITY = "split,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\ndev,50,1.0,2.718,0.5,\n"
+PERPLEXITY = (
+    "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\ndev,5,50,1.0,2.718,0.5,\n"
+)
 FREQUENCY = """split,lowest,tokens,metric,value,standard_error
 dev,,50,frequency_slope,0.8,0.01
 dev,-7.5,50,log_frequency_nats,-7.2,0.02

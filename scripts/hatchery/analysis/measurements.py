@@ -12,13 +12,21 @@ Source of the numbers of models that translate: "A Natural Bias for Language Gen
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from hatchery.analysis.tidy_tables import Row
 from hatchery.artifacts.manifests import Manifest
-from hatchery.artifacts.records import Infinite, Record, read_records
+from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
-from hatchery.settings.base import NonNegative, Range, Share
+from hatchery.evaluation.perplexity.rows import (
+    FREQUENCY_FILE,
+    PERPLEXITY_FILE,
+    WORDS_FILE,
+    FrequencyRow,
+    SplitScore,
+    WordScore,
+)
+from hatchery.settings.base import Share
 from hatchery.translation.metrics import METRICS, area_under_curve
 
 PRETRAINING_SUITE = "pretraining"
@@ -33,9 +41,6 @@ ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("para
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
 OF_PAIRS = 50.0
 """What a blind guess has of minimal pairs, in percent."""
-_BIN = "_from_"
-
-Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
 Kind = Literal["pretraining", "perplexity", "translation", "minimal_pairs", "finetuning"]
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
 
@@ -61,37 +66,6 @@ def measured(
     """
     key = {"kind": kind, "suite": suite, "task": task, "level": level, "metric": metric}
     return {**place, **_OF_MOST, **key, "value": value, **more, "manifest": manifest.digest}
-
-
-@dataclass(frozen=True)
-class _PerplexityRow(Record):
-    split: str
-    labelled_tokens: int
-    loss_nats: NonNegative
-    perplexity: Perplexity
-    accuracy: Share
-    pseudo_perplexity: Perplexity | None
-
-
-@dataclass(frozen=True)
-class _WordRow(Record):
-    split: str
-    word_perplexity: Perplexity
-
-
-@dataclass(frozen=True)
-class _FrequencyRow(Record):
-    split: str
-    lowest: float | None
-    tokens: int
-    metric: str
-    value: float
-    standard_error: float | None
-
-    @property
-    def task(self) -> str:
-        """What the tables call the split, or a bin of it: `dev_from_-7.5`."""
-        return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 
 
 @dataclass(frozen=True)
@@ -133,24 +107,19 @@ def development_measurements(
 def perplexity_measurements(
     place: Mapping[str, Any], manifest: Manifest, unigram_loss: Callable[[str], float | None] = lambda split: None
 ) -> list[Row]:
-    """Loss (nats per predicted token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
+    """The metrics of every held-out split, those of its words behind them, from `perplexity.csv` and `words.csv`.
 
     `unigram_loss` gives that of the unigram distribution on a split. A perplexity beyond float64 is None and failed; so
-    is nothing else here. Where it was asked for, also the
-    log-probability of tokens by their frequency: bins and slopes.
+    is nothing else here. Where it was asked for, also the log-probability of tokens by their frequency: bins and
+    slopes.
     """
     measurements = []
-    words = {}
-    if manifest.listed("words.csv"):
-        found = read_records(manifest.file("words.csv"), _WordRow, ("split",), may_be_empty=True)
-        words = {row.split: row for row in found}
-    for row in read_records(manifest.file("perplexity.csv"), _PerplexityRow, ("split",)):
-        values = {"loss_nats": row.loss_nats, "perplexity": row.perplexity, ACCURACY: 100 * row.accuracy}
+    words: dict[str, WordScore] = {}
+    if manifest.listed(WORDS_FILE):
+        words = {row.split: row for row in read_records(manifest.file(WORDS_FILE), WordScore, ("split",), True)}
+    for row in read_records(manifest.file(PERPLEXITY_FILE), SplitScore, ("split",)):
         unigram = unigram_loss(row.split)
-        if row.pseudo_perplexity is not None:
-            values["pseudo_perplexity"] = row.pseudo_perplexity
-        if row.split in words:
-            values["word_perplexity"] = words[row.split].word_perplexity
+        values = row.values() | (words[row.split].values() if row.split in words else {})
         for metric, number in values.items():
             value = None if math.isinf(number) else number
             measurements.append(
@@ -161,8 +130,8 @@ def perplexity_measurements(
                     blind_guess=_unigram(metric, unigram),
                 )
             )
-    if manifest.listed("frequency.csv"):
-        found_bins = read_records(manifest.file("frequency.csv"), _FrequencyRow, ("split", "lowest", "metric"))
+    if manifest.listed(FREQUENCY_FILE):
+        found_bins = read_records(manifest.file(FREQUENCY_FILE), FrequencyRow, ("split", "lowest", "metric"))
         measurements += [_of_frequency(place, row, manifest) for row in found_bins]
     return measurements
 
@@ -173,12 +142,7 @@ def _unigram(metric: str, loss: float | None) -> float | None:
     return known.get(metric)
 
 
-def split_of_bin(task: str) -> str:
-    """The split that a bin of tokens is of."""
-    return task.partition(_BIN)[0]
-
-
-def _of_frequency(place: Mapping[str, Any], row: _FrequencyRow, manifest: Manifest) -> Row:
+def _of_frequency(place: Mapping[str, Any], row: FrequencyRow, manifest: Manifest) -> Row:
     return measured(
         *(place, manifest, "perplexity", PERPLEXITY_SUITE, row.task),
         *("split" if row.lowest is None else "bin", row.metric, row.value),

@@ -18,13 +18,14 @@ from hatchery.analysis.measurements import (
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.translation.metrics import BLEU, CHRF, METRICS
 
 VERDICTS = ("within", "above", "below", "not comparable")
 HELD_OUT = (PRETRAINING_SUITE, PERPLEXITY_SUITE)
-PERPLEXITY, WORD_PERPLEXITY = "perplexity", "word_perplexity"
+PERPLEXITY = "perplexity"
 SHOWN_METRICS = {BLEU: "BLEU", CHRF: "chrF"}
 
 Key = tuple[str, str, str]
@@ -182,14 +183,17 @@ def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, 
 
 def depends_on_objective(suite: str, metric: str) -> bool:
     """Whether a number says how well a model guesses what its objective asks for: those of others are no measure."""
-    return suite in HELD_OUT and metric != WORD_PERPLEXITY
+    known = HELD_OUT_METRICS.get(metric)
+    return suite in HELD_OUT and not (known and known.compares_objectives)
 
 
 def direction(metric: str) -> int:
     """1 where more is better, -1 where less is, 0 where neither is known."""
-    if metric == PERPLEXITY or metric.endswith("_nats"):
+    if metric.endswith("_nats"):
         return -1
-    return 1 if metric.endswith(("_percent", *METRICS)) else 0
+    if metric.endswith(("_percent", *METRICS)):
+        return 1
+    return HELD_OUT_METRICS[metric].better if metric in HELD_OUT_METRICS else 0
 
 
 def name_of(key: Key) -> str:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.errors import EvaluationError
-from hatchery.settings.fields import hints_of, said_about
+from hatchery.settings.fields import hints_of, metadata, said_about
 from hatchery.settings.problems import problem_lines
 
 if TYPE_CHECKING:
@@ -65,20 +65,23 @@ def read_records(
 ) -> list[Read]:
     """Read a CSV file whose columns are the fields of `schema`; an empty field, or `nan`, is None where that may be.
 
+    The column of a field with a default may be missing: what was written before there was such a column stays readable.
     No two rows agree in all of `key`, if one is given, and all have the texts of `alike`. Raises EvaluationError like
     `read_rows`, and naming line and column of a field of another kind.
     """
     fields: Any = schema
     hints = hints_of(fields)
     derived = {name: of for name, hint in hints.items() for of in said_about(hint, Of)}
-    optional = [name for name, hint in hints.items() if NoneType in get_args(hint)]
+    optional = [name for name, hint in hints.items() if any(member is NoneType for member, _ in metadata(hint))]
+    absent = {part.name for part in dataclasses.fields(fields) if part.default is not dataclasses.MISSING}
+    columns = [name for name in hints if name not in derived and name not in absent]
     records = []
-    for where, texts in read_rows(path, [name for name in hints if name not in derived], key, may_be_empty):
+    for where, texts in read_rows(path, columns, key, may_be_empty):
         for column, text in (alike or {}).items():
             if texts[column] != text:
                 raise EvaluationError(f"{where}: {column}: got {texts[column]!r}, expected {text}")
         cells = {**texts, **{name: of.found(texts[of.column]) for name, of in derived.items()}}
-        cells |= {name: None for name in optional if cells[name] in ("", "nan")}
+        cells |= {name: None for name in optional if cells.get(name) in ("", "nan")}
         records.append(record(schema, cells, where))
     return records
 

@@ -15,12 +15,12 @@ from hatchery.analysis.measurements import (
     PRETRAINING_SUITE,
     TRANSLATION_SUITE,
 )
-from hatchery.analysis.scores import SHOWN_METRICS, WORD_PERPLEXITY, Measure, average_name, depends_on_objective
+from hatchery.analysis.scores import SHOWN_METRICS, Measure, average_name, depends_on_objective
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
-from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
+from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES
 from hatchery.translation.metrics import METRICS
@@ -129,11 +129,10 @@ def _splits(summary: Summary) -> list[str]:
 
 
 def _perplexity_section(summary: Summary) -> Section:
+    named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
-        ("perplexity", "perplexity"),
-        ("pseudo-perplexity", "pseudo_perplexity"),
-        ("perplexity per word", WORD_PERPLEXITY),
-        ("accuracy", ACCURACY),
+        # What has a unit of its own, then percent.
+        *sorted(named, key=lambda pair: HELD_OUT_METRICS[pair[1]].percent),
         ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
         ("slope without bias", SLOPES[WITHOUT_BIAS]),
     )

@@ -28,13 +28,16 @@ from hatchery.evaluation.perplexity.held_out import (
     chosen_sequences,
     held_out_examples,
 )
-from hatchery.evaluation.perplexity.scoring import (
+from hatchery.evaluation.perplexity.rows import (
     FREQUENCY_FILE,
+    PERPLEXITY_FILE,
     WORDS_FILE,
     FrequencyRow,
-    FrequencyTally,
     SplitScore,
     WordScore,
+)
+from hatchery.evaluation.perplexity.scoring import (
+    FrequencyTally,
     drawn_sentences,
     pseudo_perplexity,
     score_batches,
@@ -86,7 +89,7 @@ def measure(
         for shards, tally in zip(splits, tallies, strict=True)
     ]
     seconds = max(time.monotonic() - started, 1e-9)
-    write_text(run.add_output(run.folder / "perplexity.csv"), _csv(SplitScore, scores))
+    write_text(run.add_output(run.folder / PERPLEXITY_FILE), _csv(SplitScore, scores))
     if objective.settings.causal:
         pairs = zip(scores, splits, strict=True)
         words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]

@@ -10,7 +10,6 @@ forward pass per token dear.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,27 +20,18 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
 from hatchery.evaluation.perplexity.held_out import HeldOutText
-from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
+from hatchery.evaluation.perplexity.rows import (
+    LOG_FREQUENCY,
+    LOG_PROBABILITY,
+    SLOPES,
+    WITHOUT_BIAS,
+    FrequencyRow,
+    SplitScore,
+    WordScore,
+)
 from hatchery.evaluation.seeds import generator
 from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.tokenization.special_tokens import UNLABELLED
-
-FREQUENCY_FILE = "frequency.csv"
-
-
-@dataclass(frozen=True)
-class FrequencyRow:
-    """One row of frequency.csv: a mean over the `tokens` of a bin, or a slope over all of the split.
-
-    `lowest` is where the bin begins (nats), None of a slope. `standard_error` is that over tokens, None of one token.
-    """
-
-    split: str
-    lowest: float | None
-    tokens: int
-    metric: str
-    value: float
-    standard_error: float | None
 
 
 class FrequencyTally:
@@ -105,39 +95,6 @@ class FrequencyTally:
 def _standard_error(squares: float, tokens: int) -> float | None:
     """Of a mean, from the sum of squared distances from it."""
     return None if tokens < 2 else math.sqrt(max(squares, 0.0) / (tokens - 1) / tokens)
-
-
-@dataclass(frozen=True)
-class SplitScore:
-    """One row of perplexity.csv; `loss_nats` is the mean negative log-likelihood per labelled token.
-
-    `perplexity` is its exponential (infinite beyond float64), `accuracy` the share of labelled tokens that the model
-    finds most probable. `pseudo_perplexity` is None where it was not asked for.
-    """
-
-    split: str
-    sequences: int
-    labelled_tokens: int
-    loss_nats: float
-    perplexity: float
-    accuracy: float
-    pseudo_perplexity: float | None = None
-
-
-WORDS_FILE = "words.csv"
-
-
-@dataclass(frozen=True)
-class WordScore:
-    """One row of words.csv: the loss of a whole split, ends of documents included, shared out among its words.
-
-    So models with different tokenizers can be compared. `word_perplexity` is the exponential of `loss_nats_per_word`.
-    """
-
-    split: str
-    words: int
-    loss_nats_per_word: float
-    word_perplexity: float
 
 
 def word_score(score: SplitScore, shards: HeldOutText) -> WordScore | None:

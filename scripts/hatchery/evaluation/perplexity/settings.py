@@ -19,15 +19,6 @@ HeldOut = Literal["dev", "test"]
 OPTIONAL = "frequency_bin_nats"
 """A key that the settings of a job have only where it is set: what was measured before keeps its address."""
 
-LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS = (
-    "log_frequency_nats",
-    "log_probability_nats",
-    "log_probability_without_bias_nats",
-)
-"""What is measured of right tokens that are about equally frequent."""
-SLOPES = {LOG_PROBABILITY: "frequency_slope", WITHOUT_BIAS: "frequency_slope_without_bias"}
-"""What the slope of each log-probability on the log-frequency is called."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityChoice(Settings):

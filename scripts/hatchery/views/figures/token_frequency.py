@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import mean_and_error
-from hatchery.analysis.measurements import split_of_bin
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS
+from hatchery.evaluation.perplexity.rows import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS, split_of_bin
 from hatchery.rendering.drawing import is_narrow, legend_below, legend_columns, no_measurements
 from hatchery.rendering.figures import Declaration
 from hatchery.views.figures.registry import Tables
