@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.finetuning.encoding import EncodedTexts, encode_texts
 from hatchery.evaluation.finetuning.loop import build_optimizer, set_rates, train_model
-from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.sequence_classifier import FirstToken
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel

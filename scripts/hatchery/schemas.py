@@ -14,7 +14,7 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from hatchery.analysis.analyses.analysis import analysis_called, analysis_names
-from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.evaluation.tasks.settings import ProtocolChoice
 from hatchery.experiment.kinds import FILES, FOLDERS, Variant
 from hatchery.experiment.text_files import TokenizerFile
 from hatchery.settings.base import BOUNDS

@@ -13,7 +13,7 @@ from hatchery.analysis.tidy_tables import CURVES, RUNS, write_rows
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.checksums import sha256_file, write_checksums
 from hatchery.artifacts.manifests import stage_run
-from hatchery.evaluation.filled_sentences.results import (
+from hatchery.evaluation.sentences_file import (
     GAP,
     SENTENCES_FILE,
     Answer,

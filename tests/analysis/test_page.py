@@ -16,7 +16,7 @@ from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
+from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style, model_styles
 from hatchery.typed import build

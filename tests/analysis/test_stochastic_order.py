@@ -24,7 +24,7 @@ from hatchery.analysis.stochastic_order import (
     violation_ratios,
 )
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.draws import generator
 
 NORMAL = NormalDist()
 Scores = Sequence[float] | np.ndarray

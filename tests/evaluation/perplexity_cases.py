@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
-from hatchery.evaluation.perplexity.held_out import held_out_examples
-from hatchery.evaluation.perplexity.settings import PerplexitySettings
+from hatchery.evaluation.perplexity.scoring import held_out_examples
+from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.trained_objective import asked_objective
 from hatchery.runner import run_stage

@@ -10,12 +10,11 @@ import pytest
 import torch
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
-from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
+from hatchery.evaluation.minimal_pairs.score_suite import accuracy_table, decide, pair_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, SuiteSettings
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
+from hatchery.evaluation.settings import ExpectedSize, SuiteSettings
 from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source, register_source

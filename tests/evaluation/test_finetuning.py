@@ -10,7 +10,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning import loop
 from hatchery.evaluation.finetuning.batches import Batch, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, build_optimizer, set_rates, train_model
-from hatchery.evaluation.finetuning.settings import ProtocolSettings
+from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.training.optimizers import AdamW

@@ -11,7 +11,7 @@ import pytest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation import first_rows
 from hatchery.evaluation.first_rows import check_registered, first_problem
-from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
+from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.raw.registration import register_source
 from hatchery.typed import build

@@ -3,12 +3,6 @@ import collections
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.evaluation.minimal_pairs.accuracy import (
-    accuracy_table,
-    decide,
-    predictions_text,
-    preferred_sentences,
-)
 from hatchery.evaluation.minimal_pairs.pairs import (
     POOLED_FILES,
     MinimalPair,
@@ -16,7 +10,13 @@ from hatchery.evaluation.minimal_pairs.pairs import (
     choose_pairs,
     read_minimal_pairs,
 )
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairColumns, SuiteSettings
+from hatchery.evaluation.minimal_pairs.score_suite import (
+    accuracy_table,
+    decide,
+    predictions_text,
+    preferred_sentences,
+)
+from hatchery.evaluation.settings import ExpectedSize, PairColumns, SuiteSettings
 
 
 def pair(paradigm="p", phenomenon="f", pair_id="0", good="good .", bad="bad ."):

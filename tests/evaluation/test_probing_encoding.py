@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.encoding import PlacedWords, encode_spans, place_words, span_of_subwords
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
-from hatchery.evaluation.tasks.normalisation import detokenise
+from hatchery.evaluation.tasks.texts import detokenise
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 WORDS = st.text(string.ascii_letters + string.digits + "'\"`.,;:?!()[]{}$%£-–—…’“\u00a0é&", min_size=1, max_size=6)

@@ -11,11 +11,10 @@ import torch
 from torch import nn
 
 from hatchery.evaluation.finetuning.batches import Batch, Predicted
+from hatchery.evaluation.finetuning.finetune_on_task import development_value, split
 from hatchery.evaluation.finetuning.loop import BestState, Development, step_count, train_model
-from hatchery.evaluation.finetuning.run import development_value, split
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
-from hatchery.evaluation.finetuning.settings import FinetuneSettings, ProtocolSettings
-from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.evaluation.tasks.settings import FinetuneSettings, ProtocolSettings, TaskSettings
 from hatchery.modeling.heads.targets import OneClass
 
 OFFICIAL = ProtocolSettings(

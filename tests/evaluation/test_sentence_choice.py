@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
-from hatchery.evaluation.filled_sentences.choice import beginnings, candidates, suitable, words_by_length
+from hatchery.evaluation.filled_sentences import beginnings, candidates, suitable, words_by_length
 
 
 def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:

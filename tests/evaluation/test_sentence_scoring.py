@@ -29,8 +29,8 @@ from hatchery.evaluation.minimal_pairs.scoring import (
     tokens_per_batch_for,
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel, word_numbers
-from hatchery.evaluation.minimal_pairs.settings import ScoringName
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.settings import ScoringName
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CPU = torch.device("cpu")

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.draws import derived_seed, generator, hold_out
 from hatchery.evaluation.finetuning.batches import batches_per_epoch, prediction_batches, training_batches
-from hatchery.evaluation.seeds import derived_seed, generator
-from hatchery.evaluation.splits import hold_out
 
 LENGTHS = st.lists(st.integers(2, 60), min_size=1, max_size=200).map(np.array)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesPunctNormalizer
 
-from hatchery.evaluation.tasks.normalisation import NORMALISATIONS, detokenise, normalise, repair_free_quotes
+from hatchery.evaluation.tasks.texts import NORMALISATIONS, detokenise, normalise, repair_free_quotes
 
 MOSES = MosesPunctNormalizer(lang="en", penn=False)
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.splits import input_groups
+from hatchery.evaluation.draws import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings, VocabularyFilter
 from hatchery.evaluation.tasks.task_rows import limited, read_task, read_task_with_report

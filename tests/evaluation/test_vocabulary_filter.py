@@ -1,7 +1,7 @@
 import pytest
 
 from hatchery.evaluation.tasks.settings import VocabularyFilter
-from hatchery.evaluation.tasks.vocabulary_filter import make_filter
+from hatchery.evaluation.tasks.texts import make_filter
 
 WORDS = "the a dog runs dont freefall free fall was born in is st th percent i nothing and it"
 VOCABULARY = frozenset(WORDS.split())

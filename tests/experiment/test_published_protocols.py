@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.tasks.checks import check_task
+from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning import SEQUENCE_HEADS, resolve_protocol
 from hatchery.experiment.project import Project

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, read_examples, text_of_sentences
+from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, read_examples, text_of_sentences
 from hatchery.evaluation.stages.fill_sentences import fill_sentences
 from hatchery.export.stages.export_model import export_model
 from hatchery.runner import run_stage

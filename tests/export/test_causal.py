@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hatchery.evaluation.filled_sentences.continuation import continuation
+from hatchery.evaluation.filled_sentences import continuation
 from hatchery.evaluation.runtime import load_pretrained
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}

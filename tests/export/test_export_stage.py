@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError
-from hatchery.evaluation.filled_sentences.results import GAP, Answer, Example, Examples
+from hatchery.evaluation.sentences_file import GAP, Answer, Example, Examples
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.stages.export_model import DataSource, ExportSettings, export_model
 from hatchery.export.stages.list_exported_models import list_exported_models

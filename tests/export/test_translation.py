@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.artifacts.manifests import stage_run
-from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.sentences_file import read_examples
 from hatchery.evaluation.stages.fill_sentences import fill_sentences
 from hatchery.export.stages.export_model import export_model
 from hatchery.runner import run_stage

@@ -18,7 +18,7 @@ from head_cases import head_cases
 from torch import nn
 
 from hatchery.evaluation.finetuning.loop import build_optimizer as build_finetuning_optimizer
-from hatchery.evaluation.finetuning.settings import ProtocolSettings
+from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS, build_task_model
 from hatchery.modeling.heads.task_model import HeadContext

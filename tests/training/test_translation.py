@@ -18,9 +18,10 @@ from torch.nn import functional as F
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, HatcheryError, TrainingError
+from hatchery.evaluation.settings import TranslationTests
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
-from hatchery.evaluation.translation.translate_all import best_beam
+from hatchery.evaluation.translation import best_beam
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
@@ -31,6 +32,7 @@ from hatchery.training.development import TranslatedSet
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.typed import build
 
 Make = Callable[..., Any]
 
@@ -140,6 +142,13 @@ def test_altered_models_and_test_sets_are_named(translation_command: Make, pair_
 def test_the_beam_with_the_highest_bleu_of_validation_text_is_chosen_and_of_equal_ones_the_smallest() -> None:
     assert best_beam({1: 20.0, 5: 21.5, 10: 21.0}) == 5
     assert best_beam({10: 21.5, 5: 21.5, 1: 20.0}) == 5
+
+
+def test_where_a_beam_is_chosen_no_test_set_may_be_called_so() -> None:
+    tests = {"beam": {"corpus": "pairs", "split": "dev"}}
+    build(TranslationTests, {"tests": tests}, "translation")
+    with pytest.raises(ConfigError, match=r"translation\.tests\.beam: got the name 'beam', expected another"):
+        build(TranslationTests, {"tests": tests, "beams": {"test": "beam", "sizes": [1]}}, "translation")
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import CorpusError
-from hatchery.evaluation.translation.settings import HeldOutPairs
-from hatchery.evaluation.translation.translate_all import read_pairs
+from hatchery.evaluation.settings import HeldOutPairs
+from hatchery.evaluation.translation import read_pairs
 
 TEST = HeldOutPairs(corpus="mine")
 

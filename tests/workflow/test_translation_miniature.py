@@ -7,7 +7,7 @@ import pytest
 from projects import make_project, snakemake
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation.filled_sentences.results import read_examples
+from hatchery.evaluation.sentences_file import read_examples
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.translation.settings import ALC_STEPS
+from hatchery.evaluation.settings import ALC_STEPS
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings

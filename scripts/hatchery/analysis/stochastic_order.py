@@ -19,7 +19,7 @@ import numpy as np
 
 from hatchery.analysis.settings import DRAWS
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.draws import generator
 from hatchery.settings.base import ReadingName
 
 PURPOSE = "stochastic order"

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
-from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
+from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through

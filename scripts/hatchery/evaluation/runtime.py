@@ -13,10 +13,10 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
 from hatchery.evaluation.baselines.loading import load_baseline
-from hatchery.evaluation.baselines.settings import is_imported
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import architecture_asked
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
+from hatchery.evaluation.settings import is_imported
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig

@@ -5,9 +5,8 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MinLen
 
-from hatchery.evaluation.finetuning.settings import ProtocolChoice
-from hatchery.evaluation.perplexity.settings import PerplexityChoice
-from hatchery.evaluation.translation.settings import TranslationChoice
+from hatchery.evaluation.settings import PerplexityChoice, TranslationChoice
+from hatchery.evaluation.tasks.settings import ProtocolChoice
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.modeling.families import DEFAULT_FAMILY, FAMILIES
 from hatchery.rendering.style import Style

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.finetuning.settings import ProtocolChoice
-from hatchery.evaluation.tasks.settings import HeadSettings
+from hatchery.evaluation.tasks.settings import HeadSettings, ProtocolChoice
 from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.written_blocks import Document, merged
 from hatchery.typed import validated

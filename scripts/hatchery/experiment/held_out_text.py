@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError, SourceError
-from hatchery.evaluation.translation.settings import translated_runs
+from hatchery.evaluation.settings import translated_runs
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.text_files import Sequences
 from hatchery.experiment.text_limits import source_at

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from hatchery.evaluation.baselines.settings import BaselineSettings
-from hatchery.evaluation.minimal_pairs.settings import SuiteSettings
+from hatchery.evaluation.settings import BaselineSettings, SuiteSettings
 from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys, TaskSettings, VocabularyFilter
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.experiment.experiment_file import ExperimentFile, ModelFile, ProtocolFile, StudyFile

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from hatchery.artifacts.links import expanded
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
-from hatchery.evaluation.finetuning.settings import ProtocolChoice
-from hatchery.evaluation.tasks.settings import HeadSettings
+from hatchery.evaluation.tasks.settings import HeadSettings, ProtocolChoice
 from hatchery.experiment.checks import check_block
 from hatchery.experiment.expansion import Expansion, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile

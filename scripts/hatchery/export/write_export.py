@@ -15,7 +15,7 @@ from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ModelError
-from hatchery.evaluation.filled_sentences.results import GAP, Examples, read_examples, text_of_sentences
+from hatchery.evaluation.sentences_file import GAP, Examples, read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.stages.export_model import DataSource, ExportSettings

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError
-from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
+from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project

@@ -20,7 +20,7 @@ from hatchery.analysis.analyses.analysis import (
     analysis_called,
 )
 from hatchery.analysis.studies import analyses_of, analysis_entry
-from hatchery.evaluation.translation.settings import translated_runs
+from hatchery.evaluation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project

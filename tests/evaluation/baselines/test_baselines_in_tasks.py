@@ -9,10 +9,10 @@ from baseline_cases import ARCHITECTURES, NAMES, rows_of, transformers
 from finetuning_cases import RUNTIME, changed, sentences
 
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.draws import derived_seed
 from hatchery.evaluation.finetuning.batches import training_batches
 from hatchery.evaluation.probing.encoding import encode_spans
 from hatchery.evaluation.runtime import load_encoder
-from hatchery.evaluation.seeds import derived_seed
 from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.modeling.heads.registry import build_task_model

@@ -13,7 +13,7 @@ from perplexity_cases import documents, settings, typed_settings, write_corpus
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.own_text import OwnText
-from hatchery.evaluation.perplexity.held_out import held_out_examples
+from hatchery.evaluation.perplexity.scoring import held_out_examples
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.trained_objective import asked_of_others

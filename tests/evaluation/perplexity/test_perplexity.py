@@ -24,10 +24,9 @@ from perplexity_cases import (
 )
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
-from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences
-from hatchery.evaluation.perplexity.scoring import drawn_sentences
-from hatchery.evaluation.perplexity.settings import PerplexitySettings
+from hatchery.evaluation.perplexity.scoring import batches, chosen_sequences, drawn_sentences
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 

@@ -14,9 +14,9 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.perplexity.held_out import chosen_sequences
-from hatchery.evaluation.perplexity.settings import PerplexitySettings
+from hatchery.evaluation.perplexity.scoring import chosen_sequences
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
+from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards

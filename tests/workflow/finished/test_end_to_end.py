@@ -13,7 +13,7 @@ from projects import make_project, snakemake
 
 from hatchery.analysis.tidy_tables import RUNS
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation.filled_sentences.results import read_examples
+from hatchery.evaluation.sentences_file import read_examples
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Numbers, Study
 from hatchery.analysis.analyses.starts import StartsSettings, check
-from hatchery.evaluation.translation.settings import REFERENCE_LINES, TRANSLATED_LINES
+from hatchery.evaluation.settings import REFERENCE_LINES, TRANSLATED_LINES
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Count, Natural
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import CollectSettings, runs_of
-from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
+from hatchery.evaluation.settings import ALC_STEPS, translated_runs
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from hatchery.errors import ModelError
 from hatchery.evaluation.baselines.loading import BaselineTokenizer, longest_input
-from hatchery.evaluation.baselines.settings import Architecture, BaselineSettings
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, word_numbers
+from hatchery.evaluation.settings import Architecture, BaselineSettings
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.language_model import labelled_positions
 

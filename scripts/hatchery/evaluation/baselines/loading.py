@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ModelError, first_line
-from hatchery.evaluation.baselines.settings import Architecture, BaselineSettings
+from hatchery.evaluation.settings import Architecture, BaselineSettings
 from hatchery.typed import build, stage_body
 
 # Tokenizers without a limit of their own say so by an enormous one.

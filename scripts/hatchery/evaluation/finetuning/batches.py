@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.draws import generator
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import TaskModel
 from hatchery.modeling.language_model import moved

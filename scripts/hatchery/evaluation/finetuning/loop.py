@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.draws import derived_seed
 from hatchery.evaluation.finetuning.batches import (
     EncodedData,
     NotFiniteError,
@@ -26,8 +27,7 @@ from hatchery.evaluation.finetuning.batches import (
     predict,
     training_batches,
 )
-from hatchery.evaluation.finetuning.settings import ProtocolSettings
-from hatchery.evaluation.seeds import derived_seed
+from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.task_model import TaskModel
 from hatchery.training.optimizers import AdamW, is_decayed, learning_rate_factor
 from hatchery.training.settings import ScheduleSettings

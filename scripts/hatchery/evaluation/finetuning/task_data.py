@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.draws import input_groups
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet, label_mapping, scored_set
-from hatchery.evaluation.finetuning.settings import FinetuneSettings
 from hatchery.evaluation.probing.encoding import EncodedSpans, encode_spans
 from hatchery.evaluation.probing.formats import majority_baseline
-from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
-from hatchery.evaluation.tasks.settings import settings_of
+from hatchery.evaluation.tasks.settings import FinetuneSettings, settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.modeling.heads.span_classifier import ProbeOptions

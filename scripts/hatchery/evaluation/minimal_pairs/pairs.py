@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.draws import generator
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairFormat, SuiteSettings
-from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.settings import ExpectedSize, PairFormat, SuiteSettings
 from hatchery.evaluation.tasks.formats import read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name

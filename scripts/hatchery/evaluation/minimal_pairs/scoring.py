@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.baselines.settings import Architecture
 from hatchery.evaluation.minimal_pairs.likelihoods import (
     token_left_to_right_likelihoods,
     token_pseudo_log_likelihoods,
     token_within_word_likelihoods,
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
+from hatchery.evaluation.settings import Architecture
 
 TokenScores = Callable[[SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None]], list[np.ndarray]]
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from hatchery.evaluation.baselines.settings import Architecture
+from hatchery.evaluation.settings import Architecture
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 

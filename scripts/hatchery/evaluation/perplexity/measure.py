@@ -21,13 +21,6 @@ from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.own_text import OwnText
 from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.perplexity.held_out import (
-    HeldOutText,
-    batches,
-    check_tokenizer,
-    chosen_sequences,
-    held_out_examples,
-)
 from hatchery.evaluation.perplexity.rows import (
     FREQUENCY_FILE,
     PERPLEXITY_FILE,
@@ -38,17 +31,18 @@ from hatchery.evaluation.perplexity.rows import (
 )
 from hatchery.evaluation.perplexity.scoring import (
     FrequencyTally,
+    HeldOutText,
+    batches,
+    check_tokenizer,
+    chosen_sequences,
     drawn_sentences,
+    held_out_examples,
     pseudo_perplexity,
     score_batches,
     word_score,
 )
-from hatchery.evaluation.perplexity.settings import (
-    TOKENS_PER_BATCH,
-    PerplexityRuntime,
-    PerplexitySettings,
-)
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model, prepare_device
+from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
 from hatchery.evaluation.trained_objective import asked_objective, asked_of_others
 from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
@@ -56,10 +50,13 @@ from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.training.objective import Objective
 
+# Large enough to fill a GPU; the logits are made in smaller parts.
+TOKENS_PER_BATCH = 16384
+
 
 def measure(
     settings: PerplexitySettings,
-    runtime: PerplexityRuntime,
+    runtime: EvaluationRuntime,
     model: Path,
     tokens: Path | None,
     corpus: Manifest | None,
@@ -109,7 +106,7 @@ def _score_split(
     model: SentenceModel,
     objective: Objective,
     settings: PerplexitySettings,
-    options: PerplexityRuntime,
+    options: EvaluationRuntime,
     tally: FrequencyTally | None,
     trained: Path,
 ) -> SplitScore:

@@ -21,8 +21,8 @@ from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.probing.formats import UNKNOWN_LABEL
 from hatchery.evaluation.tasks.example import SpanExample
-from hatchery.evaluation.tasks.normalisation import detokenise, normalise
 from hatchery.evaluation.tasks.settings import Normalisation
+from hatchery.evaluation.tasks.texts import detokenise, normalise
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.draws import generator, hold_out
 from hatchery.evaluation.json_lines import Record, checked_text, read_json_lines, shorten
 from hatchery.evaluation.probing.conll2012_records import TARGETS, TaskName, sentences_of
 from hatchery.evaluation.probing.conllu import ROOT, ConlluSentence, read_sentences
-from hatchery.evaluation.seeds import generator
-from hatchery.evaluation.splits import hold_out
 from hatchery.evaluation.tasks.example import Example, SpanExample, SpanTarget, TaskData
 from hatchery.evaluation.tasks.formats import task_files
 from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text

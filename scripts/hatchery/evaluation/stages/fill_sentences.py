@@ -31,6 +31,6 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manif
     `pretraining` is the manifest of the model. Raises ManifestError, ModelError,
     TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
     """
-    from hatchery.evaluation.filled_sentences.fill import fill
+    from hatchery.evaluation.filled_sentences import fill
 
     fill(pretraining, corpus, run)

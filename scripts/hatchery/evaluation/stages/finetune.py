@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
+from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
 from hatchery.runner import Job, Place
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of

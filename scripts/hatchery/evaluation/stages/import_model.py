@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ModelError
-from hatchery.evaluation.baselines.settings import BaselineSettings
+from hatchery.evaluation.settings import BaselineSettings
 from hatchery.raw.registration import open_source
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of

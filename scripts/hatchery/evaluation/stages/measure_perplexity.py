@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.evaluation.perplexity.settings import OPTIONAL, PerplexityRuntime, PerplexitySettings
+from hatchery.evaluation.settings import OPTIONAL, EvaluationRuntime, PerplexitySettings
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
@@ -34,7 +34,7 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
 )
 def measure_perplexity(
     settings: PerplexitySettings,
-    runtime: PerplexityRuntime,
+    runtime: EvaluationRuntime,
     model: Path,
     tokens: Path | None,
     corpus: Manifest | None,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings
+from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.stage import Shared, Stage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
     runtime=("device", "tokens_per_batch"),
 )
 def score_minimal_pairs(
-    settings: ScoringSettings, runtime: ScoringRuntime, model: Path, source: Path, run: StageRun
+    settings: ScoringSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
     """Score the suite of the source manifest with a model.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.translation.settings import TranslationRuntime, TranslationTests
+from hatchery.evaluation.settings import EvaluationRuntime, TranslationTests
 from hatchery.stage import Shared, Stage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def translation_settings(project: "Project", experiment: str) -> dict[str, objec
 )
 def translate_tests(
     settings: TranslationTests,
-    runtime: TranslationRuntime,
+    runtime: EvaluationRuntime,
     model: Path,
     corpus: Mapping[str, Path],
     run: StageRun,
@@ -45,6 +45,6 @@ def translate_tests(
     names than those of the settings, CorpusError for a split that is not there or holds no pairs, EvaluationError for a
     model that does not translate, and the errors of the model's loader.
     """
-    from hatchery.evaluation.translation.translate_all import translate_all
+    from hatchery.evaluation.translation import translate_all
 
     translate_all(settings, runtime, model, corpus, run)

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.seeds import generator
-from hatchery.evaluation.splits import hold_out, input_groups
+from hatchery.evaluation.draws import generator, hold_out, input_groups
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
 from hatchery.evaluation.tasks.formats import (
@@ -23,13 +22,11 @@ from hatchery.evaluation.tasks.formats import (
     task_files,
     text_fields,
 )
-from hatchery.evaluation.tasks.layout import Context, LayOut
+from hatchery.evaluation.tasks.layout import Context, LayOut, check_suite
 from hatchery.evaluation.tasks.layouts import layout_called
 from hatchery.evaluation.tasks.layouts.segments import field_names
-from hatchery.evaluation.tasks.normalisation import NORMALISATIONS
 from hatchery.evaluation.tasks.settings import TaskSettings, label_text
-from hatchery.evaluation.tasks.suites import check_suite
-from hatchery.evaluation.tasks.vocabulary_filter import Within, make_filter
+from hatchery.evaluation.tasks.texts import NORMALISATIONS, Within, make_filter
 from hatchery.raw.registration import RawSource
 
 

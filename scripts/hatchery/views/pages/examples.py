@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from hatchery.analysis.settings import labels_of
-from hatchery.evaluation.filled_sentences.results import (
+from hatchery.evaluation.sentences_file import (
     WORDINGS,
     Answer,
     Examples,

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example, MarkedSpan
-from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, label_value
-from hatchery.evaluation.tasks.suites import missing_field
+from hatchery.evaluation.tasks.layout import Context, LayOut, Layout, label_value, missing_field
 
 FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
 

@@ -15,11 +15,12 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun, read_manifest
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.evaluation.translation.settings import (
+from hatchery.evaluation.settings import (
+    BEAM,
     REFERENCE_LINES,
     TRANSLATED_LINES,
+    EvaluationRuntime,
     HeldOutPairs,
-    TranslationRuntime,
     TranslationTests,
 )
 from hatchery.modeling.encoder_decoder.model import TranslationModel
@@ -42,7 +43,7 @@ _DECIMALS = 6
 
 def translate_all(
     settings: TranslationTests,
-    runtime: TranslationRuntime,
+    runtime: EvaluationRuntime,
     model: Path,
     corpus: Mapping[str, Path],
     run: StageRun,
@@ -80,7 +81,7 @@ def translate_all(
             for metric, score in found.items()
         ]
         write_text(run.add_output(run.folder / BEAMS_FILE), csv_text(BEAM_COLUMNS, table))
-        run.measures["beam"] = beam
+        run.measures[BEAM] = beam
     for name, (sources, references) in pairs.items():
         translations, found = known.get(name) or translated(name, search)
         for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):

@@ -1,15 +1,31 @@
-"""Holding rows out: the development rows of a seed, the validation rows of a task that has no file of them.
+"""What evaluations draw: independent random streams, and the rows that are held out.
 
-Equal inputs always stay together, and so does what is judged together: no repeated text lies on both sides, and no
-question is divided.
+Each use of chance (which pairs, which split, which order, which initial head) gets its own seed from the run's seed
+and a name, so changing one part never shifts another. SHA-256 keeps the derivation the same on every machine.
+
+Held out are the development rows of a seed, and the validation rows of a task that has no file of them. Equal inputs
+always stay together, and so does what is judged together: no repeated text lies on both sides, and no question is
+divided.
 """
 
+import hashlib
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.tasks.example import Example, SpanExample
+
+
+def derived_seed(seed: int, *purpose: str | int) -> int:
+    """A seed in [0, 2**63) for one purpose, a pure function of the arguments."""
+    text = "\x1f".join([str(seed), *map(str, purpose)])
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8], "little") >> 1
+
+
+def generator(seed: int, *purpose: str | int) -> np.random.Generator:
+    """A NumPy random generator for one purpose."""
+    return np.random.default_rng(derived_seed(seed, *purpose))
 
 
 def hold_out(

@@ -1,0 +1,270 @@
+"""What evaluations of a pretrained model are told: minimal pairs, perplexity, translation, and models of others.
+
+Part of a result's identity, except `EvaluationRuntime`. Impossible values are refused before anything is read. Tasks
+and their protocols are in `tasks.settings`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
+
+from hatchery.artifacts.manifests import Manifest
+from hatchery.corpora.settings import SplitName
+from hatchery.settings.base import (
+    Count,
+    DeviceName,
+    Natural,
+    Positive,
+    Range,
+    RefusedError,
+    Settings,
+    Share,
+    ShareAboveZero,
+    require,
+)
+from hatchery.settings.fields import BlockName, CorpusName, Names, Unique
+from hatchery.training.objective import SegmentsName
+
+IMPORT = "import_model"
+"""Name of the stage by whose manifests models of others are known."""
+
+Architecture = Literal["masked", "causal", "encoder_decoder"]
+
+
+@dataclass(frozen=True)
+class BaselineSettings(Settings):
+    """A model in the layout of the library `transformers`, registered as a raw input of kind folder."""
+
+    architecture: Architecture
+    """Whether it guesses masked words or the next one, or writes with a decoder what an encoder has read (T5, BART)."""
+    leading_blank: bool | None = None
+    """In minimal pairs, put a blank before every sentence; null does what the suite says."""
+
+
+def is_imported(model: Manifest) -> bool:
+    """Whether a manifest is that of a model of others, and not of a pretraining."""
+    return model.stage == IMPORT
+
+
+Unit = Literal["paradigm", "file"]
+PairFormat = Literal["blimp", "rows", "alternating_lines"]
+ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "left_to_right"]
+
+
+@dataclass(frozen=True)
+class ExpectedSize(Settings):
+    """How large a suite is, so that the files of another one are recognised."""
+
+    paradigms: Count | None = None
+    """Number of paradigms; null leaves it open."""
+    pairs: Count | None = None
+    """Number of pairs; null leaves it open."""
+
+
+@dataclass(frozen=True)
+class PairColumns(Settings):
+    """The columns of a table, or the fields of JSON lines, that a pair stands in."""
+
+    good: str
+    """Column of the sentence that is right."""
+    bad: str
+    """Column of the sentence that is wrong."""
+    paradigm: str | None = None
+    """Column that names the paradigm of a pair; null: each file is a paradigm, by its name."""
+    phenomenon: str | None = None
+    """Column of what paradigms are grouped by; null: each paradigm is a phenomenon."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSettings(Settings):
+    """What a suite says about its files and their scoring."""
+
+    format: PairFormat = "blimp"
+    """blimp is JSON lines with sentence_good and sentence_bad. rows are tables with a header (.csv, .tsv), JSON lines
+    or Parquet with the `columns` that you name. In files with alternating_lines, the two sentences of a pair stand on
+    lines of their own, one pair below the other, as in Zorro; each file is a paradigm."""
+    columns: PairColumns | None = None
+    """With the format rows: which columns hold a pair."""
+    good_line: Literal["first", "second"] | None = None
+    """With the format alternating_lines: which of the two lines of a pair is the right sentence."""
+    files: str = "*.jsonl"
+    """Shell pattern of the files inside the source."""
+    unit: Unit = "paradigm"
+    """What a row of the table is: the paradigm that a record names, or the whole file (BabyLM's pooled files, where
+    accuracy is example-weighted inside a file)."""
+    leading_blank: bool = False
+    """Put a blank before every sentence, as the pipeline of BabyLM 2023 does."""
+    expected: ExpectedSize | None = None
+    """How large the suite is, so that the files of another one are recognised; null for a folder of yours."""
+    pairs_per_paradigm: Count | None = None
+    """A seeded subset of each paradigm; null scores all."""
+    seed: Natural = 0
+    """Draws the subset."""
+    scoring: ScoringName = "auto"
+    """auto is pll for masked models and left_to_right for others; pll_within_word_l2r also masks the later pieces
+    of a word."""
+
+    def __post_init__(self) -> None:
+        """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""
+        for key, owner, example in (
+            ("columns", "rows", "{good: ..., bad: ...}"),
+            ("good_line", "alternating_lines", "first or second"),
+        ):
+            wanted = (
+                f"{example} with the format {owner}" if self.format == owner else f"it with the format {owner} only"
+            )
+            require((getattr(self, key) is not None) == (self.format == owner), key, getattr(self, key), wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings(SuiteSettings):
+    """What is scored; part of the result's identity."""
+
+    suite: str
+    """Name of the suite."""
+
+
+HeldOut = Literal["dev", "test"]
+OPTIONAL = "frequency_bin_nats"
+"""A key that the settings of a job have only where it is set: what was measured before keeps its address."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerplexityChoice(Settings):
+    """Which splits are scored, with masks that are the same for every model."""
+
+    splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
+    """Splits of the corpus; none measures no perplexity."""
+    masking: Literal["common", "own"] = "common"
+    """common asks every model with this tokenizer the same guesses, single subwords; own masks as the model was
+    trained, which compares seeds and sizes but not objectives."""
+    # Two tokens frame a sequence, and every way of cutting needs room for two more.
+    sequence_length: Annotated[int, Range(ge=4)] | None = None
+    """Tokens of a sequence with its special tokens; null is that of pretraining."""
+    sequences: Count | None = None
+    """At most so many of each split, drawn with `seed`; null takes all."""
+    mask_probability: ShareAboveZero = 0.15
+    """Share of the tokens that common masks ask for."""
+    random_probability: Share = 0.0
+    """Share of these that are shown as a random token."""
+    keep_probability: Share = 0.0
+    """Share of these that are shown as they are; with neither, every guess is behind a [MASK]."""
+    segments: SegmentsName = "babylm"
+    """How documents are cut into sequences."""
+    seed: Natural = 20_231_106
+    """Draws sequences, masks and the sentences of the pseudo-perplexity."""
+    pseudo_perplexity_sentences: Natural = 0
+    """Also mask every token of so many sentences alone; 0 leaves it out."""
+    frequency_bin_nats: Positive | None = None
+    """Also the mean log-probability of tokens by the logarithm of their frequency in the training text, with the bias
+    of the output layer and without it, in bins of so many nats; null leaves it out."""
+
+    def __post_init__(self) -> None:
+        visible = self.random_probability + self.keep_probability
+        require(visible <= 1, "random_probability and keep_probability", visible, "together at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerplexitySettings(PerplexityChoice):
+    """Which guesses a model is asked for."""
+
+    splits: Annotated[tuple[HeldOut, ...], MinLen(1), Unique()]
+    """Splits of the corpus."""
+    sequence_length: Annotated[int, Range(ge=4)]
+    """Tokens of a sequence with its special tokens."""
+
+
+TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
+"""Endings of the files with the translations of a test set, and with what they are compared with."""
+BEAM = "beam"
+"""What a manifest calls the size of the beam that was chosen."""
+ALC_STEPS = 20_000
+"""Updates over which "A Natural Bias for Language Generation Models", Section 4.2, takes the area under a learning
+curve."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutPairs(Settings):
+    """Pairs that are translated and compared with their references."""
+
+    corpus: CorpusName
+    """A parallel corpus of the same two languages; the model segments it with its own tokenizer."""
+    split: SplitName = "test"
+    """The split that is translated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamChoice(Settings):
+    """How many translations the search follows at once: so many that BLEU of validation text is highest."""
+
+    test: BlockName
+    """The test set that decides, of validation text."""
+    sizes: Annotated[tuple[Count, ...], MinLen(1), Unique()]
+    """Sizes that are tried; of equally good ones the smallest is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationChoice(Settings):
+    """The test sets of an experiment."""
+
+    tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
+    """Test sets by the names that the tables show; none measures no translation."""
+    leave_out: Names = ()
+    """Runs that translate no test sets, such as those that another run goes on from; `*` stands for any text."""
+    beams: BeamChoice | None = None
+    """Choose the size of the beam for each model; null takes that of the objective (`search.beam`)."""
+    alc_steps: Count = ALC_STEPS
+    """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;
+    models that did not train so long have none."""
+
+    def __post_init__(self) -> None:
+        require_test(self.beams, self.tests)
+
+
+def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
+    """Raise RefusedError unless the test set that decides on the beam is one of `tests`.
+
+    Where a beam is chosen, a test set called as the measure of its size is refused, too.
+    """
+    if beams is not None and beams.test not in tests:
+        there = ", ".join(tests) or "none"
+        raise RefusedError("beams.test", f"got {beams.test!r}, expected one of `tests`: {there}")
+    if beams is not None and BEAM in tests:
+        raise RefusedError(
+            f"tests.{BEAM}", f"got the name {BEAM!r}, expected another: it is that of what `beams` chooses"
+        )
+
+
+def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
+    """Those of the runs of an experiment that translate its test sets, in their order."""
+    translating = runs if chosen.tests else ()
+    return [run for run in translating if not any(fnmatchcase(run, pattern) for pattern in chosen.leave_out)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationTests(Settings):
+    """The settings of the stage."""
+
+    tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
+    """Test sets by the names that the tables show."""
+    beams: BeamChoice | None = None
+    """Sizes of the beam to choose from; null takes that of the model's objective."""
+
+    def __post_init__(self) -> None:
+        require_test(self.beams, self.tests)
+
+
+@dataclass(frozen=True)
+class EvaluationRuntime(Settings):
+    """How it is carried out; not part of the result's identity."""
+
+    tokens_per_batch: Count | None = None
+    """Tokens per batch, with special tokens and padding; null is what the evaluation takes by itself: of minimal pairs
+    what was measured to be fastest on the device (benchmarks/score_minimal_pairs.py)."""
+    device: DeviceName = "auto"
+    """Where the model computes."""
+    threads: Count | None = None
+    """CPU threads of PyTorch; null leaves its choice."""

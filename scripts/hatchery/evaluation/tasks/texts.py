@@ -1,0 +1,142 @@
+"""The texts of a task: their spelling before tokenisation, and which rows lie within a vocabulary.
+
+Spelling is as LTG-BERT normalises GLUE and its kin (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` strips, writes a
+text that is nothing but one bracket or quote of the Penn Treebank as that character, normalises punctuation as Moses
+does, repairs encodings and strips. `ltg_detokenised`, for SST-2, MRPC, HANS and WSC, which are distributed as tokens
+divided by blanks, does the same to every token and then joins them. The rules for punctuation, encodings, contractions
+and spaces are those of the corpora.
+
+Vocabularies are compared in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered GLUE").
+as_published: the texts joined by a blank are split at single blanks. A token with an upper-case letter is skipped as a
+name unless it is the very first. Digits and the listed symbols are deleted from the others, wherever they stand; what
+is left must be in the vocabulary in lower case, unless it is empty or a leftover of a contraction. Other symbols stay,
+so a token with `%` or `/` fails, and there is no rule for links.
+
+corrected mends what makes that comparison another than the one that chose the pretraining text: words, contractions,
+numerals, hyphens and links are those of the corpora's corrected comparison. Names are skipped as published, but only
+where the capital tells something: the first word of every text and of every sentence is looked up.
+"""
+
+import re
+from collections.abc import Callable, Sequence, Set
+
+from hatchery.corpora.cleaning import join_contractions, repair_spaces
+from hatchery.corpora.sentences import split_sentences
+from hatchery.corpora.typography import normalise_punctuation, repair_encoding
+from hatchery.evaluation.tasks.settings import Normalisation, VocabularyFilter
+from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK, KnownWords
+
+_TREEBANK = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "``": '"',
+    "''": '"',
+}
+
+
+def normalise(text: str) -> str:
+    """A text, or a token, in the spelling of LTG-BERT; stripped."""
+    text = text.strip()
+    return repair_encoding(normalise_punctuation(_TREEBANK.get(text, text))).strip()
+
+
+def detokenise(text: str) -> str:
+    """Tokens divided by blanks as running text (docs/papers/ltg-bert.md, "Detokenisation").
+
+    As published: a contraction at the very end of a text stays apart (`it does n't`), because the rule asks for a
+    blank behind it. Blanks around hyphens stay.
+    """
+    text = " ".join(token for piece in text.split(" ") if (token := normalise(piece)))
+    text = repair_spaces(join_contractions(text))
+    return repair_free_quotes(repair_free_quotes(text, '"'), "'").strip()
+
+
+def repair_free_quotes(text: str, mark: str) -> str:
+    """Blanks around those quotes `mark` that touch a blank or an edge of the text, opening and closing in turn.
+
+    Quotes inside words (apostrophes) do not count. An odd number of quotes is left as it is, for nobody can pair them.
+    """
+    if mark not in text:
+        return text
+    last = len(text) - 1
+    free = [
+        index
+        for index, character in enumerate(text)
+        if character == mark and (index in (0, last) or text[index - 1].isspace() or text[index + 1].isspace())
+    ]
+    if not free or len(free) % 2:
+        return text
+    pieces, start = [], 0
+    for number, index in enumerate(free):
+        pieces.append(text[start:index])
+        start = index + 1
+        if number % 2 == 0:
+            if pieces[-1] and not pieces[-1][-1].isspace():
+                pieces.append(" ")
+            pieces.append(mark)
+            start += text[start : start + 1] == " "
+        else:
+            pieces[-1] = pieces[-1].removesuffix(" ")
+            pieces.append(mark)
+            if text[start : start + 1].isalnum():
+                pieces.append(" ")
+    return "".join([*pieces, text[start:]])
+
+
+NORMALISATIONS: dict[Normalisation, Callable[[str], str]] = {
+    "none": lambda text: text,
+    "ltg": normalise,
+    "ltg_detokenised": detokenise,
+}
+
+
+Within = Callable[[Sequence[str]], bool]
+
+DELETED_SYMBOLS = "!:&“”—-_,@#$?;’.'()\""
+"""Symbols that the published filter deletes, besides the digits."""
+
+LEFTOVERS = frozenset({"", "nt", "s", "re", "t", "d", "ll"})
+"""What the published filter skips when nothing else is left of a token."""
+
+_DELETED = str.maketrans("", "", DELETED_SYMBOLS + "0123456789")
+_WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
+
+
+def make_filter(settings: VocabularyFilter, vocabulary: Set[str]) -> Within:
+    """A function that tells whether the texts of a row, in their order, lie within `vocabulary`."""
+    if settings.reading == "as_published":
+        return lambda texts: _as_published(" ".join(texts), vocabulary)
+    known = KnownWords(vocabulary, COMPARISONS["corrected"])
+    return lambda texts: all(_corrected(text, known) for text in texts)
+
+
+def _as_published(text: str, vocabulary: Set[str]) -> bool:
+    for index, token in enumerate(text.split(" ")):
+        lower = token.lower()
+        if index and lower != token:
+            continue
+        word = lower.translate(_DELETED)
+        if word not in vocabulary and word not in LEFTOVERS:
+            return False
+    return True
+
+
+def _corrected(text: str, known: KnownWords) -> bool:
+    if HYPERLINK in text.lower():
+        return False
+    return all(known.contains(_without_names(sentence)) for sentence in split_sentences(text))
+
+
+def _without_names(sentence: str) -> str:
+    """The sentence without the words that hold an upper-case letter and do not stand first."""
+    if sentence[1:].islower():
+        return sentence
+    first = _WORD.search(sentence)
+    if first is None:
+        return sentence
+    rest = _WORD.sub(lambda word: "" if any(map(str.isupper, word.group())) else word.group(), sentence[first.end() :])
+    return sentence[: first.end()] + rest

@@ -1,1 +1,0 @@
-"""Translations of test sets and their scores."""
