@@ -1,4 +1,4 @@
-"""Every suite of the papers runs on its generated miniature: readers, heads, metrics and tables of each task."""
+"""Every suite of the papers runs on its generated miniature, from readers to tables; MSGS and HANS in more detail."""
 
 import csv
 import json
@@ -6,16 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.evaluation.finetuning.batches import Predicted
+from hatchery.evaluation.finetuning.scored_sets import accuracy_by_fact, failure, label_mapping
+from hatchery.evaluation.metrics.scored import Scored, metric_called
 from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
+from hatchery.evaluation.tasks.checks import check_task
+from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.evaluation.tasks.task_rows import read_task
 from hatchery.experiment.project import Project
+from hatchery.experiment.written_blocks import WrittenBlocks
 from hatchery.raw.registration import register_source
 from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import run_stage
+from hatchery.typed import build
 from hatchery.workflow.jobs import Jobs
 
 EXPERIMENT = "demo_suites"
@@ -100,3 +109,178 @@ def test_the_miniature_has_a_task_for_every_suite_of_the_papers() -> None:
     babylm = {task.removeprefix("babylm_") for task in CONFIG.names("task") if task.startswith("babylm_")}
     assert {f"demo_msgs_{name}" for name in msgs} | {f"demo_babylm_{name}" for name in babylm} <= set(TASKS)
     assert len(msgs) == len(babylm) == 11
+
+
+AMBIGUOUS = "msgs_main_verb_lexical_content_the"
+MNLI_LABELS = ("entailment", "neutral", "contradiction")
+# Condition, linguistic and surface label of the six rows of a paradigm (docs/papers/babylm-evaluation.md, "MSGS").
+PARADIGM = [
+    ("training", 1, 1),
+    ("training", 0, 0),
+    ("test", 1, 0),
+    ("test", 0, 1),
+    ("control", 1, 1),
+    ("control", 0, 0),
+]
+NOT_OF_A_STAGE = ("base", "variants", "description", "data")
+HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
+
+
+@pytest.fixture
+def read(repository, make_source):
+    """Read rows, given by the name of their set, through a task of this repository; `changes` replace its keys."""
+
+    written = WrittenBlocks(repository / "config")
+
+    def task_of(name, **changes):
+        keys = {**written.read("task", name), **changes, "name": name}
+        task = build(TaskSettings, {key: value for key, value in keys.items() if key not in NOT_OF_A_STAGE})
+        check_task(task)
+        return task
+
+    def read_rows(name, sets, as_text, **changes):
+        task = task_of(name, **changes)
+        files = {task.files[key]: as_text(rows) for key, rows in sets.items()}
+        return task, read_task(make_source(files), task)
+
+    return read_rows
+
+
+def msgs_rows(conditions, paradigms=20):
+    return [
+        {
+            "sentence": f"Paradigm {number} has row {index} with {linguistic} and {surface}.",
+            "condition": condition,
+            "linguistic_feature_label": linguistic,
+            "surface_feature_label": surface,
+        }
+        for number in range(paradigms)
+        for index, (condition, linguistic, surface) in enumerate(PARADIGM)
+        if condition in conditions
+    ]
+
+
+def scored(examples, answer):
+    """The scored rows as a metric sees them; `answer` gives a prediction for the text of an example."""
+    kept = [example for example in examples if example.scored]
+    labels = np.array([example.label for example in kept])
+    predictions = np.array([answer(example.segments[0]) for example in kept])
+    return Scored(labels, predictions, np.eye(2)[predictions], facts=[example.facts for example in kept])
+
+
+def linguistic_oracle(text):
+    return int(text.split()[-3])
+
+
+def surface_oracle(text):
+    return int(text.split()[-1].rstrip("."))
+
+
+@pytest.fixture
+def ambiguous(read, json_lines):
+    sets = {"train": msgs_rows(("training",)), "validation": msgs_rows(("training", "test", "control"))}
+    return lambda **changes: read(AMBIGUOUS, sets, json_lines, **changes)[1].scored["validation"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "bias"),
+    [(lambda text: 1, 0.0), (lambda text: 0, 0.0), (surface_oracle, -1.0), (linguistic_oracle, 1.0)],
+)
+def test_linguistic_bias_score_of_constant_surface_and_linguistic_answers(ambiguous, answer, bias):
+    rows = scored(ambiguous(), answer)
+    assert len(rows.labels) == 2 * 20
+    assert metric_called("mcc")(rows) == pytest.approx(bias)
+
+
+def test_without_the_row_filter_a_surface_oracle_shows_four_sixths(ambiguous):
+    rows = scored(ambiguous(scored_rows={}), surface_oracle)
+    assert len(rows.labels) == 6 * 20
+    assert metric_called("accuracy")(rows) == pytest.approx(4 / 6)
+
+
+def test_only_the_constant_answer_is_a_collapsed_msgs_run(ambiguous):
+    rows = ambiguous()
+    assert failure(scored(rows, lambda text: 1)) == "majority_class"
+    assert failure(scored(rows, surface_oracle)) == failure(scored(rows, linguistic_oracle)) == ""
+
+
+def test_surface_controls_read_the_surface_label(read, json_lines):
+    def control(rows):
+        return [{**row, "linguistic_feature_label": None} for row in rows]
+
+    sets = {"train": control(msgs_rows(("training",))), "validation": control(msgs_rows(("training", "test")))}
+    _, data = read("msgs_lexical_content_the_control", sets, json_lines)
+    assert metric_called("mcc")(scored(data.scored["validation"], surface_oracle)) == pytest.approx(1.0)
+
+
+def hans_table(rows_per_cell=4):
+    lines = ["gold_label\tsentence1\tsentence2\tpairID\theuristic\tsubcase\ttemplate"]
+    for heuristic in HEURISTICS:
+        for label in ("entailment", "non-entailment"):
+            for subcase in range(5):
+                for row in range(rows_per_cell):
+                    pair = f"The judge saw actor {row} .\tThe actor saw judge {row} ."
+                    where = f"{heuristic}\t{heuristic}_{label}_{subcase}\ttemp{subcase}"
+                    lines.append(f"{label}\t{pair}\tex{len(lines)}\t{where}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def hans(read):
+    def make(name="hans"):
+        task, data = read(name, {"validation": hans_table()}, str, expected_rows={})
+        return task, data.scored["validation"]
+
+    return make
+
+
+def transferred(task, examples, scores):
+    """What a three-way model with these scores in every row answers."""
+    three_way = np.tile(np.array(scores, dtype=np.float32), (len(examples), 1))
+    answers = label_mapping(task, MNLI_LABELS).apply(Predicted(three_way.argmax(axis=1), three_way))
+    labels = np.array([example.label for example in examples])
+    return Scored(labels, answers.predictions, answers.scores, facts=[example.facts for example in examples])
+
+
+@pytest.mark.parametrize("name", ["hans", "hans_summed", "hans_as_published"])
+def test_constant_entailment_gives_half_and_cells_of_all_and_nothing(hans, name):
+    task, examples = hans(name)
+    rows = transferred(task, examples, [5.0, 0.0, 0.0])
+    assert metric_called("accuracy")(rows) == 0.5
+    cells = {
+        (row.value, row.label): (row.n, row.accuracy)
+        for row in accuracy_by_fact(rows, ("heuristic",), task.label_names)
+        if row.label
+    }
+    assert len(cells) == 6
+    assert all(cells[heuristic, "entailment"] == (20, 1.0) for heuristic in HEURISTICS)
+    assert all(cells[heuristic, "non-entailment"] == (20, 0.0) for heuristic in HEURISTICS)
+
+
+def test_hans_is_broken_down_by_the_three_levels_of_its_scorer(hans):
+    task, examples = hans()
+    rows = accuracy_by_fact(transferred(task, examples, [5.0, 0.0, 0.0]), task.facts, task.label_names)
+    overall = [row for row in rows if not row.label]
+    assert [row.value for row in overall if row.fact == "heuristic"] == sorted(HEURISTICS)
+    subcases = [row for row in overall if row.fact == "subcase"]
+    assert len(subcases) == 30
+    assert all(row.accuracy == float("non-entailment" not in row.value) for row in subcases)
+    assert [row.value for row in overall if row.fact == "template"] == [f"temp{index}" for index in range(5)]
+    assert {sum(row.n for row in overall if row.fact == fact) for fact in task.facts} == {len(examples)}
+
+
+def test_a_uniform_distribution_separates_the_two_ways_to_merge(hans):
+    answers = {}
+    for name in ("hans", "hans_summed", "hans_as_published"):
+        task, examples = hans(name)
+        (answers[name],) = set(transferred(task, examples, [1.0, 1.0, 1.0]).predictions.tolist())
+    # The most probable class is the first of equal ones, entailment; summed, two thirds speak for the merged label.
+    assert answers == {"hans": 0, "hans_summed": 1, "hans_as_published": 0}
+
+
+def test_a_neutral_answer_separates_the_benchmark_s_mapping_from_the_published_script_s(hans):
+    answers = {}
+    for name in ("hans", "hans_as_published"):
+        task, examples = hans(name)
+        (answers[name],) = set(transferred(task, examples, [0.0, 9.0, 0.0]).predictions.tolist())
+    assert answers == {"hans": 1, "hans_as_published": 0}

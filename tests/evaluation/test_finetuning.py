@@ -1,3 +1,5 @@
+"""One fine-tuning run: its training, the state that is kept, and its results as they are stored and written."""
+
 from dataclasses import dataclass, replace
 
 import finetuning_cases as cases
@@ -10,6 +12,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning import loop
 from hatchery.evaluation.finetuning.batches import Batch, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, build_optimizer, set_rates, train_model
+from hatchery.evaluation.finetuning.run_results import RunResult, RunStore, SetResult
 from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.task_model import HeadContext
@@ -260,3 +263,106 @@ def test_predictions_are_put_back_in_the_order_of_the_units(model):
     found = predict(network, data, CPU)
     assert isinstance(found, Predicted) and found.scores.dtype == np.float32
     assert np.array_equal(found.predictions, found.scores.argmax(axis=1))
+
+
+ANSWERS = Predicted(np.array([0, 1]), np.array([[0.1, -3.5], [1e-8, 2.0]], dtype=np.float32))
+SEVERAL = Predicted(np.array([[True, False]]), np.array([[0.5, -0.5]], dtype=np.float32))
+
+
+def result(seed=12, rate=3e-05, failed=""):
+    sets = {
+        "validation": SetResult({"accuracy": 0.1 + 0.2, "mcc": None}, failed, ANSWERS),
+        "hans": SetResult({"accuracy": 1.0}, "majority_class", SEVERAL),
+        "lost": SetResult({"accuracy": None}, "nan", None),
+    }
+    return RunResult(seed, rate, 200, 0.25, 9, 1, sets, [[0.25, 0.75]])
+
+
+def same(found, expected):
+    assert {**vars(found), "sets": None} == {**vars(expected), "sets": None}
+    assert list(found.sets) == list(expected.sets)
+    for name, kept in found.sets.items():
+        other = expected.sets[name]
+        assert (kept.values, kept.failed) == (other.values, other.failed)
+        assert (kept.answers is None) == (other.answers is None)
+        if kept.answers is not None:
+            for values, wanted in zip(kept.answers, other.answers, strict=True):
+                assert values.dtype == wanted.dtype and np.array_equal(values, wanted)
+    return True
+
+
+def test_a_kept_result_comes_back_exactly(tmp_path):
+    store = RunStore(tmp_path, "digest")
+    store.save(result())
+    found = store.load([(12, 3e-05), (12, 1e-05), (642, 3e-05)])
+    assert list(found) == [(12, 3e-05)] and same(found[12, 3e-05], result())
+    assert RunStore(tmp_path, "other").load([(12, 3e-05)]) == {}
+
+
+def test_kept_runs_that_were_exchanged_are_made_again(tmp_path, capsys):
+    stores = [RunStore(tmp_path, name) for name in ("first", "second")]
+    for store in stores:
+        store.save(result())
+    for old, new in (("first", "kept"), ("second", "first"), ("kept", "second")):
+        (tmp_path / old).rename(tmp_path / new)
+    for store in stores:
+        assert store.load([(12, 3e-05)]) == {}
+        assert " of other runs...; run again" in capsys.readouterr().err
+
+
+def test_seeds_and_learning_rates_have_files_of_their_own(tmp_path):
+    store = RunStore(tmp_path, "digest")
+    runs = [(seed, rate) for seed in (1, 12) for rate in (1e-05, 2e-05, 0.001)]
+    for seed, rate in runs:
+        store.save(result(seed, rate))
+    assert len(list(store.folder.iterdir())) == 6
+    assert [(found.seed, found.learning_rate) for found in store.load(runs).values()] == runs
+
+
+def test_a_run_failed_if_its_main_set_says_so():
+    assert (result().failed, result(failed="zero_mcc").failed) == ("", "zero_mcc")
+
+
+def flipped(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flipped,
+        lambda path: path.write_bytes(path.read_bytes()[:400]),
+        lambda path: path.write_bytes(path.read_bytes()[:-40]),
+        lambda path: path.write_bytes(b""),
+        lambda path: np.savez(path, description=np.array('{"sets": []}')),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+    ids=["flipped", "cut", "cut_at_end", "empty", "other", "folder"],
+)
+def test_a_damaged_result_is_named_and_made_again(tmp_path, damage, capsys):
+    store = RunStore(tmp_path, "digest")
+    store.save(result())
+    (path,) = store.folder.iterdir()
+    damage(path)
+    assert store.load([(12, 3e-05)]) == {}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: {path}: damaged: expected the SHA-256 {path.name.split('.')[-2]}..., found ")
+
+
+@pytest.mark.parametrize("other", [result(seed=13), result(rate=1e-05), result(failed="tired")])
+def test_a_result_of_another_run_or_with_an_unknown_failure_counts_as_absent(tmp_path, other):
+    store = RunStore(tmp_path, "digest")
+    store.save(other)
+    (path,) = store.folder.iterdir()
+    path.rename(path.with_name(f"run_12_3e-05.{path.name.split('.')[-2]}.npz"))
+    assert store.load([(12, 3e-05)]) == {}
+
+
+def test_the_result_that_is_made_again_takes_the_place_of_the_old_one(tmp_path):
+    store = RunStore(tmp_path, "digest")
+    store.save(result())
+    store.save(result(failed="zero_mcc"))
+    assert len(list(store.folder.iterdir())) == 1
+    assert store.load([(12, 3e-05)])[12, 3e-05].failed == "zero_mcc"

@@ -14,7 +14,6 @@ from forked import Forked
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
-from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.stages.finetune import finetune
 from hatchery.runner import run_stage
@@ -192,7 +191,7 @@ def test_a_collapsed_run_is_named_on_every_row_of_it(run, monkeypatch, make_sour
     balanced = [{"sentence": f"The old dog {i} .", "label": ["bad", "good"][i // 20]} for i in range(40)]
     make_source({"validation.jsonl": json_lines(balanced)})
     scores = np.eye(2, dtype=np.float32)[chosen]
-    monkeypatch.setattr(run_module, "predict", lambda *arguments: Predicted(np.array(chosen), scores))
+    monkeypatch.setattr(stage_module, "predict", lambda *arguments: Predicted(np.array(chosen), scores))
     folder = run("out", short(seeds=SEEDS, selection="last", development_fraction=0.0))
     rows = results(folder)
     assert len(rows) == 6 and {row["failed"] for row in rows} == {failed}
@@ -211,7 +210,7 @@ def test_a_diverged_run_has_no_values_and_no_predictions(run):
 
 def test_development_rows_are_disjoint_from_training_and_differ_by_seed(run, monkeypatch):
     seen = {}
-    real = run_module.train_model
+    real = stage_module.train_model
 
     def texts(data):
         batch = data.batch(np.arange(data.n_units)).inputs
@@ -221,7 +220,7 @@ def test_development_rows_are_disjoint_from_training_and_differ_by_seed(run, mon
         seen[seed, rate] = [texts(train), texts(development.data)]
         return real(model, train, development, protocol, rate, seed, *rest)
 
-    monkeypatch.setattr(run_module, "train_model", spy)
+    monkeypatch.setattr(stage_module, "train_model", spy)
     run("out")
     assert all(train.isdisjoint(development) for train, development in seen.values())
     assert len({frozenset(development) for _, development in seen.values()}) == len(SEEDS)
@@ -269,8 +268,8 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
         transferred("sums", same, "summed_probabilities", facts=["kind"]),
     ]
     passes = []
-    real = run_module.predict
-    monkeypatch.setattr(run_module, "predict", lambda *arguments: passes.append(1) or real(*arguments))
+    real = stage_module.predict
+    monkeypatch.setattr(stage_module, "predict", lambda *arguments: passes.append(1) or real(*arguments))
     folder = run("out", short(transfer=others), others=("same", "swapped", "sums"))
     assert len(passes) == 2  # the validation rows, and one pass for all transferred tasks
     values = {(row["rows"], row["metric"]): float(row["value"]) for row in results(folder)}
@@ -305,13 +304,13 @@ def test_wrong_rows_are_one_error_with_their_place(run, make_source, json_lines,
 
 def test_the_bias_of_the_classifier_starts_at_the_class_shares_of_its_training_rows(run, monkeypatch):
     biases = []
-    real = run_module.train_model
+    real = stage_module.train_model
 
     def train(model, kept, *rest):
         biases.append((model.output_layer.bias.detach().numpy().copy(), np.bincount(kept.labels, minlength=2)))
         return real(model, kept, *rest)
 
-    monkeypatch.setattr(run_module, "train_model", train)
+    monkeypatch.setattr(stage_module, "train_model", train)
     run("zero", short())
     run("prior", short(output_bias="prior"))
     (zero, _), (prior, counts) = biases

@@ -8,8 +8,12 @@ import pytest
 from finetuning_cases import PROTOCOL, RUNTIME, SETTINGS
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation.finetuning import run as run_module
+from hatchery.errors import ConfigError
+from hatchery.evaluation.finetuning import finetune_on_task as stage_module
+from hatchery.evaluation.finetuning.batches import Predicted
+from hatchery.evaluation.finetuning.scored_sets import label_mapping
 from hatchery.evaluation.stages.finetune import finetune
+from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings
 from hatchery.runner import run_stage
 
 NOUNS = ["dog", "cat", "house"]
@@ -139,14 +143,14 @@ MULTIRC = {
 
 def test_answers_of_a_question_stay_together_and_are_judged_together(run, monkeypatch):
     seen = []
-    real = run_module.split
+    real = stage_module.split
 
     def spy(configuration, task, seed):
         kept, development = real(configuration, task, seed)
         seen.append(({task.train.groups[item] for item in kept}, set(development.groups)))
         return kept, development
 
-    monkeypatch.setattr(run_module, "split", spy)
+    monkeypatch.setattr(stage_module, "split", spy)
     protocol = {"selection": "held_out", "development_fraction": 0.2, "selection_metric": "question_exact_match"}
     configuration = settings(MULTIRC, epochs=2, seeds=[1, 2], **protocol)
     folder = run(configuration, {"train.jsonl": multirc(20, 0), "validation.jsonl": multirc(8, 1)})
@@ -275,3 +279,71 @@ def test_the_same_rows_are_classified_by_a_head_that_reads_the_first_token_alone
     first, other = pq.read_table(folder / "predictions.parquet")["scores"].to_pylist()[:2]
     # Rows that differ in the label alone are one and the same input.
     assert len(first) == 2 and first == other
+
+
+MNLI = ("entailment", "neutral", "contradiction")
+COMMON = {"entailment": ("entailment",), "non-entailment": ("neutral", "contradiction")}
+PUBLISHED = {"entailment": ("entailment", "neutral"), "non-entailment": ("contradiction",)}
+
+
+def hans(labels, rule="most_probable"):
+    transfer = TransferSettings(labels, rule)
+    return TaskSettings(
+        name="hans",
+        suite="hans",
+        format="rows",
+        files={"validation": "a"},
+        metrics=("accuracy",),
+        labels=tuple(COMMON),
+        transfer=transfer,
+    )
+
+
+def answers(probabilities, labels, rule):
+    scores = np.log(np.array(probabilities, dtype=np.float32))
+    return label_mapping(hans(labels, rule), MNLI).apply(Predicted(scores.argmax(axis=1), scores))
+
+
+def test_a_uniform_distribution_separates_the_two_rules():
+    uniform = [[1 / 3, 1 / 3, 1 / 3]]
+    assert answers(uniform, COMMON, "most_probable").predictions.tolist() == [0]
+    assert answers(uniform, COMMON, "summed_probabilities").predictions.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "rule", "expected"),
+    [
+        (COMMON, "most_probable", [0, 1, 1]),
+        (COMMON, "summed_probabilities", [1, 1, 1]),
+        (PUBLISHED, "most_probable", [0, 0, 1]),
+        (PUBLISHED, "summed_probabilities", [0, 0, 0]),
+    ],
+)
+def test_both_mappings_under_both_rules(labels, rule, expected):
+    found = answers([[0.4, 0.3, 0.3], [0.1, 0.5, 0.4], [0.3, 0.3, 0.4]], labels, rule)
+    assert found.predictions.tolist() == expected
+    np.testing.assert_allclose(found.scores.sum(axis=1), 1, atol=1e-6)
+    first = 0.4 if labels is COMMON else 0.7
+    assert found.scores[0, 0] == pytest.approx(first)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"entailment": ("entailment",)}, "got entailment, expected the task's labels entailment, non-entailment"),
+        ({**COMMON, "entailment": ("entails",)}, "labels.entailment: got 'entails', the model has entailment, neutral"),
+        ({**COMMON, "non-entailment": ("neutral",)}, "the model's label 'contradiction' is listed 0 times"),
+        ({**COMMON, "entailment": ("entailment", "neutral")}, "the model's label 'neutral' is listed 2 times"),
+    ],
+)
+def test_a_mapping_that_leaves_a_class_open_is_refused(labels, message):
+    with pytest.raises(ConfigError, match=message):
+        label_mapping(hans(labels), MNLI)
+
+
+def test_a_task_that_does_not_say_how_labels_correspond_is_refused():
+    task = TaskSettings(
+        name="hans", suite="hans", format="rows", files={"validation": "a"}, metrics=("accuracy",), labels=("a", "b")
+    )
+    with pytest.raises(ConfigError, match=r"finetune.transfer.hans: the task has no transfer"):
+        label_mapping(task, MNLI)

@@ -1,4 +1,4 @@
-"""A look at the first rows tells wrong fields, wrong labels and missing files, and never complains of a sound task."""
+"""What is refused before the first training: settings of a task, and the files of suites and tasks."""
 
 import shutil
 from pathlib import Path
@@ -8,18 +8,115 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.errors import EvaluationError
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation import first_rows
 from hatchery.evaluation.first_rows import check_registered, first_problem
 from hatchery.evaluation.settings import ScoringSettings
-from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.evaluation.tasks.checks import check_task
+from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings, TransferSettings, VocabularyFilter
 from hatchery.raw.registration import register_source
 from hatchery.typed import build
+
+
+def task(**changes):
+    values = {
+        "name": "mine",
+        "suite": "glue",
+        "format": "rows",
+        "files": {"train": "train.json", "validation": "dev.json"},
+        "labels": (0, 1),
+        "metrics": ("accuracy",),
+        "fields": ("sentence",),
+    }
+    return build(TaskSettings, {**values, **changes}, "task 'mine'")
+
+
+CHOICE = {"layout": "copa", "fields": (), "labels": (), "head": HeadSettings("multiple_choice")}
+TRANSFER = TransferSettings({"0": (0,), "1": (1, 2)})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"fields": ("Question: {question} Answer: {answer}", "paragraph")},
+        {"labels": (), "head": HeadSettings("regression"), "metrics": ("pearson", "spearman")},
+        CHOICE,
+        {"layout": "record", "fields": (), "metrics": ("record_f1",)},
+        {"files": {"validation": "dev.json"}, "transfer": TRANSFER},
+        {"files": {"train": "t.json"}},
+        {"format": "rte_xml", "fields": ()},
+        {"format": "labelled_lines", "fields": (), "files": {"0": "a", "1": "b"}},
+        {"format": "conllu", "fields": (), "labels": (), "head": HeadSettings("span_classification")},
+        {"label_values": {"no": 0, "yes": 1}, "expected_rows": {"train": 5}},
+    ],
+)
+def test_settings_that_fit_together_are_accepted(changes):
+    check_task(task(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"files": {}}, "files"),
+        ({"files": {"validation": "dev.json"}}, "files"),
+        ({"files": {"train": "a", "mismatched": "b"}}, "files"),
+        ({"format": "labelled_lines", "files": {"0": "a"}}, "files"),
+        ({"expected_rows": {"test": 3}}, "expected_rows"),
+        ({"files": {"train": "a"}, "scored_rows": {"condition": "test"}}, "scored_rows"),
+        ({"head": HeadSettings("span_classification")}, "head.kind"),
+        ({"head": HeadSettings("multiple_choice")}, "head.kind"),
+        ({**CHOICE, "head": HeadSettings()}, "head.kind"),
+        ({"format": "jiant"}, "head.kind"),
+        ({**CHOICE, "labels": (0, 1)}, "labels"),
+        ({"labels": (0, 1), "head": HeadSettings("regression")}, "labels"),
+        ({"labels": ()}, "labels"),
+        ({"labels": (1,)}, "labels"),
+        ({"labels": (1, "1")}, "labels"),
+        ({"layout": "record", "fields": (), "labels": (0, 1, 2)}, "labels"),
+        ({"label_values": {"x": 2}}, "label_values"),
+        ({"transfer": TransferSettings({"0": (0,)})}, "transfer.labels"),
+        ({"layout": "wic"}, "fields"),
+        ({"head": HeadSettings("marked_words_classification")}, "head.kind"),
+        ({"layout": "wic", "fields": (), "normalisation": "ltg"}, "normalisation"),
+        ({"layout": "wic", "fields": (), "format": "rte_xml"}, "format"),
+        ({"fields": ()}, "fields"),
+        ({"fields": ("a", "b", "c", "d")}, "fields"),
+        ({"fields": ("Question: {question",)}, "fields"),
+        ({"fields": ("{}",)}, "fields"),
+        ({"layout": "wic", "fields": (), "vocabulary": VocabularyFilter(("a",))}, "vocabulary"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused_with_task_and_key(changes, key):
+    with pytest.raises(ConfigError, match=rf"^task 'mine'(: |\.){key}(\.\w+)?: .*(expected|allowed)") as caught:
+        check_task(task(**changes))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"metrics": ()}, "metrics"),
+        ({"metrics": ("accuracy", "accuracy")}, "metrics"),
+        ({"metrics": ("speed",)}, r"metrics\.0"),
+        ({"files": {}}, "files"),
+        ({"files": {"train": (), "validation": "b"}}, r"files\.train"),
+        ({"transfer": TransferSettings({"0": (0,), "1": ()})}, r"transfer\.labels\.1"),
+        ({"vocabulary": VocabularyFilter(())}, r"vocabulary\.fields"),
+        ({"train_limit": 1}, "train_limit"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+    ],
+)
+def test_a_value_that_no_task_can_have_is_refused_with_its_key(changes, key):
+    with pytest.raises(ConfigError, match=rf"^task 'mine'\.{key}: (got .*|expected .*)") as caught:
+        build(TaskSettings, vars(task(**changes)), "task")
+    assert "\n" not in str(caught.value)
+
 
 GOOD = [("It rains.", "good"), ("Rains it.", "bad")]
 
 
-def task(**changes: object) -> dict[str, object]:
+def written(**changes: object) -> dict[str, object]:
     values = {
         "name": "mine",
         "suite": "own",
@@ -44,7 +141,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_sound_task_has_no_problem(folder: Path) -> None:
-    assert first_problem(build(TaskSettings, task()), folder) is None
+    assert first_problem(build(TaskSettings, written()), folder) is None
 
 
 @pytest.mark.parametrize(
@@ -66,7 +163,7 @@ def test_a_sound_task_has_no_problem(folder: Path) -> None:
     ],
 )
 def test_what_the_files_do_not_have_is_named(changes: dict[str, object], expected: str, folder: Path) -> None:
-    problem = first_problem(build(TaskSettings, task(**changes)), folder)
+    problem = first_problem(build(TaskSettings, written(**changes)), folder)
     assert problem is not None
     assert expected in problem
     assert "\n" not in problem
@@ -78,8 +175,8 @@ def test_tables_and_parquet_are_looked_into_and_archives_are_not(tmp_path: Path)
     pq.write_table(pa.table(columns), tmp_path / "data/dev.parquet")
     (tmp_path / "data/train.tsv").write_text("sentence\tlabel\nIt rains.\tgood\nRains it.\tbad\n")
     archive = shutil.make_archive(str(tmp_path / "data"), "zip", tmp_path / "data")
-    wrong = build(TaskSettings, task(fields=["text"]))
-    assert first_problem(build(TaskSettings, task()), tmp_path / "data") is None
+    wrong = build(TaskSettings, written(fields=["text"]))
+    assert first_problem(build(TaskSettings, written()), tmp_path / "data") is None
     assert "train.tsv:2: the field 'text'" in (first_problem(wrong, tmp_path / "data") or "")
     assert first_problem(wrong, archive) is None
 
@@ -90,18 +187,18 @@ def test_only_the_first_lines_of_a_long_file_are_read(folder: Path, monkeypatch:
     rows = [GOOD[0]] * 50 + [("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
     # Neither the strange label far below is seen, nor is a label missed that may stand there.
-    assert first_problem(build(TaskSettings, task()), folder) is None
-    assert first_problem(build(TaskSettings, task(fields=["text"])), folder) is not None
+    assert first_problem(build(TaskSettings, written()), folder) is None
+    assert first_problem(build(TaskSettings, written(fields=["text"])), folder) is not None
 
 
 def test_formats_without_fields_are_left_to_the_stage(folder: Path) -> None:
-    assert first_problem(build(TaskSettings, task(format="rte_xml", fields=[])), folder) is None
+    assert first_problem(build(TaskSettings, written(format="rte_xml", fields=[])), folder) is None
 
 
 def test_a_small_file_is_read_to_its_end(folder: Path) -> None:
     rows = [*GOOD * 800, ("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
-    assert "train.jsonl:1601: the label 'unheard'" in (first_problem(build(TaskSettings, task()), folder) or "")
+    assert "train.jsonl:1601: the label 'unheard'" in (first_problem(build(TaskSettings, written()), folder) or "")
 
 
 def test_a_spreadsheet_of_sentences_is_a_task(folder: Path) -> None:
@@ -110,8 +207,8 @@ def test_a_spreadsheet_of_sentences_is_a_task(folder: Path) -> None:
             'sentence;label\n"It rains; twice.";good\nRains it.;bad\n', encoding="utf-8"
         )
     files = {"train": "train.csv", "validation": "dev.csv"}
-    assert first_problem(build(TaskSettings, task(files=files)), folder) is None
-    problem = first_problem(build(TaskSettings, task(files=files, label_field="gold")), folder) or ""
+    assert first_problem(build(TaskSettings, written(files=files)), folder) is None
+    problem = first_problem(build(TaskSettings, written(files=files, label_field="gold")), folder) or ""
     assert "train.csv:2: the field 'gold' of the task 'mine' is missing; the record has: label, sentence" in problem
 
 
@@ -143,8 +240,8 @@ def test_a_registered_input_is_read_to_the_end_of_its_large_files(
     register_source("mine", folder, manifest)
     check_registered(manifest, {})
     for kind, settings, expected in (
-        ("task", task(), "tasks/mine.yaml: train.jsonl:1601: the label 'unheard' in 'label' is unknown"),
-        ("task", task(expected_rows={"train": 3}, labels=["good", "bad", "unheard"]), "has 1601 rows, expected 3"),
+        ("task", written(), "tasks/mine.yaml: train.jsonl:1601: the label 'unheard' in 'label' is unknown"),
+        ("task", written(expected_rows={"train": 3}, labels=["good", "bad", "unheard"]), "has 1601 rows, expected 3"),
         ("suite", SUITE, "suites/mine.yaml: a.csv:22: the field 'wrong' must be a non-empty text"),
     ):
         typed: Any = build(TaskSettings if kind == "task" else ScoringSettings, settings)
