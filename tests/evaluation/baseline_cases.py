@@ -1,6 +1,5 @@
 """Tiny models of the library transformers with random weights, of the families of the tables' baselines and others."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +154,3 @@ def imported(folder: Path, architecture: str, output: Path, leading_blank: bool 
         source=register(folder).manifest,
     )
     return output / "manifest.json"
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as handle:
-        return list(csv.DictReader(handle))

@@ -1,6 +1,13 @@
-"""A small fine-tuning task with its settings and rows, for tests of the stages that fine-tune."""
+"""Small tasks with their settings and rows, the stage that fine-tunes on them, and what it writes."""
+
+import csv
 
 import numpy as np
+import pyarrow.parquet as pq
+
+from hatchery.evaluation.stages.finetune import finetune
+from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.runner import run_stage
 
 SEEDS, RATES = [12, 642], [3e-3, 1e-3]
 TASK = {
@@ -35,6 +42,40 @@ PROTOCOL = {
 }
 SETTINGS = {"stage": "finetune", "stage_version": 2, "task": TASK, "protocol": PROTOCOL}
 RUNTIME = {"device": "cpu", "threads": 1}
+
+
+ROWS_TASK = {
+    "name": "mine",
+    "suite": "glue",
+    "format": "rows",
+    "files": {"train": "train.json", "validation": "dev.json"},
+    "labels": (0, 1),
+    "metrics": ("accuracy",),
+    "fields": ("sentence",),
+}
+
+
+def rows_task(**changes):
+    """A task of rows, before its files are there."""
+    return TaskSettings(**{**ROWS_TASK, **changes})
+
+
+def finetuned(output, settings, model, sources, checkpoints, **runtime):
+    """Run the stage `finetune`; the folder `output` with its files."""
+    given = {"model": model, "source": sources, "checkpoints": checkpoints}
+    run_stage(finetune, settings, output / "manifest.json", runtime={**RUNTIME, **runtime}, **given)
+    return output
+
+
+def results(folder, name="results.csv"):
+    """The rows of a table of fine-tuning."""
+    with (folder / name).open(newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def predictions(folder):
+    """The rows of the predictions."""
+    return pq.read_table(folder / "predictions.parquet").to_pylist()
 
 
 def changed(task=None, transfer=(), **protocol):

@@ -1,6 +1,5 @@
 """Every suite of the papers runs on its generated miniature, from readers to tables; MSGS and HANS in more detail."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from finetuning_cases import finetuned, results
 
 from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.scored_sets import accuracy_by_fact, failure, label_mapping
 from hatchery.evaluation.metrics.scored import Scored, metric_called
-from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import TaskSettings
@@ -61,20 +60,9 @@ def test_every_task_is_learnt_scored_and_written_down(
     settings: dict[str, Any] = json.loads(Jobs(CONFIG).settings("finetune", experiment=EXPERIMENT, task=task))
     settings["protocol"] |= {"epochs": 1, "seeds": [1], "max_length": 64}
     sources = {name: embedded(path) for name, path in Jobs(CONFIG).results.task_sources(task).items()}
-    output = tmp_path / "out" / "manifest.json"
-    run_stage(
-        finetune,
-        settings,
-        output,
-        runtime={"device": "cpu"},
-        model=model_manifest,
-        source=sources,
-        checkpoints=tmp_path / "checkpoints",
-    )
-    manifest = read_manifest(output)
-    manifest.verify()
-    with (output.parent / "results.csv").open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    output = finetuned(tmp_path / "out", settings, model_manifest, sources, tmp_path / "checkpoints")
+    read_manifest(output / "manifest.json").verify()
+    rows = results(output)
     sets = [name for name in settings["task"]["files"] if name != "train"]
     scored = dict.fromkeys(sets, settings["task"]["metrics"])
     scored |= {entry["name"]: entry["metrics"] for entry in settings["transfer"]}
@@ -84,8 +72,8 @@ def test_every_task_is_learnt_scored_and_written_down(
     for row in rows:
         low = -1.0 if row["metric"] in CORRELATIONS else 0.0
         assert row["failed"] != "nan" and low <= float(row["value"]) <= 1.0
-    assert (output.parent / "layer_weights.csv").exists() == (settings["task"]["head"]["kind"] == "span_classification")
-    assert (output.parent / "breakdown.csv").exists() == any(entry["facts"] for entry in settings["transfer"])
+    assert (output / "layer_weights.csv").exists() == (settings["task"]["head"]["kind"] == "span_classification")
+    assert (output / "breakdown.csv").exists() == any(entry["facts"] for entry in settings["transfer"])
 
 
 @pytest.mark.parametrize("suite", BLOCK.minimal_pairs)
@@ -96,8 +84,7 @@ def test_every_suite_of_pairs_is_scored(
     source = embedded(Jobs(CONFIG).data.suite_source(suite))
     output = tmp_path / "manifest.json"
     run_stage(score_minimal_pairs, settings, output, runtime={"device": "cpu"}, model=model_manifest, source=source)
-    with (tmp_path / "accuracy.csv").open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = results(tmp_path, "accuracy.csv")
     assert {row["level"] for row in rows} == {"paradigm", "phenomenon", "suite"}
     assert all(0 <= float(row["accuracy"]) <= float(row["accuracy_ties_correct"]) <= 1 for row in rows)
 

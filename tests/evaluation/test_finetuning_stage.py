@@ -1,4 +1,3 @@
-import csv
 import json
 import signal
 import subprocess
@@ -8,15 +7,26 @@ import time
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from finetuning_cases import RATES, RUNTIME, SEEDS, SETTINGS, TASK, changed, contents, sentences, short
+from finetuning_cases import (
+    RATES,
+    RUNTIME,
+    SEEDS,
+    SETTINGS,
+    TASK,
+    changed,
+    contents,
+    finetuned,
+    predictions,
+    results,
+    sentences,
+    short,
+)
 from forked import Forked
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
-from hatchery.evaluation.stages.finetune import finetune
-from hatchery.runner import run_stage
 
 
 @pytest.fixture
@@ -26,30 +36,11 @@ def source(make_source, json_lines):
 
 @pytest.fixture
 def run(model_manifest, source, tmp_path):
-    def finetuned(name, settings=SETTINGS, others=()):
+    def finetune(name, settings=SETTINGS, others=()):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
-        output = tmp_path / name / "manifest.json"
-        run_stage(
-            finetune,
-            settings,
-            output,
-            runtime=RUNTIME,
-            model=model_manifest,
-            source=sources,
-            checkpoints=tmp_path / f"runs of {name}",
-        )
-        return tmp_path / name
+        return finetuned(tmp_path / name, settings, model_manifest, sources, tmp_path / f"runs of {name}")
 
-    return finetuned
-
-
-def results(folder, name="results.csv"):
-    with (folder / name).open() as handle:
-        return list(csv.DictReader(handle))
-
-
-def predictions(folder):
-    return pq.read_table(folder / "predictions.parquet").to_pylist()
+    return finetune
 
 
 def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):
@@ -131,16 +122,7 @@ def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model
     assert process.wait() == -signal.SIGKILL
     kept = list(tmp_path.glob("checkpoints/*/run_*.npz"))
     assert 1 <= len(kept) < 6
-    sources = {"agreement": source.manifest}
-    run_stage(
-        finetune,
-        settings,
-        output,
-        runtime=RUNTIME,
-        model=model_manifest,
-        source=sources,
-        checkpoints=tmp_path / "checkpoints",
-    )
+    finetuned(tmp_path / "out", settings, model_manifest, {"agreement": source.manifest}, tmp_path / "checkpoints")
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == len(kept)
     assert len(results(tmp_path / "out")) == 6 * 3
 
@@ -283,16 +265,7 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
 
 def test_sources_must_be_those_of_the_task_and_its_transfers(model_manifest, source, tmp_path):
     with pytest.raises(ConfigError, match="sources: got other, expected one each for agreement"):
-        sources = {"other": source.manifest}
-        run_stage(
-            finetune,
-            short(),
-            tmp_path / "out" / "manifest.json",
-            runtime=RUNTIME,
-            model=model_manifest,
-            source=sources,
-            checkpoints=tmp_path / "c",
-        )
+        finetuned(tmp_path / "out", short(), model_manifest, {"other": source.manifest}, tmp_path / "c")
 
 
 def test_wrong_rows_are_one_error_with_their_place(run, make_source, json_lines, tmp_path):

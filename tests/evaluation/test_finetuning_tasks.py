@@ -1,20 +1,15 @@
 """Every shape of task goes through the same stage: choices, three segments, numbers, groups, spans."""
 
-import csv
-
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from finetuning_cases import PROTOCOL, RUNTIME, SETTINGS
+from finetuning_cases import PROTOCOL, SETTINGS, finetuned, predictions, results
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.scored_sets import label_mapping
-from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings
-from hatchery.runner import run_stage
 
 NOUNS = ["dog", "cat", "house"]
 
@@ -31,27 +26,15 @@ def settings(task, **protocol):
 
 @pytest.fixture
 def run(model_manifest, make_source, json_lines, tmp_path):
-    def finetuned(configuration, files, name="out", model=model_manifest, **runtime):
+    def finetune(configuration, files, name="out", model=model_manifest, **runtime):
         source = make_source({key: rows if isinstance(rows, str) else json_lines(rows) for key, rows in files.items()})
-        output = tmp_path / name / "manifest.json"
-        sources = {"demo": source.manifest}
-        run_stage(
-            finetune,
-            configuration,
-            output,
-            runtime={**RUNTIME, **runtime},
-            model=model,
-            source=sources,
-            checkpoints=tmp_path / "c",
-        )
-        return tmp_path / name
+        return finetuned(tmp_path / name, configuration, model, {"demo": source.manifest}, tmp_path / "c", **runtime)
 
-    return finetuned
+    return finetune
 
 
 def values(folder):
-    with (folder / "results.csv").open() as handle:
-        return {row["metric"]: float(row["value"]) for row in csv.DictReader(handle)}
+    return {row["metric"]: float(row["value"]) for row in results(folder)}
 
 
 def test_a_causal_model_learns_from_its_last_token_and_not_from_its_first(run, make_model_manifest):
@@ -110,7 +93,7 @@ def test_questions_with_two_choices_are_learnt(run, independent):
     task = {"layout": "copa", "metrics": ["accuracy"], "head": head}
     folder = run(settings(task), {"train.jsonl": copa(48, 0), "validation.jsonl": copa(24, 1)})
     assert values(folder) == {"accuracy": 1.0}
-    table = pq.read_table(folder / "predictions.parquet").to_pylist()
+    table = predictions(folder)
     assert all(len(row["scores"]) == 2 and row["prediction"] == str(int(np.argmax(row["scores"]))) for row in table)
 
 
@@ -156,7 +139,7 @@ def test_answers_of_a_question_stay_together_and_are_judged_together(run, monkey
     folder = run(configuration, {"train.jsonl": multirc(20, 0), "validation.jsonl": multirc(8, 1)})
     assert [len(held) for _, held in seen] == [4, 4]
     assert all(kept.isdisjoint(held) for kept, held in seen) and seen[0][1] != seen[1][1]
-    table = pq.read_table(folder / "predictions.parquet").to_pylist()
+    table = predictions(folder)
     right = {}
     for row in table:
         if row["seed"] == 2:
@@ -188,7 +171,7 @@ def test_a_regression_reports_correlations_of_numbers(run):
     assert values(folder)["pearson"] > 0.9
     measures = read_manifest(folder / "manifest.json").measures
     assert "majority_accuracy_validation" not in measures
-    row = pq.read_table(folder / "predictions.parquet").to_pylist()[0]
+    row = predictions(folder)[0]
     assert row["label"] in ("4.5", "0.5") and float(row["prediction"]) == pytest.approx(row["scores"][0])
 
 
@@ -219,8 +202,7 @@ def probe(run, name, mib=16, **protocol):
 def test_a_probe_learns_from_layers_that_are_computed_once_for_all_runs(run):
     folder = probe(run, "kept")
     assert values(folder)["micro_f1"] > 0.95
-    with (folder / "layer_weights.csv").open() as handle:
-        weights = list(csv.DictReader(handle))
+    weights = results(folder, "layer_weights.csv")
     assert [(row["learning_rate"], row["span"], row["layer"]) for row in weights] == [
         (rate, "1", layer) for rate in ("0.01", "0.02") for layer in ("1", "2")
     ]
@@ -228,15 +210,12 @@ def test_a_probe_learns_from_layers_that_are_computed_once_for_all_runs(run):
     measures = read_manifest(folder / "manifest.json").measures
     assert measures["validation_rows"] == 60 and measures["dropped_validation_sentences"] == 0
     assert 0 < measures["majority_micro_f1_validation"] < 0.5
-    labels = {row["label"] for row in pq.read_table(folder / "predictions.parquet").to_pylist()}
+    labels = {row["label"] for row in predictions(folder)}
     assert {"DET", "ADJ WORD"} <= labels
 
 
 def test_kept_layers_change_a_probe_by_rounding_alone(run):
-    kept, computed = (
-        pq.read_table(probe(run, name, mib, epochs=1) / "predictions.parquet").to_pylist()
-        for name, mib in (("kept", 16), ("computed", 0))
-    )
+    kept, computed = (predictions(probe(run, name, mib, epochs=1)) for name, mib in (("kept", 16), ("computed", 0)))
     for one, other in zip(kept, computed, strict=True):
         np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-3)
 
@@ -268,15 +247,15 @@ def test_marked_words_are_classified_by_a_head_that_reads_them(run):
     head = {"kind": "marked_words_classification", "options": {}}
     task = {"layout": "wic", "labels": [False, True], "metrics": ["accuracy"], "head": head}
     folder = run(settings(task), {"train.jsonl": marked_rows(), "validation.jsonl": marked_rows()})
-    predictions = pq.read_table(folder / "predictions.parquet").to_pylist()
-    assert {row["label"] for row in predictions} == {"false", "true"}
-    assert {len(row["scores"]) for row in predictions} == {2}
+    rows = predictions(folder)
+    assert {row["label"] for row in rows} == {"false", "true"}
+    assert {len(row["scores"]) for row in rows} == {2}
 
 
 def test_the_same_rows_are_classified_by_a_head_that_reads_the_first_token_alone(run):
     task = {"layout": "wic", "labels": [False, True], "metrics": ["accuracy"]}
     folder = run(settings(task), {"train.jsonl": marked_rows(), "validation.jsonl": marked_rows()})
-    first, other = pq.read_table(folder / "predictions.parquet")["scores"].to_pylist()[:2]
+    first, other = (row["scores"] for row in predictions(folder)[:2])
     # Rows that differ in the label alone are one and the same input.
     assert len(first) == 2 and first == other
 

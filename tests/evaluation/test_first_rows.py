@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from finetuning_cases import ROWS_TASK
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation import first_rows
@@ -19,16 +20,7 @@ from hatchery.typed import build
 
 
 def task(**changes):
-    values = {
-        "name": "mine",
-        "suite": "glue",
-        "format": "rows",
-        "files": {"train": "train.json", "validation": "dev.json"},
-        "labels": (0, 1),
-        "metrics": ("accuracy",),
-        "fields": ("sentence",),
-    }
-    return build(TaskSettings, {**values, **changes}, "task 'mine'")
+    return build(TaskSettings, {**ROWS_TASK, **changes}, "task 'mine'")
 
 
 CHOICE = {"layout": "copa", "fields": (), "labels": (), "head": HeadSettings("multiple_choice")}

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from finetuning_cases import rows_task
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record
@@ -8,22 +9,13 @@ from hatchery.evaluation.tasks.example import MarkedSpan
 from hatchery.evaluation.tasks.layout import Context
 from hatchery.evaluation.tasks.layouts import layout_called
 from hatchery.evaluation.tasks.layouts.record import without_highlights
-from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
+from hatchery.evaluation.tasks.settings import HeadSettings
 from hatchery.evaluation.tasks.task_rows import used_fields
 
 
 def task(layout="segments", **changes):
-    values = {
-        "name": "mine",
-        "suite": "superglue",
-        "format": "rows",
-        "files": {"train": "train.json", "validation": "dev.json"},
-        "labels": () if layout == "copa" else (0, 1),
-        "metrics": ("accuracy",),
-        "layout": layout,
-        "head": HeadSettings("multiple_choice" if layout == "copa" else "sequence_classification"),
-    }
-    return TaskSettings(**{**values, **changes})
+    choice = {"labels": (), "head": HeadSettings("multiple_choice")} if layout == "copa" else {}
+    return rows_task(**{"layout": layout, "fields": (), **choice, **changes})
 
 
 def laid_out(row, layout="segments", normalise=lambda text: text, **changes):

@@ -1,6 +1,5 @@
 """The stage of minimal pairs: its files, its checks, and tokenizers with special tokens of their own."""
 
-import csv
 import json
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from finetuning_cases import results
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
@@ -85,8 +85,7 @@ def test_a_suite_is_scored_into_two_tables_that_agree(model_manifest, make_sourc
     for (paradigm, pair_id), row in scores.items():
         if (paradigm, pair_id) != ("agreement", "2"):
             assert row["outcome"] == ("correct" if row["score_good"] > row["score_bad"] else "wrong")
-    with (tmp_path / "out" / "accuracy.csv").open() as handle:
-        table = {(row["level"], row["name"]): row for row in csv.DictReader(handle)}
+    table = {(row["level"], row["name"]): row for row in results(tmp_path / "out", "accuracy.csv")}
     assert set(table) == {
         *((level, name) for level in ("paradigm", "phenomenon") for name in ("agreement", "odd")),
         ("suite", "mine"),

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from faults import DAMAGE, damaged
-from finetuning_cases import RUNTIME, contents, sentences, short
+from finetuning_cases import RUNTIME, contents, finetuned, sentences, short
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, SourceError
 from hatchery.evaluation.stages import finetune_tasks as finetune_tasks_stage
-from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.stages.finetune_tasks import finetune_tasks
 from hatchery.runner import run_stage
 
@@ -63,17 +62,9 @@ def test_a_job_writes_what_jobs_of_one_task_write(job, model_manifest, source, t
     tasks = {"first": named("first"), "second": named("second", metrics=["mcc"])}
     assert job(tasks) == ["first", "second"]
     for name, settings in tasks.items():
-        alone = tmp_path / "alone" / name / "manifest.json"
-        run_stage(
-            finetune,
-            settings,
-            alone,
-            runtime=RUNTIME,
-            model=model_manifest,
-            source={name: source.manifest},
-            checkpoints=tmp_path / "kept",
-        )
-        assert contents(alone.parent) == contents(tmp_path / "out" / name)
+        sources = {name: source.manifest}
+        alone = finetuned(tmp_path / "alone" / name, settings, model_manifest, sources, tmp_path / "kept")
+        assert contents(alone) == contents(tmp_path / "out" / name)
     digests = read_manifest(output(tmp_path)).measures["tasks"]
     assert digests == {name: read_manifest(tmp_path / "out" / name / "manifest.json").digest for name in tasks}
 

@@ -4,6 +4,7 @@ import itertools
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from finetuning_cases import rows_task
 
 from hatchery.errors import EvaluationError, SourceError
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
@@ -12,19 +13,6 @@ from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source
 
 RTE_LABELS = ("entailment", "not_entailment")
-
-
-def rows_task(**changes):
-    values = {
-        "name": "mine",
-        "suite": "glue",
-        "format": "rows",
-        "files": {"train": "mine.train.json", "validation": "mine.validation.json"},
-        "labels": (0, 1),
-        "metrics": ("accuracy",),
-        "fields": ("sentence",),
-    }
-    return TaskSettings(**{**values, **changes})
 
 
 def rte(train="train.xml", validation="validation.xml"):
@@ -58,11 +46,11 @@ def parquet(table, tmp_path):
 
 def test_json_rows_keep_their_order_segments_and_places(make_source, json_lines):
     train = [{"b": "x", "a": "y", "gold": "same"}, {"b": "z", "a": "w", "gold": "other"}]
-    source = make_source({"deep/mine.train.json": json_lines(train), "mine.validation.json": json_lines(train[:1])})
+    source = make_source({"deep/train.json": json_lines(train), "dev.json": json_lines(train[:1])})
     data = read_task(source, rows_task(fields=("a", "b"), label_field="gold", labels=("other", "same")))
     assert contents(data.train) == [((("y", "x"),), 1), ((("w", "z"),), 0)]
     assert contents(data.scored["validation"]) == [((("y", "x"),), 1)]
-    assert [example.where for example in data.train] == ["deep/mine.train.json:1", "deep/mine.train.json:2"]
+    assert [example.where for example in data.train] == ["deep/train.json:1", "deep/train.json:2"]
     assert data.labels == ("other", "same")
 
 
@@ -188,7 +176,7 @@ def test_files_that_are_no_rows_are_refused(make_source, name, content, message)
 @pytest.mark.parametrize("labels", [(False, True), ("false", "true")])
 def test_labels_agree_however_json_or_the_configuration_spells_them(make_source, json_lines, labels):
     text = json_lines(rows(("a", True), ("b", False)))
-    data = read_task(make_source({"mine.train.json": text, "mine.validation.json": text}), rows_task(labels=labels))
+    data = read_task(make_source({"train.json": text, "dev.json": text}), rows_task(labels=labels))
     assert [example.label for example in data.train] == [1, 0]
 
 
@@ -197,23 +185,23 @@ def test_labels_agree_however_json_or_the_configuration_spells_them(make_source,
     [
         (
             [{"label": 1}],
-            "mine.train.json:1: the field 'sentence' of the task 'mine' is missing; the record has: label",
+            "train.json:1: the field 'sentence' of the task 'mine' is missing; the record has: label",
         ),
-        ([*GOOD, {"sentence": "x"}], "mine.train.json:3: the field 'label' of the task 'mine' is missing"),
-        ([*GOOD, {"sentence": "x", "label": 2}], "mine.train.json:3: the label 2 in 'label' is unknown; .* lists 0, 1"),
-        ([*GOOD, {"sentence": "x", "label": 1.0}], "mine.train.json:3: the label 1.0 in 'label' is unknown"),
-        ([*GOOD, {"sentence": "x", "label": True}], "mine.train.json:3: the label True in 'label' is unknown"),
-        ([*GOOD, {"sentence": "x", "label": None}], "mine.train.json:3: the label field 'label' is null"),
-        ([*GOOD, {"sentence": "x", "label": [0]}], "mine.train.json:3: the label .* is unknown"),
-        ([*GOOD, {"sentence": 7, "label": 0}], "mine.train.json:3: the field 'sentence' must be a text, got 7"),
-        ([*GOOD, {"sentence": " ", "label": 0}], "mine.train.json:3: no text in the fields sentence"),
-        (rows(("a", -1), ("b", -1)), "mine.train.json:1: the label -1 .* test split without labels"),
+        ([*GOOD, {"sentence": "x"}], "train.json:3: the field 'label' of the task 'mine' is missing"),
+        ([*GOOD, {"sentence": "x", "label": 2}], "train.json:3: the label 2 in 'label' is unknown; .* lists 0, 1"),
+        ([*GOOD, {"sentence": "x", "label": 1.0}], "train.json:3: the label 1.0 in 'label' is unknown"),
+        ([*GOOD, {"sentence": "x", "label": True}], "train.json:3: the label True in 'label' is unknown"),
+        ([*GOOD, {"sentence": "x", "label": None}], "train.json:3: the label field 'label' is null"),
+        ([*GOOD, {"sentence": "x", "label": [0]}], "train.json:3: the label .* is unknown"),
+        ([*GOOD, {"sentence": 7, "label": 0}], "train.json:3: the field 'sentence' must be a text, got 7"),
+        ([*GOOD, {"sentence": " ", "label": 0}], "train.json:3: no text in the fields sentence"),
+        (rows(("a", -1), ("b", -1)), "train.json:1: the label -1 .* test split without labels"),
         (rows(("a", 1), ("b", 1)), "all training rows of the task 'mine' have the label '1'"),
-        ([], "mine.train.json: the file holds no records"),
+        ([], "train.json: the file holds no records"),
     ],
 )
 def test_wrong_rows_are_named_with_file_and_line(make_source, json_lines, train, message):
-    source = make_source({"mine.train.json": json_lines(train), "mine.validation.json": json_lines(GOOD)})
+    source = make_source({"train.json": json_lines(train), "dev.json": json_lines(GOOD)})
     with pytest.raises(EvaluationError, match=message) as caught:
         read_task(source, rows_task())
     assert "\n" not in str(caught.value)
@@ -221,7 +209,7 @@ def test_wrong_rows_are_named_with_file_and_line(make_source, json_lines, train,
 
 def test_a_training_file_that_lacks_a_label_of_the_task_is_refused(make_source, json_lines):
     text = json_lines([{"premise": "a", "hypothesis": "b", "label": label} for label in (0, 1)])
-    source = make_source({"mine.train.json": text, "mine.validation.json": text})
+    source = make_source({"train.json": text, "dev.json": text})
     with pytest.raises(EvaluationError, match="no training row of the task 'mine' has the label '2'"):
         read_task(source, rows_task(fields=("premise", "hypothesis"), labels=(0, 1, 2)))
 
@@ -246,25 +234,25 @@ def test_a_training_file_that_lacks_a_label_of_the_task_is_refused(make_source, 
 )
 def test_a_file_of_another_suite_is_one_clear_error(make_source, json_lines, row, task, suite):
     text = json_lines([row, row])
-    source = make_source({"mine.train.json": text, "mine.validation.json": text})
-    with pytest.raises(EvaluationError, match=rf"mine.train.json:1: .*file of {suite}"):
+    source = make_source({"train.json": text, "dev.json": text})
+    with pytest.raises(EvaluationError, match=rf"train.json:1: .*file of {suite}"):
         read_task(source, rows_task(**task))
 
 
 def test_numbers_are_read_for_regression_and_must_be_finite(make_source, json_lines):
     task = rows_task(labels=(), head=HeadSettings("regression"), label_field="score")
     good = [{"sentence": "a", "score": 3}, {"sentence": "b", "score": "2.5"}, {"sentence": "c", "score": 0.25}]
-    source = make_source({"mine.train.json": json_lines(good), "mine.validation.json": json_lines(good)})
+    source = make_source({"train.json": json_lines(good), "dev.json": json_lines(good)})
     data = read_task(source, task)
     assert [example.label for example in data.train] == [3.0, 2.5, 0.25] and data.labels == ()
     for wrong in ("x", True, None, "nan", float("inf"), [1]):
-        source = make_source({"mine.train.json": json_lines([*good, {"sentence": "d", "score": wrong}])})
-        with pytest.raises(EvaluationError, match=r"mine.train.json:4: .*'score' .*expects a finite number"):
+        source = make_source({"train.json": json_lines([*good, {"sentence": "d", "score": wrong}])})
+        with pytest.raises(EvaluationError, match=r"train.json:4: .*'score' .*expects a finite number"):
             read_task(source, task)
 
 
 def test_another_number_of_rows_than_published_is_an_error(make_source, json_lines):
-    source = make_source({"mine.train.json": json_lines(GOOD), "mine.validation.json": json_lines(GOOD * 2)})
+    source = make_source({"train.json": json_lines(GOOD), "dev.json": json_lines(GOOD * 2)})
     task = rows_task(expected_rows={"train": 2, "validation": 4})
     assert read_task_with_report(source, task)[1].measures()["read_validation"] == 4
     with pytest.raises(EvaluationError, match="the 'validation' set of the task 'mine' has 4 rows, expected 5"):
@@ -272,11 +260,11 @@ def test_another_number_of_rows_than_published_is_an_error(make_source, json_lin
 
 
 def test_a_missing_file_and_a_file_on_both_sides_are_named_with_their_role(make_source, json_lines):
-    source = make_source({"mine.train.json": json_lines(GOOD)})
-    with pytest.raises(EvaluationError, match=r"no file matches 'mine.validation.json', the 'validation' files"):
+    source = make_source({"train.json": json_lines(GOOD)})
+    with pytest.raises(EvaluationError, match=r"no file matches 'dev.json', the 'validation' files"):
         read_task(source, rows_task())
-    with pytest.raises(EvaluationError, match=r"'mine.train.json' is both a training and a 'validation' file"):
-        read_task(source, rows_task(files={"train": "mine.*", "validation": "mine.train.json"}))
+    with pytest.raises(EvaluationError, match=r"'train.json' is both a training and a 'validation' file"):
+        read_task(source, rows_task(files={"train": "train.*", "validation": "train.json"}))
 
 
 def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path):

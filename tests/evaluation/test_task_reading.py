@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from finetuning_cases import rows_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -107,19 +108,6 @@ def lines_task(**changes):
         "files": {"objective": "plot*", "subjective": "quote*"},
         "labels": ("objective", "subjective"),
         "metrics": ("accuracy",),
-    }
-    return TaskSettings(**{**values, **changes})
-
-
-def rows_task(**changes):
-    values = {
-        "name": "mine",
-        "suite": "glue",
-        "format": "rows",
-        "files": {"train": "train.json", "validation": "dev.json"},
-        "labels": (0, 1),
-        "metrics": ("accuracy",),
-        "fields": ("sentence",),
     }
     return TaskSettings(**{**values, **changes})
 

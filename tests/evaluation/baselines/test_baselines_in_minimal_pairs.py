@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import torch.nn.functional as F
-from baseline_cases import ARCHITECTURES, NAMES, build, imported, rows_of
+from baseline_cases import ARCHITECTURES, NAMES, build, imported
+from finetuning_cases import results
 from perplexity_cases import documents, settings, typed_settings, write_corpus
 
 from hatchery.artifacts.manifests import read_manifest
@@ -169,7 +170,7 @@ def measured(model, corpus, folder, **changes: Any):
     chosen = settings(splits=["dev"], sequence_length=LENGTH, **changes)
     runtime = {"tokens_per_batch": 100, "device": "cpu"}
     run_stage(measure_perplexity, chosen, folder / "manifest.json", runtime=runtime, model=model, corpus=corpus)
-    (row,) = rows_of(folder / "perplexity.csv")
+    (row,) = results(folder, "perplexity.csv")
     return {key: float(value) for key, value in row.items() if key != "split" and value}
 
 
@@ -197,7 +198,7 @@ def test_every_token_is_asked_for_once_and_costs_what_the_library_says(manifest_
     found, losses = measured(manifest_of(name), corpus, tmp_path), losses_from_left_to_right(name)
     assert found["labelled_tokens"] == len(losses)
     assert found["loss_nats"] == pytest.approx(np.mean(losses), abs=1e-5)
-    (words,) = rows_of(tmp_path / "words.csv")
+    (words,) = results(tmp_path, "words.csv")
     n_words = sum(len(text.split()) for text in HELD_OUT_TEXTS)
     assert int(words["words"]) == n_words
     assert float(words["word_perplexity"]) == pytest.approx(exp(sum(losses) / n_words), rel=1e-4)

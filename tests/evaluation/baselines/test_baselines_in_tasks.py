@@ -5,20 +5,18 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import torch.nn.functional as F
-from baseline_cases import ARCHITECTURES, NAMES, rows_of, transformers
-from finetuning_cases import RUNTIME, changed, sentences
+from baseline_cases import ARCHITECTURES, NAMES, transformers
+from finetuning_cases import changed, finetuned, results, sentences
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.draws import derived_seed
 from hatchery.evaluation.finetuning.batches import training_batches
 from hatchery.evaluation.probing.encoding import encode_spans
 from hatchery.evaluation.runtime import load_encoder
-from hatchery.evaluation.stages.finetune import finetune
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
 from hatchery.modeling.heads.task_model import HeadContext
-from hatchery.runner import run_stage
 
 SEED, RATE, EPOCHS, BATCH, DECAY = 12, 3e-3, 2, 8, 0.1
 PLAIN = {
@@ -54,16 +52,8 @@ def tuned(manifest_of, make_source, json_lines, tmp_path):
     def run(name, task, files, **protocol):
         source = make_source({file: json_lines(rows) for file, rows in files.items()})
         settings = changed(task, **{**PLAIN, **protocol})
-        run_stage(
-            finetune,
-            settings,
-            tmp_path / "out/manifest.json",
-            runtime=RUNTIME,
-            model=manifest_of(name),
-            source={settings["task"]["name"]: source.manifest},
-            checkpoints=tmp_path / "runs",
-        )
-        return tmp_path / "out"
+        sources = {settings["task"]["name"]: source.manifest}
+        return finetuned(tmp_path / "out", settings, manifest_of(name), sources, tmp_path / "runs")
 
     return run
 
@@ -190,9 +180,9 @@ def test_a_probe_is_trained_on_frozen_layers_and_says_how_it_weighs_them(tuned, 
     }
     task = {key: value for key, value in task.items() if value is not None}
     out = tuned(name, task, {"train.jsonl": rows, "validation.jsonl": rows}, dropout=0.1, epochs=3)
-    shares = [float(row["weight"]) for row in rows_of(out / "layer_weights.csv")]
+    shares = [float(row["weight"]) for row in results(out, "layer_weights.csv")]
     assert len(shares) == 2 and sum(shares) == pytest.approx(1)
-    assert {row["metric"] for row in rows_of(out / "results.csv")} == {"accuracy"}
+    assert {row["metric"] for row in results(out)} == {"accuracy"}
 
 
 @pytest.mark.parametrize("name", NAMES)
