@@ -88,7 +88,7 @@ def main() -> int:
             started = time.perf_counter()
             run_stage(
                 encode_corpus,
-                {"documents_per_batch": 256},
+                {},
                 folder / "tokens" / "manifest.json",
                 corpus=corpus,
                 tokenizer=tokenizer,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.data_order import Phase
 from hatchery.training.objectives import objective_of

@@ -21,8 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 from hatchery.artifacts.manifests import stage_run
 from hatchery.objectives.segments import BabylmSegments
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.tokenization.token_reader import TokenShards
-from hatchery.tokenization.token_shards import TokenTable, write_shard
+from hatchery.tokenization.token_shards import TokenShards, TokenTable, write_shard
 
 LIMIT = 20e6
 SHARDS = 4

@@ -27,9 +27,8 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.corpora.sentences import pinned_splitter
 from hatchery.raw.registration import register_source
-from hatchery.vocabulary.comparison import COMPARISONS
+from hatchery.vocabulary.comparison import COMPARISONS, Rule, plain_sentences, plain_spans
 from hatchery.vocabulary.items import SCHEMA
-from hatchery.vocabulary.rules import Rule, plain_sentences, plain_spans
 from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.stages.select_text import select_text
 from hatchery.vocabulary.word_lists import read_vocabulary

@@ -29,8 +29,8 @@ import torch
 
 from hatchery.modeling.language_model import LanguageModel, initialise_, labelled_positions
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches
 from hatchery.training.data_order import Phase
 from hatchery.training.engine import Engine

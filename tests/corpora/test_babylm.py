@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo import layouts
-from hatchery.corpora.babylm.treatment import Treatment
+from hatchery.corpora.babylm import Treatment
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, output_lines, read
 from hatchery.corpora.sentences import split_sentences

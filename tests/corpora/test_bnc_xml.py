@@ -1,4 +1,4 @@
-"""The BNC reader: golden texts byte for byte, which files it reads, ids, titles, and names of speakers."""
+"""The BNC reader: golden texts, titles, names, and which files are read."""
 
 import zipfile
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.corpora.bnc_parser import parse
+from hatchery.corpora.bnc_page import parse
 from hatchery.corpora.bnc_text import convert_text, first_names, name_drawer, usable_names
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.bnc_xml import BncOptions, files, read

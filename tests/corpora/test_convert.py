@@ -15,7 +15,7 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
-from hatchery.corpora.document_parts import file_groups
+from hatchery.corpora.convert import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.readers import READERS, reader_and_options
 from hatchery.corpora.settings import ConvertSettings
@@ -99,16 +99,10 @@ def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: di
     assert (tmp_path / "rejected.csv").read_text().startswith("source,reason,count\n")
 
 
-def test_two_runs_give_the_same_bytes(manifests: dict[str, Path], tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        convert(BNC_AND_TEXT, manifests, tmp_path / name / "manifest.json")
-    assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
-
-
 def test_two_processes_give_the_bytes_of_one(
     manifests: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hatchery.corpora.document_parts.GROUP_BYTES", 20_000)
+    monkeypatch.setattr("hatchery.corpora.convert.GROUP_BYTES", 20_000)
     for name, workers in (("one", 1), ("two", 2)):
         convert(BNC_AND_TEXT, manifests, tmp_path / name / "manifest.json", workers)
     assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
@@ -127,7 +121,7 @@ def test_an_exact_number_of_development_texts_is_met(manifests: dict[str, Path],
 def test_a_killed_conversion_goes_on_with_the_files_that_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hatchery.corpora.document_parts.GROUP_BYTES", 1)
+    monkeypatch.setattr("hatchery.corpora.convert.GROUP_BYTES", 1)
     raw = tmp_path / "raw"
     raw.mkdir()
     for index in range(6):
@@ -151,13 +145,6 @@ def test_a_killed_conversion_goes_on_with_the_files_that_are_missing(
     convert(settings, {"raw": tmp_path / "raw.json"}, output)
     assert read == ["0.txt", "1.txt", "2.txt", "3.txt", "3.txt", "4.txt", "5.txt"]
     assert output.read_bytes() == (tmp_path / "whole" / "manifest.json").read_bytes()
-
-
-def test_a_rerun_with_other_shards_leaves_no_shard_of_the_first(manifests: dict[str, Path], tmp_path: Path) -> None:
-    convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
-    convert({**BNC_AND_TEXT, "documents_per_shard": 1000}, manifests, tmp_path / "manifest.json")
-    found = sorted(path.name for path in tmp_path.glob("*.parquet"))
-    assert found == [f"{split}-00000-of-00001.parquet" for split in ("dev", "test", "train")]
 
 
 def test_the_split_of_a_source_that_is_split_is_kept(manifests: dict[str, Path], tmp_path: Path) -> None:
@@ -231,15 +218,17 @@ def test_every_reader_is_called_like_its_file_and_has_documented_options(name: s
 # The second file finds room for little more than the program.
 LIMITED = """
 import resource
-from hatchery.corpora import convert, document_parts
+from hatchery.corpora import convert
+
+read = convert.write_documents
 
 def limited(group, path):
     if group.files == ("b.xml",):
         size = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize"))
         resource.setrlimit(resource.RLIMIT_AS, (size * 1024 + (40 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
-    return document_parts.write_documents(group, path)
+    return read(group, path)
 
-document_parts.GROUP_BYTES = 1 << 20
+convert.GROUP_BYTES = 1 << 20
 convert.write_documents = limited
 """
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.corpora import sequences_order
-from hatchery.corpora.grouping import Item, Sequence, SequenceLength, grouped
-from hatchery.corpora.sequences_order import drawn, point_of_the_last, shuffled_units
+from hatchery.corpora import grouping
+from hatchery.corpora.grouping import Item, Sequence, drawn, grouped, point_of_the_last, shuffled_units
+from hatchery.corpora.settings import SequenceLength
 
 
 def words(number: int, mark: str = "w") -> str:
@@ -135,7 +135,7 @@ def test_the_order_within_units_is_a_permutation_that_does_not_depend_on_memory(
     texts.sort(key=lambda pair: pair[0])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         in_memory = list(shuffled_units(texts, 0, "s", Path(folder)))
-        patch.setattr(sequences_order, "RUN_CHARACTERS", run_characters)
+        patch.setattr(grouping, "RUN_CHARACTERS", run_characters)
         assert list(shuffled_units(texts, 0, "s", Path(folder))) == in_memory
     for unit in range(3):
         mine = [text for of, text in texts if of == unit]
@@ -149,7 +149,7 @@ def test_units_larger_than_memory_are_merged_from_disk_in_the_same_order(
     texts = [(unit, f"{unit} text ü{index}") for unit in range(2) for index in range(3000)]
     expected = list(shuffled_units(texts, 5, "s", tmp_path))
     assert expected != [text for _, text in texts]
-    monkeypatch.setattr(sequences_order, "RUN_CHARACTERS", 40_000)
+    monkeypatch.setattr(grouping, "RUN_CHARACTERS", 40_000)
     runs_seen = 0
     found = []
     for text in shuffled_units(texts, 5, "s", tmp_path):

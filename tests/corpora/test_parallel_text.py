@@ -1,4 +1,4 @@
-"""Parallel text: two files or a table become documents of two lines, and whatever does not fit is one clear line."""
+"""Pairs of sentences: two files, tables, the files of WIT3."""
 
 import gzip
 import io
@@ -11,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.readers.parallel_text import EMPTY_SIDE, ParallelTextOptions, beside, files, read
+from hatchery.corpora.readers import parallel_text, wit3
+from hatchery.corpora.readers.parallel_text import EMPTY_SIDE, ParallelTextOptions
+from hatchery.corpora.readers.wit3 import Wit3Options
 from hatchery.errors import ConfigError, HatcheryError, SourceError
+from hatchery.experiment.project import Project
 from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
@@ -22,9 +25,12 @@ TEXTS = [f"{german}\n{english}" for german, english in PAIRS]
 
 
 def documents_of(source: RawSource, rejections: Rejections | None = None, **options: Any) -> list[RawDocument]:
-    built = build(ParallelTextOptions, options)
-    context = ReaderContext("mine", built, rejections or Rejections(), lambda paragraph: [paragraph])
-    return [document for file in files(source, built) for document in read(source, file, context)]
+    return read_all(parallel_text, source, build(ParallelTextOptions, options), rejections)
+
+
+def read_all(reader: Any, source: RawSource, options: Any, rejections: Rejections | None = None) -> list[RawDocument]:
+    context = ReaderContext("mine", options, rejections or Rejections(), lambda paragraph: [paragraph])
+    return [document for file in reader.files(source, options) for document in reader.read(source, file, context)]
 
 
 def side(index: int) -> bytes:
@@ -74,7 +80,7 @@ def test_files_say_their_splits_and_the_partner_of_each_is_known(source_of: Sour
     documents = documents_of(source, files=named)
     assert [document.split for document in documents] == ["train"] * 3 + ["dev"] * 3
     assert documents[4].doc_id == "mine/dev.de/0000001"
-    assert beside(source, "dev.de", build(ParallelTextOptions, {"files": named})) == ["dev.en"]
+    assert parallel_text.beside(source, "dev.de", build(ParallelTextOptions, {"files": named})) == ["dev.en"]
 
 
 def test_files_are_paired_by_what_the_wildcards_stand_for(source_of: Sources) -> None:
@@ -165,3 +171,82 @@ def test_what_does_not_fit_is_named(
 def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build(ParallelTextOptions, options)
+
+
+TALK = """<url>http://talks/{id}</url>
+<keywords>{words}</keywords>
+<speaker>A. Speaker</speaker>
+<talkid>{id}</talkid>
+<title>{title}</title>
+<description>{about}</description>
+{lines}
+<reviewer></reviewer>
+<translator href="http://x">T. Ranslator</translator>
+"""
+GERMAN = TALK.format(id=1, words="Kunst", title="Zwei  Hunde", about="Ein Vortrag.", lines="Ein Hund & mehr.\n\n5 < 6.")
+ENGLISH = TALK.format(id=1, words="art", title="Two dogs", about="A talk.", lines="A dog & more.\nAlone.\n5 < 6.")
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<mteval><srcset setid="dev" srclang="x"><doc docid="1"><talkid>1</talkid>
+<title>Not scored</title>
+<seg id="1"> {first} </seg>
+<seg id="2">{second}</seg>
+</doc></srcset></mteval>
+"""
+
+
+def talks_of(source: RawSource, rejections: Rejections | None = None, **names: Any) -> list[RawDocument]:
+    return read_all(wit3, source, build(Wit3Options, {"files": names}), rejections)
+
+
+def test_sentences_titles_and_descriptions_are_pairs_and_what_a_talk_is_about_is_left_out(source_of: Sources) -> None:
+    source, rejections = source_of(t__de=GERMAN, t__en=ENGLISH), Rejections()
+    found = talks_of(source, rejections, any=["t.de", "t.en"])
+    assert [document.text.split("\n") for document in found] == [
+        ["Zwei Hunde", "Two dogs"],
+        ["Ein Vortrag.", "A talk."],
+        ["Ein Hund & mehr.", "A dog & more."],
+        ["5 < 6.", "5 < 6."],
+    ]
+    assert {document.split for document in found} == {None}
+    assert rejections.counts == {EMPTY_SIDE: 1}
+
+
+def test_segments_of_xml_are_the_sentences_of_a_held_out_file(source_of: Sources) -> None:
+    source = source_of(
+        dev__de__xml=XML.format(first="Ein &amp; zwei.", second="&quot;Ja&quot;"),
+        dev__en__xml=XML.format(first="One &amp; two.", second="&quot;Yes&quot;"),
+    )
+    found = talks_of(source, test=["*.de.xml", "*.en.xml"])
+    assert [document.text for document in found] == ["Ein & zwei.\nOne & two.", '"Ja"\n"Yes"']
+    assert {document.split for document in found} == {"test"}
+
+
+def test_a_language_that_goes_on_is_told_with_the_file_that_ended(source_of: Sources) -> None:
+    source = source_of(t__de="Eins.\n", t__en="One.\nTwo.\n")
+    with pytest.raises(SourceError, match=r"t\.de: ends after 1 sentences, but the other language goes on"):
+        talks_of(source, train=["t.de", "t.en"])
+
+
+def test_a_segment_over_two_lines_is_told_with_its_line(source_of: Sources) -> None:
+    source = source_of(t__de__xml="<seg id='1'>Eins\n</seg>\n", t__en__xml="<seg id='1'>One</seg>\n")
+    with pytest.raises(SourceError, match=r"t\.de\.xml: line 1: a segment that does not end in its line"):
+        talks_of(source, test=["t.de.xml", "t.en.xml"])
+
+
+@pytest.mark.parametrize("names", [["t.de"], ["t.de", "t.en", "t.fr"]])
+def test_other_than_two_files_are_refused(names: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"files\.train: .*2"):
+        build(Wit3Options, {"files": {"train": names}})
+
+
+def test_the_corpus_of_iwslt14_reads_the_files_of_the_release(source_of: Sources, repository: Any) -> None:
+    block = Project(repository / "config").corpus("iwslt14_de_en_wit3")
+    options = block.sources[0].options
+    names = ["train.tags.de-en.de", "train.tags.de-en.en"]
+    held_out = [f"IWSLT14.TED.{part}.de-en.{side}.xml" for part in ("dev2010", "tst2012") for side in ("de", "en")]
+    source = source_of(**{name.replace(".", "__"): "x\n" for name in (*names, *held_out)})
+    assert wit3.files(source, options) == [names[0], *held_out[::2]]
+    assert [wit3.beside(source, name, options) for name in wit3.files(source, options)] == [
+        [names[1]],
+        *([n] for n in held_out[1::2]),
+    ]

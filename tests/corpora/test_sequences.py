@@ -13,7 +13,7 @@ import pytest
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter, read_rows
-from hatchery.corpora.grouping import SequenceSettings
+from hatchery.corpora.settings import SequenceSettings
 from hatchery.corpora.stages.group_sequences import group_sequences
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.typed import build

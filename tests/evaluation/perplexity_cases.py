@@ -16,7 +16,7 @@ from hatchery.evaluation.trained_objective import asked_objective
 from hatchery.runner import run_stage
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.typed import build, stage_body
 
 SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")
@@ -69,7 +69,7 @@ class Text:
         )
         run_stage(
             encode_corpus,
-            {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
+            {"stage": "encode_corpus", "stage_version": 1},
             self.tokens,
             corpus=corpus,
             tokenizer=self.tokenizer,

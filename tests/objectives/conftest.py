@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
-from hatchery.tokenization.token_reader import Document
+from hatchery.tokenization.token_shards import Document
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,6 @@ def tokenizer_settings(**changes: object) -> dict[str, object]:
     }
 
 
-def encoding_settings(documents_per_batch: int = 16) -> dict[str, object]:
-    """Settings of the encoding stage, as the rule hands them over."""
-    return {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": documents_per_batch}
-
-
 @pytest.fixture(scope="session")
 def small() -> SimpleNamespace:
     """The makers of small corpora and settings, for tests that need one of their own."""
@@ -85,7 +80,6 @@ def small() -> SimpleNamespace:
         documents=documents,
         write_corpus=write_corpus,
         tokenizer_settings=tokenizer_settings,
-        encoding_settings=encoding_settings,
     )
 
 
@@ -120,5 +114,5 @@ def tokenizers(tokenizer_manifests: dict[str, Path]) -> dict[str, Tokenizer]:
 def tokens(corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The manifest of the corpus in WordPiece tokens."""
     manifest = tmp_path_factory.mktemp("tokens") / "manifest.json"
-    run_stage(encode_corpus, encoding_settings(), manifest, corpus=corpus, tokenizer=tokenizer_manifests["wordpiece"])
+    run_stage(encode_corpus, {}, manifest, corpus=corpus, tokenizer=tokenizer_manifests["wordpiece"])
     return manifest

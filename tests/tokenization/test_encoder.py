@@ -1,6 +1,9 @@
+"""Documents to tokens, where words start, and the counts of what was encoded."""
+
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -15,20 +18,19 @@ from hypothesis import strategies as st
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_table, write_table
-from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
+from hatchery.errors import CorpusError, HatcheryError
 from hatchery.runner import run_stage
-from hatchery.tokenization import encoder as encoder_module
-from hatchery.tokenization.counts import frequency_at_95_percent
-from hatchery.tokenization.documents import split_sentences
+from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN, split_sentences
+from hatchery.tokenization.encoder import ASCII_SPACE, WordStarts, frequency_at_95_percent
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 
-def encode(small: SimpleNamespace, corpus: Path, tokenizer: Path, folder: Path) -> Path:
+def encode(corpus: Path, tokenizer: Path, folder: Path) -> Path:
     manifest = folder / "manifest.json"
-    run_stage(encode_corpus, small.encoding_settings(), manifest, corpus=corpus, tokenizer=tokenizer)
+    run_stage(encode_corpus, {}, manifest, corpus=corpus, tokenizer=tokenizer)
     return manifest
 
 
@@ -38,7 +40,7 @@ def one_document(small: SimpleNamespace, tokenizer_manifests: dict[str, Path], t
 
     def run(text: str):
         corpus = small.write_corpus(tmp_path / "corpus", {"train": [text]})
-        shards = TokenShards.open(encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out"), "train")
+        shards = TokenShards.open(encode(corpus, tokenizer_manifests["wordpiece"], tmp_path / "out"), "train")
         tokens = load_tokenizer(tokenizer_manifests["wordpiece"].parent / "tokenizer.json").tokens
         document = shards.document(0)
         return [tokens[index] for index in document.ids], document
@@ -118,27 +120,19 @@ def test_sentences_are_the_non_blank_lines_and_paragraphs_end_at_blank_ones(line
 
 
 def test_threads_batch_size_and_call_size_do_not_change_a_byte(
-    small: SimpleNamespace, corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path: Path, repository: Path
+    corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path: Path, repository: Path
 ) -> None:
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import hatchery.tokenization.encoder as e;"
-        "import runpy; e.SENTENCES_PER_CALL = int(sys.argv[2]); path = sys.argv[3]; sys.argv = sys.argv[3:];"
-        "runpy.run_path(path, run_name='__main__')"
-    )
     scripts = repository / "scripts"
     outputs = []
     for threads, documents_per_batch, sentences_per_call in ((1, 1, 8192), (2, 7, 8192), (4, 1000, 5)):
         output = tmp_path / str(len(outputs)) / "manifest.json"
-        command = [
-            sys.executable,
-            "-c",
-            script,
-            str(scripts),
-            str(sentences_per_call),
-            str(scripts / "run.py"),
-            "encode_corpus",
-        ]
-        command += ["--settings", json.dumps(small.encoding_settings(documents_per_batch))]
+        script = (
+            f"import functools, runpy, sys; sys.path.insert(0, {str(scripts)!r});"
+            f"import hatchery.tokenization.encoder as e; e.SENTENCES_PER_CALL = {sentences_per_call};"
+            f"e.read_batches = functools.partial(e.read_batches, documents_per_batch={documents_per_batch});"
+            f"runpy.run_path({str(scripts / 'run.py')!r}, run_name='__main__')"
+        )
+        command = [sys.executable, "-c", script, "encode_corpus", "--settings", "{}"]
         command += ["--corpus", str(corpus), "--tokenizer", str(tokenizer_manifests["wordpiece"])]
         command += ["--output", str(output), "--threads", str(threads)]
         surroundings = {**os.environ, "PYTHONHASHSEED": str(threads)}
@@ -178,14 +172,6 @@ def test_statistics_equal_a_count_by_hand(corpus: Path, tokens: Path, tokenizer_
             assert splits[split][key] == sum(int(row[key]) for row in rows if row["split"] == split)
 
 
-def test_words_are_those_between_white_space(small, tokenizer_manifests, tmp_path: Path) -> None:
-    texts = ["It isn't 1984 now.\nyes", "[TAB] one [UNK] three\n\nfour"]
-    corpus = small.write_corpus(tmp_path / "corpus", {"train": texts})
-    manifest = read_manifest(encode(small, corpus, tokenizer_manifests["byte_bpe"], tmp_path / "out"))
-    assert manifest.measures["splits"]["train"]["words"] == 5 + 4, "[UNK] stands for a word, [TAB] does not"
-    assert manifest.measures["splits"]["train"]["unknown"] == 1
-
-
 def test_unigram_counts_are_those_of_the_train_split_alone(tokens: Path) -> None:
     unigram = json.loads((tokens.parent / "unigram.json").read_text("utf-8"))
     shards = TokenShards.open(tokens, "train")
@@ -204,7 +190,7 @@ def test_frequency_at_95_percent_is_that_of_the_type_at_the_rank() -> None:
 
 def test_documents_without_text_are_left_out_and_counted(small, tokenizer_manifests, tmp_path: Path) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["ba", " \n\n", "ti", ""], "dev": [""]})
-    manifest = encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+    manifest = encode(corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
     shards = TokenShards.open(manifest, "train")
     assert [shards.doc_id(index) for index in range(shards.n_documents)] == ["train/0", "train/2"]
     assert read_manifest(manifest).measures["empty_documents"] == 3
@@ -214,7 +200,7 @@ def test_documents_without_text_are_left_out_and_counted(small, tokenizer_manife
 def test_a_corpus_without_any_text_is_refused(small, tokenizer_manifests, tmp_path: Path) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["", " \n"], "dev": [""]})
     with pytest.raises(CorpusError, match=r"corpus/manifest\.json: none of its 3 documents has any text"):
-        encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+        encode(corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
@@ -222,41 +208,8 @@ def test_shards_of_an_earlier_run_are_removed(small, tokenizer_manifests, tmp_pa
     texts = small.documents(9, seed=3)
     for per_shard in (2, 9):
         corpus = small.write_corpus(tmp_path / str(per_shard), {"train": texts}, per_shard)
-        encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+        encode(corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
     assert [path.name for path in sorted((tmp_path / "out").glob("*.arrow"))] == ["train-00000-of-00001.arrow"]
-
-
-def test_a_batch_without_documents_is_refused(small, corpus, tokenizer_manifests, tmp_path: Path) -> None:
-    settings = small.encoding_settings(documents_per_batch=0)
-    with pytest.raises(ConfigError, match="documents_per_batch: expected at least 1"):
-        run_stage(
-            encode_corpus,
-            settings,
-            tmp_path / "manifest.json",
-            corpus=corpus,
-            tokenizer=tokenizer_manifests["wordpiece"],
-        )
-
-
-@pytest.mark.parametrize("victim", ["corpus", "tokenizer"])
-def test_a_changed_input_is_named_and_nothing_is_vouched_for(
-    small: SimpleNamespace, tokenizer_manifests: dict[str, Path], tmp_path: Path, victim: str
-) -> None:
-    corpus = small.write_corpus(tmp_path / "corpus", {"train": small.documents(3, seed=4)})
-    tokenizer = tmp_path / "tokenizer" / "manifest.json"
-    tokenizer.parent.mkdir()
-    for path in tokenizer_manifests["wordpiece"].parent.glob("*.json"):
-        (tokenizer.parent / path.name).write_bytes(path.read_bytes())
-    damaged = {
-        "corpus": corpus.parent / "train-00000-of-00001.parquet",
-        "tokenizer": tokenizer.parent / "tokenizer.json",
-    }
-    content = bytearray(damaged[victim].read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    damaged[victim].write_bytes(content)
-    with pytest.raises(ManifestError, match=damaged[victim].name):
-        encode(small, corpus, tokenizer, tmp_path / "out")
-    assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 def test_a_shard_that_is_not_documents_is_named(small, tokenizer_manifests, tmp_path: Path) -> None:
@@ -276,7 +229,7 @@ def test_a_shard_that_is_not_documents_is_named(small, tokenizer_manifests, tmp_
             path.write_bytes(b"PAR1 but no Parquet") if table is None else write_table(path, table)
             run.add_output(path)
         with pytest.raises(CorpusError, match=f"{path.name}: .*{message}"):
-            encode(small, tmp_path / "manifest.json", tokenizer_manifests["wordpiece"], tmp_path / "out")
+            encode(tmp_path / "manifest.json", tokenizer_manifests["wordpiece"], tmp_path / "out")
 
 
 def test_an_incomplete_corpus_is_refused(small, tokenizer_manifests, tmp_path: Path) -> None:
@@ -286,14 +239,74 @@ def test_an_incomplete_corpus_is_refused(small, tokenizer_manifests, tmp_path: P
     corpus.write_text(json.dumps(manifest), encoding="utf-8")
     corpus.with_name("provenance.json").unlink()
     with pytest.raises(HatcheryError, match="the shards of split 'train' are not complete"):
-        encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+        encode(corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
 
 
-def test_a_document_longer_than_one_call_to_the_library_is_whole(
-    small, tokenizer_manifests, tokenizers: dict[str, Tokenizer], tmp_path: Path
+ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
+TRICKY_CHARACTER = st.sampled_from("ab'1٣ \t\n\u00a0.é中¿ж\u0301")
+sentences = (
+    st.text(TRICKY_CHARACTER | ANY_CHARACTER, max_size=20)
+    .map(str.strip)
+    .filter(lambda text: text and not ANY_SPECIAL_TOKEN.search(text))
+)
+
+
+def words_of(sentence: str) -> list[str]:
+    return re.split(f"[{ASCII_SPACE}]+", sentence)
+
+
+def ids_and_starts(tokenizer: Tokenizer, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids, offsets of the sentences, and word starts of some sentences in a row."""
+    rows = tokenizer.encode_sentences(texts)
+    ids = np.array([index for row in rows for index in row])
+    offsets = np.cumsum([0] + [len(row) for row in rows])[:-1]
+    return ids, offsets, WordStarts(tokenizer)(ids, offsets, texts)
+
+
+def groups(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The text of each run of tokens from one word start to the next."""
+    ids, _, starts = ids_and_starts(tokenizer, [text])
+    return [tokenizer.decode(part.tolist()) for part in np.split(ids, np.flatnonzero(starts)[1:])]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
+@given(texts=st.lists(sentences, min_size=1, max_size=3))
+def test_tokens_between_word_starts_are_the_words_of_the_text(
+    tokenizers: dict[str, Tokenizer], kind: str, texts: list[str]
 ) -> None:
-    count = encoder_module.SENTENCES_PER_CALL + 3
-    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["ba ti\n" * count]})
-    document = TokenShards.open(encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path), "train").document(0)
-    (sentence,) = tokenizers["wordpiece"].encode_sentences(["ba ti"])
-    assert document.ids.tolist() == sentence * count + [tokenizers["wordpiece"].par_id]
+    ids, _, starts = ids_and_starts(tokenizers[kind], texts)
+    found = [tokenizers[kind].decode(part.tolist()) for part in np.split(ids, np.flatnonzero(starts)[1:])]
+    assert [text.strip(ASCII_SPACE) for text in found] == [word for text in texts for word in words_of(text)]
+
+
+@given(texts=st.lists(sentences, min_size=1, max_size=3))
+def test_words_are_counted_right_when_characters_are_unknown(
+    tokenizers: dict[str, Tokenizer], texts: list[str]
+) -> None:
+    _, _, starts = ids_and_starts(tokenizers["observed"], texts)
+    assert starts.sum() == sum(len(words_of(text)) for text in texts)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("in 2001 don't", [" in", " 2001", " don't"]),
+        ("a  b\tc", [" a ", " b", "\tc"]),
+        ("say [UNK] again", [" say ", "[UNK]", " again"]),
+        ("[TAB] start here", ["[TAB]", " start", " here"]),
+        ("glued[PAR]", [" glued", "[PAR]"]),
+        ("'[UNK]'", [" '", "[UNK]", " '"]),
+    ],
+)
+def test_white_space_and_special_tokens_separate_words(
+    tokenizers: dict[str, Tokenizer], kind: str, text: str, expected: list[str]
+) -> None:
+    assert groups(tokenizers[kind], text) == expected
+
+
+def test_an_unknown_word_behind_a_special_token_starts_a_word(tokenizers: dict[str, Tokenizer]) -> None:
+    tokenizer = tokenizers["observed"]
+    ids, _, starts = ids_and_starts(tokenizer, ["[TAB]ж [UNK]ж'ж"])
+    assert [tokenizer.tokens[index] for index in ids] == ["[TAB]", "[UNK]", "Ġ", "[UNK]", "[UNK]", "'", "[UNK]"]
+    assert starts.tolist() == [True, True, False, True, True, False, False]

@@ -1,5 +1,10 @@
-"""A tokenizer that is there already is taken as it is."""
+"""A tokenizer that is there already is taken as it is: a tokenizer.json, or a SentencePiece model.
 
+A SentencePiece model cuts texts as SentencePiece itself cuts them. `tests/golden/sentencepiece` has models that the
+sentencepiece library (0.2) trained on the pages of `docs/`, and how it cuts some texts.
+"""
+
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -11,7 +16,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, TokenizationError
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
-from hatchery.tokenization.imported_tokenizer import import_tokenizer
+from hatchery.tokenization.imported_tokenizer import import_tokenizer, sentencepiece_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
@@ -77,3 +82,63 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     block.write_text("path: nowhere.json\nvocabulary_size: 400\n")
     with pytest.raises(ConfigError, match=r"theirs\.yaml: path: got 'nowhere.json', there is no such file"):
         Project(tmp_path / "config").check("tokenizer", "theirs")
+
+
+# 500 pieces, of which three are the model's own special tokens; ours are five.
+ENTRIES = 500 - 3 + 5
+
+
+def unpacked(golden: Path, folder: Path, kind: str) -> Path:
+    path = folder / f"{kind}.model"
+    path.write_bytes(gzip.decompress((golden / "sentencepiece" / f"{kind}.model.gz").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "bytes"])
+def test_a_model_cuts_as_sentencepiece_does(golden_directory: Path, tmp_path: Path, kind: str) -> None:
+    tokenizer = sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, kind))
+    known = tokenizer.get_vocab()
+    lines = (golden_directory / "sentencepiece" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        # SentencePiece shows the text of what it does not know.
+        expected = [piece if piece in known else "<unk>" for piece in row["pieces"]]
+        ids = tokenizer.encode(row["text"], add_special_tokens=False).ids
+        assert [tokenizer.id_to_token(index) for index in ids] == expected, row["text"]
+
+
+def test_it_is_imported_like_a_tokenizer_json_with_our_special_tokens(golden_directory: Path, tmp_path: Path) -> None:
+    model, output = unpacked(golden_directory, tmp_path, "unigram"), tmp_path / "out" / "manifest.json"
+    run_stage(import_tokenizer, settings(ENTRIES), output, tokenizer_file=model)
+    tokenizer = load_tokenizer(read_manifest(output).file("tokenizer.json"))
+    assert (tokenizer.vocabulary_size, tokenizer.special.order[:2]) == (ENTRIES, ("<s>", "<pad>"))
+    text = "A model learns from the words."
+    (ids,) = tokenizer.encode_sentences([text])
+    assert tokenizer.decode(ids) == text
+    first = read_manifest(output).file("tokenizer.json").read_bytes()
+    run_stage(import_tokenizer, settings(ENTRIES), tmp_path / "again" / "manifest.json", tokenizer_file=model)
+    assert read_manifest(tmp_path / "again" / "manifest.json").file("tokenizer.json").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: b"not a model",
+        lambda data: data[:-1],
+        lambda data: b"\x0a\xff\xff\xff\xff\x0f",
+        lambda data: b"\x0a\x02\x08\x01" + data,  # a number as the text of a piece
+        lambda data: data + b"\x1a\x04\x12\x02??",  # rules of a normaliser that are none
+    ],
+)
+def test_what_is_no_model_is_told_by_its_name(golden_directory: Path, tmp_path: Path, damage: Any) -> None:
+    path = unpacked(golden_directory, tmp_path, "bpe")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(TokenizationError, match=r"bpe\.model: not a SentencePiece model"):
+        sentencepiece_tokenizer(path)
+
+
+def test_a_model_of_whole_words_is_refused(tmp_path: Path) -> None:
+    # A piece "a", and a trainer of type 3, which is `word`.
+    (tmp_path / "word.model").write_bytes(b"\x0a\x03\x0a\x01a" + b"\x12\x02\x18\x03")
+    with pytest.raises(TokenizationError, match="expected a model of type unigram or bpe, got type 3"):
+        sentencepiece_tokenizer(tmp_path / "word.model")

@@ -10,8 +10,7 @@ import pytest
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import HatcheryError, TokenizationError
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.tokenization.token_reader import Document, TokenShards
-from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
+from hatchery.tokenization.token_shards import Document, TokenShards, TokenTable, id_dtype, write_shard
 
 
 def same(first: Document, second: Document) -> bool:

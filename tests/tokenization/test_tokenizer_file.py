@@ -14,10 +14,10 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN
-from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 # 24 characters have at most 96 bytes: WordPiece gives up on words of more than 100.
@@ -78,17 +78,6 @@ def test_a_pair_is_framed_by_cls_and_sep_in_transformers(tokenizer_manifests: di
     assert fast("bati ko")["input_ids"] == [ours.cls_id, *first, ours.sep_id]
 
 
-def test_special_tokens_that_are_not_recognised_stay_letters(tokenizer_manifests: dict[str, Path]) -> None:
-    path = tokenizer_manifests["wordpiece"].parent / "tokenizer.json"
-    text = "a " + " ".join(SPECIAL_SETS["babylm"].order)
-    assert set(range(7)) <= set(load_tokenizer(path).encode_sentences([text])[0])
-    careful = load_tokenizer(path, recognise=TEXT_MARKERS)
-    (ids,) = careful.encode_sentences([text])
-    assert {index for index in ids if index < 7} == {careful.unknown_id, careful.tab_id}
-    assert "[MASK]" in careful.decode(ids)
-    assert careful.vocabulary_size == load_tokenizer(path).vocabulary_size
-
-
 def test_the_published_tokenizer_gives_the_ids_measured_on_the_authors_model(
     published: Path, golden_directory: Path
 ) -> None:
@@ -128,7 +117,7 @@ def test_the_published_tokenizer_encodes_a_corpus(small: SimpleNamespace, publis
     output = tmp_path / "tokens" / "manifest.json"
     run_stage(
         encode_corpus,
-        small.encoding_settings(),
+        {},
         output,
         corpus=corpus,
         tokenizer=tmp_path / "tokenizer" / "manifest.json",

@@ -18,7 +18,7 @@ from hatchery.runner import run_stage
 from hatchery.tokenization.encoder import WordStarts
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 LINES = ["the old dogs don't see 12 cats.", "a cat's cats, dogs and (old) houses", "do dogs do it? they can't 19"] * 9
@@ -181,13 +181,6 @@ def test_byte_level_without_a_prefix_space_comes_back_exactly(paths: dict[str, P
         assert tokenizer.decode(ids) == text
 
 
-@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_byte_level_with_a_prefix_space_comes_back_with_it(paths: dict[str, Path], text: str) -> None:
-    tokenizer = load_tokenizer(paths["byte_bpe"], recognise=())
-    (ids,) = tokenizer.encode_sentences([text])
-    assert tokenizer.decode(ids) == (text if text.startswith(" ") or not text else " " + text)
-
-
 @given(text=known_text(max_size=40).map(str.lstrip))
 def test_metaspace_text_without_unknown_characters_comes_back(paths: dict[str, Path], text: str) -> None:
     tokenizer = load_tokenizer(paths["unigram"], recognise=())
@@ -238,7 +231,7 @@ def encode(small: Any, tokenizer: Path, text: str, folder: Path) -> Path:
     corpus = small.write_corpus(folder / "corpus", {"train": [text]})
     run_stage(
         encode_corpus,
-        small.encoding_settings(),
+        {},
         folder / "out" / "manifest.json",
         corpus=corpus,
         tokenizer=folder / "tokenizer" / "manifest.json",

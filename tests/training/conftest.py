@@ -155,7 +155,7 @@ def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
     )
     run_stage(
         encode_corpus,
-        {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
+        {"stage": "encode_corpus", "stage_version": 1},
         tokens,
         corpus=corpus,
         tokenizer=tokenizer,

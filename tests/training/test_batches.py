@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches, concatenate
 from hatchery.training.data_order import (
     EpochSlice,

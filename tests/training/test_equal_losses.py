@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folder, checkpoint_folders
 from hatchery.training.data_order import training_phases

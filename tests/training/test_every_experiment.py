@@ -23,7 +23,7 @@ from hatchery.experiment.project import Project
 from hatchery.modeling.heads.registry import HEADS, build_task_model
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import training_phases

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folders
 from hatchery.training.data_order import training_phases

@@ -21,7 +21,7 @@ from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias, set_output_bias_
 from hatchery.objectives.examples import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training import output_layer as module
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.objectives import objective_of

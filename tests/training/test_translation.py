@@ -26,7 +26,7 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.development import TranslatedSet
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings

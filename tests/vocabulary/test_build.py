@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, SourceError
-from hatchery.vocabulary.transcripts import SUFFIXES, cleaned_words, rejection
+from hatchery.vocabulary.word_lists import SUFFIXES, cleaned_words, rejection
 
 HEADER = "id,gloss,num_tokens,speaker_role,target_child_age,collection_name\n"
 APPENDED = ("okay", "gonna", "youre", "im", "wanna")

@@ -28,8 +28,8 @@ from hatchery.errors import ConfigError, ManifestError
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
-from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
 

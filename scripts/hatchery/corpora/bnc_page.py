@@ -1,19 +1,86 @@
-"""The Markdown page that a BNC text becomes: blocks of cleaned sentences, headings, and what was left out.
+"""A BNC text on its way to Markdown: safe parsing, the page of blocks, the title and the names of speakers.
 
-Source: docs/papers/ltg-bert.md, "Elements of the BNC". A block is prefix, sentences (one per line) and suffix; the
-prefix stands once, on the first line. What is left out although it holds words is counted, never silently lost.
+Strangers may have made the XML: entities are refused in every encoding, a document type is never loaded, nothing is
+fetched, and the limits of libxml2 on depth (256 elements) and on text nodes (10 million bytes) stay on. Comments and
+processing instructions are dropped. What cannot be read gives one clear error with file and line.
+
+Page, title and speakers: docs/papers/ltg-bert.md, "Elements of the BNC". A block is prefix, sentences (one per line)
+and suffix; the prefix stands once, on the first line. What is left out although it holds words is counted, never
+silently lost.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from lxml import etree
 
-from hatchery.corpora.bnc_parser import line_of
 from hatchery.corpora.cleaning import BNC_PUBLISHED_RULES, BNC_RULES, clean
 from hatchery.corpora.documents import Rejections
 from hatchery.errors import SourceError
 from hatchery.settings.base import ReadingName
+
+
+def parse(content: bytes, where: str) -> etree._Element:
+    """The root of an XML document.
+
+    Raises SourceError naming `where` and the line when it is damaged or hostile, MemoryError when it does not fit.
+    """
+    if not content:
+        raise SourceError(f"{where}: line 1: the file is empty, expected XML")
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(content, parser)
+    except etree.XMLSyntaxError as error:
+        if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError from error
+        if _entity_line(content):
+            raise _refusal(content, where) from error
+        message = " ".join((error.msg or "damaged").split())
+        raise SourceError(f"{where}: line {error.lineno or 1}: not well-formed XML: {message}") from error
+    except (LookupError, ValueError) as error:
+        raise SourceError(f"{where}: line 1: cannot be read as XML: {error}") from error
+    # Asking the tree finds declarations in any encoding and costs nothing, unlike a search in all bytes beforehand;
+    # until here libxml2 has fetched nothing and has bounded what the entities expand to.
+    document_type = root.getroottree().docinfo.internalDTD
+    if document_type is not None and next(document_type.iterentities(), None) is not None:
+        raise _refusal(content, where)
+    return root
+
+
+def _entity_line(content: bytes) -> int:
+    """The line of the first entity declaration, 0 where there is none."""
+    # UTF-16 and UTF-32 are ASCII with zero bytes between, as far as this word goes.
+    narrow = content.replace(b"\0", b"") if b"\0" in content[:4] else content
+    declared = narrow.find(b"<!ENTITY")
+    return 1 + narrow.count(b"\n", 0, declared) if declared >= 0 else 0
+
+
+def _refusal(content: bytes, where: str) -> SourceError:
+    line = _entity_line(content) or 1
+    return SourceError(f"{where}: line {line}: the text declares XML entities, which this reader refuses")
+
+
+def line_of(element: etree._Element) -> str:
+    """The place of an element for messages: "line 12". From line 65,535 on the parser knows it only roughly."""
+    line = element.sourceline or 0
+    return f"line {line}" if line < 65535 else f"about line {line}"
+
+
+def unexpected(element: etree._Element) -> SourceError:
+    """The error for an element that the rules do not know at its place."""
+    parent = element.getparent()
+    inside = "at the top" if parent is None else f"in <{parent.tag}>"
+    return SourceError(f"{line_of(element)}: element <{element.tag}> is not expected {inside}")
+
 
 _DEEPEST_DIVISION = 20
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -129,3 +196,72 @@ def _level(division: etree._Element) -> int:
             f"{line_of(division)}: level={level[:20]!r} of a <div>, expected a number from 1 to {_DEEPEST_DIVISION}"
         )
     return int(level)
+
+
+XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
+_TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+
+
+def text_id(root: etree._Element, file: str) -> str:
+    """The id of a text in the BNC, such as `A00`; the file's name where the text does not say it."""
+    stored = root.get(XML_ID)
+    if stored is None:
+        return PurePosixPath(file).stem
+    if not _TEXT_ID.fullmatch(stored):
+        raise SourceError(f"line 1: {stored[:40]!r} is no id of a BNC text")
+    return stored
+
+
+_STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
+
+
+def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
+    """The title without the statement about the sample. Raises SourceError when the header has none.
+
+    Mended: the statement is found by its words, so that a title without a full stop is not emptied nor one with a stop
+    cut; where no title has a word, `text_id` stands in, because a text without one is not recognised as an article.
+    """
+    source = header.find("fileDesc/sourceDesc")
+    children = [] if source is None else list(source)
+    own = None
+    if len(children) == 1 and children[0].tag == "bibl" and len(children[0]) and children[0][0].tag == "title":
+        own = children[0][0].text or ""
+    statement = header.find("fileDesc/titleStmt")
+    has_statement = statement is not None and len(statement) and statement[0].tag == "title"
+    if own is None and not has_statement:
+        raise SourceError(f"{line_of(header)}: the header has no title")
+    stated = (statement[0].text or "") if has_statement else ""
+    if not page.corrected:
+        return _finished(".".join(stated.split(".")[:-1]) if own is None else own, page)
+    return _finished(own or "", page) or _finished(_STATEMENT.sub("", stated), page) or text_id
+
+
+def _finished(title: str, page: Page) -> str:
+    return page.clean(title.strip().removesuffix("."))
+
+
+class Speakers:
+    """Names by the value of `@who`. `draw` gives a random first name; who is unlisted gets one at the first turn."""
+
+    def __init__(self, header: etree._Element, page: Page, draw: Callable[[], str]) -> None:
+        self._draw = draw
+        self._page = page
+        self._names: dict[str, str] = {}
+        for person in header.iterfind("profileDesc/particDesc/person"):
+            identifier = person.get(XML_ID)
+            if identifier is None:
+                raise SourceError(f"{line_of(person)}: <person> has no `xml:id`")
+            self._names[identifier] = self._name(person)
+
+    def _name(self, person: etree._Element) -> str:
+        stored = person.findtext("persName")
+        if stored is None or (self._page.corrected and not stored.strip()):
+            return self._draw()
+        name = self._page.clean(" ".join(word[0].upper() + word[1:] for word in stored.split()))
+        return "[UNK]" if "unknown" in name.lower() else name
+
+    def name(self, who: str) -> str:
+        """The name of a speaker, remembered for the rest of the text."""
+        if who not in self._names:
+            self._names[who] = self._draw()
+        return self._names[who]

@@ -20,36 +20,37 @@ order of the file system), a `<head>` of a spoken text is read on (the published
 any other unknown element or `<u>` without `who` is an error with file and line, and what is left out by rule (notes,
 references, stage directions between blocks, turns without a letter) is counted. The list of first names is our own (the
 published one is missing).
+
+Each element of the body has one method; an element that the rules do not know at its place ends the reading with an
+error that names it and its line. In spoken texts pauses, noises and what could not be heard outside sentences leave no
+trace; a turn is kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. A `<head>` there
+names the division in first place, and only `corrected` keeps a later one.
 """
 
 import random
-import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from lxml import etree
 
-from hatchery.corpora.bnc_blocks import SpokenBody, WrittenBody
-from hatchery.corpora.bnc_page import Page
-from hatchery.corpora.bnc_parser import line_of, parse
+from hatchery.corpora.bnc_page import (
+    Page,
+    Speakers,
+    children_after_name,
+    is_caption,
+    is_heading,
+    line_of,
+    parse,
+    text_id,
+    title_of,
+    unexpected,
+)
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
-from hatchery.corpora.packed_files import where_in
+from hatchery.corpora.raw_files import where_in
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
-
-_TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-
-
-def text_id(root: etree._Element, file: str) -> str:
-    """The id of a text in the BNC, such as `A00`; the file's name where the text does not say it."""
-    stored = root.get(XML_ID)
-    if stored is None:
-        return PurePosixPath(file).stem
-    if not _TEXT_ID.fullmatch(stored):
-        raise SourceError(f"line 1: {stored[:40]!r} is no id of a BNC text")
-    return stored
 
 
 def convert_text(
@@ -92,10 +93,6 @@ def read_text(source: RawSource, file: str, context: ReaderContext) -> RawDocume
     return RawDocument(f"{context.name}/{identifier}", context.name, text.rstrip("\n"))
 
 
-XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
-_STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
-
-
 def usable_names(lines: Sequence[str]) -> tuple[str, ...]:
     """The purely alphabetic names among `lines`, with a capital."""
     stripped = [line.strip() for line in lines]
@@ -114,53 +111,178 @@ def name_drawer(seed: str, names: Sequence[str]) -> Callable[[], str]:
     return lambda: rng.choice(names)
 
 
-def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """The title without the statement about the sample. Raises SourceError when the header has none.
-
-    Mended: the statement is found by its words, so that a title without a full stop is not emptied nor one with a stop
-    cut; where no title has a word, `text_id` stands in, because a text without one is not recognised as an article.
-    """
-    source = header.find("fileDesc/sourceDesc")
-    children = [] if source is None else list(source)
-    own = None
-    if len(children) == 1 and children[0].tag == "bibl" and len(children[0]) and children[0][0].tag == "title":
-        own = children[0][0].text or ""
-    statement = header.find("fileDesc/titleStmt")
-    has_statement = statement is not None and len(statement) and statement[0].tag == "title"
-    if own is None and not has_statement:
-        raise SourceError(f"{line_of(header)}: the header has no title")
-    stated = (statement[0].text or "") if has_statement else ""
-    if not page.corrected:
-        return _finished(".".join(stated.split(".")[:-1]) if own is None else own, page)
-    return _finished(own or "", page) or _finished(_STATEMENT.sub("", stated), page) or text_id
+# Left out wherever blocks may stand.
+_SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
-def _finished(title: str, page: Page) -> str:
-    return page.clean(title.strip().removesuffix("."))
+class WrittenBody:
+    """Writes the blocks of one written text on a page."""
 
-
-class Speakers:
-    """Names by the value of `@who`. `draw` gives a random first name; who is unlisted gets one at the first turn."""
-
-    def __init__(self, header: etree._Element, page: Page, draw: Callable[[], str]) -> None:
-        self._draw = draw
+    def __init__(self, page: Page) -> None:
         self._page = page
-        self._names: dict[str, str] = {}
-        for person in header.iterfind("profileDesc/particDesc/person"):
-            identifier = person.get(XML_ID)
-            if identifier is None:
-                raise SourceError(f"{line_of(person)}: <person> has no `xml:id`")
-            self._names[identifier] = self._name(person)
 
-    def _name(self, person: etree._Element) -> str:
-        stored = person.findtext("persName")
-        if stored is None or (self._page.corrected and not stored.strip()):
-            return self._draw()
-        name = self._page.clean(" ".join(word[0].upper() + word[1:] for word in stored.split()))
-        return "[UNK]" if "unknown" in name.lower() else name
+    def text(self, element: etree._Element) -> None:
+        """The children of `wtext`. Published, a caption in first place is lost; mended, it is a paragraph."""
+        for index, child in enumerate(element):
+            if index == 0 and is_caption(child) and not self._page.corrected:
+                self._page.leave_out(child, "caption in first place left out")
+            else:
+                self._block(child, "", "", "")
 
-    def name(self, who: str) -> str:
-        """The name of a speaker, remembered for the rest of the text."""
-        if who not in self._names:
-            self._names[who] = self._draw()
-        return self._names[who]
+    def _division(self, division: etree._Element, prefix: str, suffix: str, parent: str) -> None:
+        own = division.get("n")
+        if self._page.corrected:
+            own = own or None
+        number = parent if own is None else f"{parent}.{own}" if parent else own
+        # As published, what stands around a division (the mark of an item, quotation marks) stands around its heading.
+        around = ("", "") if self._page.corrected else (prefix, suffix)
+        self._page.division_heading(division, "" if own is None else number, *around)
+        for child in children_after_name(division):
+            self._block(child, prefix, suffix, number)
+
+    def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
+        match element.tag:
+            case "p" | "lg" | "l":
+                self._paragraph(element, prefix, suffix, number)
+            case "quote":
+                self._paragraph(element, "> " + prefix, suffix, number)
+            case "list":
+                self._list(element, prefix, suffix, number)
+            case "sp":
+                self._speech(element, prefix, suffix, number)
+            case "div":
+                self._division(element, prefix, suffix, number)
+            case "head" if self._page.corrected:
+                # Second and later heads, and the heads of poems, are lost in the published reading.
+                self._paragraph(element, prefix, suffix, number)
+            case tag if tag in _SILENT or tag == "head":
+                self._page.leave_out(element)
+            case "stage" if not suffix.startswith("'"):
+                self._page.leave_out(element, "stage direction outside a speech left out")
+            case "stage" if self._page.corrected:
+                # In a paragraph of a speech: a block with the name and without the quotation marks.
+                self._paragraph(element, prefix.removesuffix("'"), suffix.removeprefix("'"), number)
+            case "stage":
+                self._page.leave_out(element, "stage direction in a paragraph of a speech left out")
+            case _:
+                raise unexpected(element)
+
+    def _paragraph(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
+        sentences: list[str] = []
+        for child in element:
+            if child.tag == "s":
+                sentences.append(self._page.sentence(child))
+                continue
+            self._page.block(sentences, prefix, suffix)
+            sentences = []
+            self._block(child, prefix, suffix, number)
+        self._page.block(sentences, prefix, suffix)
+
+    def _list(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
+        label: etree._Element | None = None
+        for index, child in enumerate(element):
+            match child.tag:
+                case "head" if index == 0 or self._page.corrected:
+                    if title := self._page.title_with_colon(child):
+                        self._page.blocks.append(f"{prefix}{title}{suffix}")
+                case "label":
+                    self._count_unused(label, len(self._page.blocks))
+                    label = child
+                case "item":
+                    self._item(child, label, prefix, suffix, number)
+                    label = None
+                case tag if tag in _SILENT:
+                    self._page.leave_out(child)
+                case _:
+                    raise unexpected(child)
+        self._count_unused(label, len(self._page.blocks))
+
+    def _count_unused(self, name: etree._Element | None, start: int) -> None:
+        """Count a label or speaker that none of the blocks from number `start` on shows."""
+        if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
+            self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
+
+    def _item(self, item: etree._Element, label: etree._Element | None, prefix: str, suffix: str, number: str) -> None:
+        name = "" if label is None else self._page.name(label)
+        mark = f"- {name} " if name else "- "
+        start = len(self._page.blocks)
+        if self._page.corrected:
+            self._paragraph(item, prefix, suffix, number)
+            self._mark_first_block(mark, prefix, start)
+        else:
+            self._paragraph(item, mark + prefix, suffix, number)
+        self._count_unused(label, start)
+
+    def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
+        """Mended: the mark of an item stands once, on its first block, behind the marks of quotes around the list."""
+        for index, block in enumerate(self._page.blocks[start:], start):
+            if not is_heading(block):
+                quoted = len(prefix) - len(prefix.lstrip("> "))
+                self._page.blocks[index] = block[:quoted] + mark + block[quoted:]
+                return
+
+    def _speech(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
+        speaker, name, start = None, "", len(self._page.blocks)
+        for index, child in enumerate(element):
+            match child.tag:
+                case "speaker" if index == 0 or self._page.corrected:
+                    self._count_unused(speaker, start)
+                    speaker, name, start = child, self._page.title_with_colon(child), len(self._page.blocks)
+                case "stage":
+                    self._paragraph(child, f"{prefix}{name}", suffix, number)
+                case "p" | "l":
+                    self._paragraph(child, f"{prefix}{name}'", f"'{suffix}", number)
+                case tag if tag in _SILENT:
+                    self._page.leave_out(child)
+                case _:
+                    raise unexpected(child)
+        self._count_unused(speaker, start)
+
+
+_UNHEARD = frozenset({"event", "pause", "shift", "trunc", "unclear", "vocal", "align", "gap"})
+
+
+class SpokenBody:
+    """Writes the turns of one spoken text on a page."""
+
+    def __init__(self, page: Page, name_of: Callable[[str], str]) -> None:
+        self._page = page
+        self._name_of = name_of
+
+    def text(self, element: etree._Element) -> None:
+        """The children of `stext`."""
+        for child in element:
+            self._block(child)
+
+    def _block(self, element: etree._Element) -> None:
+        match element.tag:
+            case "u":
+                self._utterance(element)
+            case "div":
+                # Without the number of the division around it, unlike in written texts.
+                self._page.division_heading(element, element.get("n", ""))
+                for child in children_after_name(element):
+                    self._block(child)
+            case "head" if self._page.corrected:
+                self._page.block([self._page.name(element)], "", "")
+            case tag if tag in _UNHEARD or tag == "head":
+                self._page.leave_out(element)
+            case _:
+                raise unexpected(element)
+
+    def _utterance(self, element: etree._Element) -> None:
+        who = element.get("who")
+        if who is None:
+            raise SourceError(f"{line_of(element)}: <u> has no `who`, expected the id of its speaker")
+        # The name is asked for before the turn is judged, so that a dropped turn does not shift the drawn names.
+        name = self._name_of(who)
+        sentences = []
+        for child in element:
+            if child.tag == "s":
+                sentences.append(self._page.sentence(child))
+            elif child.tag in _UNHEARD:
+                self._page.leave_out(child)
+            else:
+                raise unexpected(child)
+        if not self._page.block(sentences, f"{name}: '", "'", keep=lambda text: any(map(str.isalnum, text))):
+            self._page.leave_out(element, "turn without a letter or digit left out")

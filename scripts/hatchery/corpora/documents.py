@@ -1,16 +1,24 @@
-"""Documents on their way from a raw input to a shard: the value that readers yield and the text form that all share.
+"""Documents on their way from a raw input to a shard, and what reads them: the text form, losses, readers.
 
 The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
 carry Markdown marks where the source had them.
+
+A reader is a record (`READER`) in its own file of `readers/`, beside its options and what a corpus says of it. It says
+which files of a source it reads and turns one file into documents, streaming. Files are read in different processes, so
+a document depends on nothing but its file. Whoever plans imports the file too, so what is slow to import (lxml,
+pyarrow) waits inside the functions or in modules that they import.
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from hatchery.corpora.cutting import Piece
+from hatchery.corpora.raw_files import Piece
+from hatchery.raw.registration import RawSource
+from hatchery.raw.settings import SourceKeys as RawInput
+from hatchery.settings.fields import ABSENT, BlockName, DataName, NameOr, OneOfKeys, hints_of
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
@@ -117,3 +125,41 @@ def cut(lines: Iterable[str], lines_per_document: int | None) -> Iterator[list[s
             document = []
     if document:
         yield document
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceKeys(OneOfKeys):
+    """A raw source of a corpus."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}
+
+    name: BlockName
+    """Appears in the documents and the statistics."""
+    data: Annotated[DataName | RawInput, NameOr()] = ABSENT
+    """Name of a raw input in config.yaml, or the keys that it would have there. Then it is called like the corpus, and
+    one source alone may say it so."""
+    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT
+    """Folder of the generated miniature sources."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: its source in a corpus's file, the files that it reads, and the documents of one of them."""
+
+    source: Any
+    """What a corpus says of a source with this reader: its `reader` is the name of the reader's file."""
+    files: Callable[[RawSource, Any], list[str]]
+    """Names of the members that are read, in reading order. Raises SourceError when there is none."""
+    read: Callable[[RawSource, str, ReaderContext], Iterator[RawDocument]]
+    """The documents of one file, or of its piece. Raises SourceError or CorpusError naming file and place."""
+    divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
+    """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""
+    beside: Callable[[RawSource, str, Any], list[str]] | None = None
+    """Files that are read together with one of those that are listed, such as its translation."""
+    skipped: Callable[[RawSource, Any], Counter[str]] | None = None
+    """Files that nobody chose to leave out and that are not read, by the ending of their names."""
+
+    @property
+    def options(self) -> Any:
+        """The class of its options."""
+        return hints_of(self.source)["options"]

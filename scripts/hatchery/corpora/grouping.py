@@ -1,4 +1,4 @@
-"""Sentences and spans to sequences that fill a model's input: the settings, and greedy grouping by number of words.
+"""Sentences and spans to sequences that fill a model's input: their order, and greedy grouping by number of words.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are put together, in order,
 while the words, times 1.2 tokens per word, stay below the 128 tokens of the input. `as_published` keeps what the
@@ -8,94 +8,26 @@ that item does not fit it, empty; the last, partial sequence is lost; sequences 
 `corrected` counts words, gives out no empty sequence and loses none, ends a sequence with its selection, and separates
 the items by newlines, so that sentence boundaries survive. In both, an item longer than a sequence (a span of 110
 words) is a sequence of its own.
+
+The authors' code puts the texts of a save unit ("Selection of text") through a set, which leaves them in an order that
+no seed governs; here it is a seeded permutation. Units of any size pass in flat memory: sorted runs on disk, merged.
 """
 
-import dataclasses
+import heapq
+from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Annotated, Literal, NamedTuple
+from contextlib import ExitStack
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
 
-from annotated_types import MinLen
+import numpy as np
+import pyarrow as pa
 
-from hatchery.corpora.settings import Sharded
-from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, RefusedError, Settings
-from hatchery.settings.fields import Unique
-
-Amount = Natural | Annotated[float, Range(ge=0, lt=1)]
-
-
-@dataclass(frozen=True)
-class SequenceLength(Settings):
-    """How long a sequence may become, in subwords and in subwords per word."""
-
-    tokens: Count = 128
-    """Length of the model's input."""
-    tokens_per_word: Positive = 1.2
-    """Subwords of a word, as the study estimates them."""
-
-    def holds(self, words: int) -> bool:
-        """Whether so many words fit."""
-        return words * self.tokens_per_word < self.tokens
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequenceGroup(Settings):
-    """One level: selections whose items are grouped together, apart from those of the other levels."""
-
-    level: Literal["sentence", "span"]
-    """What is grouped."""
-    selections: Annotated[tuple[str, ...], MinLen(1), Unique()]
-    """Names of the selections, in grouping order."""
-    quotas: dict[str, Count] = dataclasses.field(default_factory=dict)
-    """So many texts of a selection, drawn before grouping; all where a selection is not named."""
-    maximum_sequences: Count | None = None
-    """Grouping stops after so many sequences; null groups all."""
-    development: Amount = 0
-    """A number of development sequences, or with a decimal point their share."""
-    test: Amount = 0
-    """A number of test sequences, or with a decimal point their share."""
-    set_aside: Amount = 0
-    """Sequences used for nothing; a number or a share."""
-
-    def __post_init__(self) -> None:
-        for name in self.quotas:
-            if name not in self.selections:
-                raise RefusedError(f"quotas.{name}", "there is no such selection in the group")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequenceKeys(Settings):
-    """Selections of text, grouped into sequences of a model's input length."""
-
-    reading: ReadingName = "corrected"
-    """as_published repeats the authors' grouping, slips included."""
-    seed: Natural = 0
-    """Draws quotas and held-out sequences."""
-    length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
-    """How long a sequence may become."""
-    groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]
-    """The levels, in the order of the sequences."""
-
-    def __post_init__(self) -> None:
-        for what, names in (("selection", self.selections), ("level", [group.level for group in self.groups])):
-            if len(set(names)) < len(names):
-                raise RefusedError("groups", f"a {what} occurs twice among {', '.join(names)}")
-
-    @property
-    def selections(self) -> list[str]:
-        """Names of all selections, in grouping order."""
-        return [name for group in self.groups for name in group.selections]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequenceSettings(SequenceKeys, Sharded):
-    """A corpus of sequences."""
-
-
-def number_of(amount: float, total: int) -> int:
-    """A number of sequences: itself, or a share of the total, rounded to the nearest."""
-    return int(amount * total + 0.5) if isinstance(amount, float) else amount
+from hatchery.corpora.corpus_writer import point
+from hatchery.corpora.settings import SequenceLength
+from hatchery.settings.base import ReadingName
 
 
 class Item(NamedTuple):
@@ -160,3 +92,92 @@ def _corrected(items: Iterable[Item], length: SequenceLength, lost: Callable[[It
         words += size
     if group:
         yield Sequence(selection, "\n".join(group), len(group))
+
+
+RUN_CHARACTERS = 32 << 20
+_POINTS_PER_BLOCK = 1 << 20
+_ROWS_PER_BATCH = 1000
+# What Python needs for a short text beyond its characters.
+_OVERHEAD = 200
+_RUN_SCHEMA = pa.schema([("point", pa.uint64()), ("index", pa.int64()), ("text", pa.string())])
+Keyed = tuple[int, int, str]
+
+
+def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
+    """Exact numbers of items without replacement: those with the smallest points, the next smallest, and so on.
+
+    Returns uint8 codes: 1 for an item of the first number, 2 for one of the second, ..., 0 for the rest.
+    """
+    order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
+    codes = np.zeros(len(points), dtype=np.uint8)
+    start = 0
+    for code, number in enumerate(numbers, start=1):
+        codes[order[start : start + number]] = code
+        start += number
+    return codes
+
+
+def point_of_the_last(points: Iterable[int], number: int) -> int:
+    """The `number`-th smallest of the points (1 for the smallest), in memory for about three times `number` of them.
+
+    Raises ValueError when there are fewer points.
+    """
+    points = iter(points)
+    kept = np.zeros(0, dtype=np.uint64)
+    while len(block := np.fromiter(islice(points, max(number, _POINTS_PER_BLOCK)), dtype=np.uint64)):
+        kept = np.concatenate([kept, block])
+        if len(kept) > number:
+            kept = np.partition(kept, number - 1)[:number].copy()
+    if len(kept) < number:
+        raise ValueError(f"{len(kept)} points, fewer than {number}")
+    return int(kept.max())
+
+
+def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
+    """The texts of each unit in a random order, units in their own. `texts` are pairs of unit and text.
+
+    The order depends on `seed`, `name`, unit and place within the unit. Runs of large units lie in `folder` meanwhile.
+    """
+    for unit, group in groupby(texts, key=itemgetter(0)):
+        keyed = ((point("order", seed, name, unit, index), index, text) for index, (_, text) in enumerate(group))
+        for _, _, text in _sorted(keyed, folder):
+            yield text
+
+
+def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
+    """The texts by their points; in runs on disk where they are more than memory should hold."""
+    runs: list[Path] = []
+    held: list[Keyed] = []
+    characters = 0
+    try:
+        for item in keyed:
+            held.append(item)
+            characters += len(item[2]) + _OVERHEAD
+            if characters >= RUN_CHARACTERS:
+                held.sort()
+                runs.append(_write_run(held, folder / f"run-{len(runs):05d}.arrow"))
+                held, characters = [], 0
+        held.sort()
+        with ExitStack() as stack:
+            yield from heapq.merge(*(_read_run(run, stack.callback) for run in runs), held)
+    finally:
+        for run in runs:
+            run.unlink(missing_ok=True)
+
+
+def _write_run(keyed: list[Keyed], path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(path, _RUN_SCHEMA, options=options) as writer:
+        for start in range(0, len(keyed), _ROWS_PER_BATCH):
+            columns = zip(*keyed[start : start + _ROWS_PER_BATCH], strict=True)
+            arrays = [pa.array(column, kind.type) for column, kind in zip(columns, _RUN_SCHEMA, strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=_RUN_SCHEMA))
+    return path
+
+
+def _read_run(path: Path, at_end: Callable[..., object]) -> Iterator[Keyed]:
+    handle = pa.OSFile(str(path))
+    at_end(handle.close)
+    for batch in pa.ipc.open_stream(handle):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

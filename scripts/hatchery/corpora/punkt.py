@@ -5,7 +5,8 @@ The algorithm is the library's (Kiss and Strunk, Computational Linguistics 32, 2
 tokenises it and annotates the tokens. After `?` and `!`, and after a full stop behind a plain word that is neither an
 abbreviation nor the first half of a collocation, the outcome is always a break; only the other contexts (abbreviations,
 initials, numbers, odd characters) are handed to NLTK. NLTK gives up on a regular expression after five seconds of wall
-time; here the patterns, which are linear, run without that limit: no result depends on how busy the machine is.
+time; here the patterns, which are linear, run without that limit (but one of NLTK's, of a single character): no result
+depends on how busy the machine is.
 """
 
 import importlib.util

@@ -1,20 +1,23 @@
 """Unprocessed texts of large corpora, whatever format they are handed out in: streamed, one file at a time.
 
-The vocabulary filter and the reader `raw_text` both start here. A format is a file in `raw_formats`; none of them
-cleans, lower-cases or splits anything, and none drops a text without an error. `by_suffix` is for corpora that come in
-two forms: fetched from the hub as Parquet, or in the files of their makers.
+The vocabulary filter and the reader `raw_text` both start here. A format is a function from what is given of a file to
+its texts; `field` names the field or column that has them. None cleans, lower-cases or splits anything, and none drops
+a text without an error. `by_suffix` is for corpora that come in two forms: fetched from the hub as Parquet, or in the
+files of their makers.
 """
 
-from collections.abc import Iterator
+import html
+import json
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import MinLen
 
-from hatchery.corpora.cutting import Piece
-from hatchery.corpora.packed_files import matching_names, uncompressed_suffix, where_in
-from hatchery.corpora.raw_formats import FORMATS, texts_of
+from hatchery.corpora.raw_files import Piece, matching_names, uncompressed_suffix, where_in
 from hatchery.corpora.rows import json_lines as json_lines_of
+from hatchery.corpora.rows import json_rows
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
@@ -23,11 +26,7 @@ from hatchery.settings.base import Settings
 BY_SUFFIX = "by_suffix"
 # WikiExtractor's files are called wiki_00. A .txt file does not tell whether it holds a text, sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
-
-if TYPE_CHECKING:
-    RawFormat = str
-else:
-    RawFormat = Literal[(*FORMATS, BY_SUFFIX)]
+RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
 Patterns = Annotated[tuple[str, ...], MinLen(1)]
 
 
@@ -79,7 +78,7 @@ def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator
 
 def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
     """The texts in what `raw_lines` gives."""
-    return texts_of(format_of(lines.source, lines.name, options), lines, options.field)
+    return FORMATS[format_of(lines.source, lines.name, options)](lines, options.field)
 
 
 def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
@@ -97,3 +96,148 @@ def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
             raise SourceError(f"{where_in(source, file)}: the suffix does not tell the format; set the option `format`")
         name = _SUFFIXES[suffix]
     return name
+
+
+def parquet(lines: Lines, field: str) -> Iterator[RawText]:
+    """Parquet: one row per text, the text in a column, as data sets of the Hugging Face hub are stored."""
+    # Whoever plans imports this module and opens nothing.
+    from hatchery.corpora.parquet_files import texts_of_column
+
+    return (RawText(index_key(row), text) for row, text in texts_of_column(lines, field))
+
+
+def text(lines: Lines, field: str) -> Iterator[RawText]:
+    """Plain text: a file is one text without a key, as in the replicated BookCorpus (`books1`, a file per book)."""
+    yield RawText("", "\n".join(lines))
+
+
+def sentences(lines: Lines, field: str) -> Iterator[RawText]:
+    """Every line is a text, but blank ones; the keys are their numbers from 0.
+
+    Source: BookCorpus as it stands on the hub, one tokenised lower-case sentence per row, saved as text.
+    """
+    return (RawText(index_key(lines.line - 1), line) for line in lines if line and not line.isspace())
+
+
+def json_lines(lines: Lines, field: str) -> Iterator[RawText]:
+    """JSON lines: one object per line, as C4 and most web corpora are handed out; a null is an empty text.
+
+    Raises SourceError for a damaged line, a missing field, or a field that holds something else than text.
+    """
+    for index, (place, row) in enumerate(json_rows(lines), lines.first):
+        if field not in row:
+            raise SourceError(f"{place}: there is no field {field!r}; there are: {', '.join(sorted(row))}")
+        text = row[field]
+        if text is None:
+            text = ""
+        elif not isinstance(text, str):
+            raise SourceError(f"{place}: field {field!r}: expected text, got {type(text).__name__}")
+        yield RawText(index_key(index), text)
+
+
+_BOOK_TITLE = "_BOOK_TITLE_"
+
+
+def cbt(lines: Lines, field: str) -> Iterator[RawText]:
+    """The Children's Book Test: a line `_BOOK_TITLE_ : Title.txt` begins a book, one sentence per line follows.
+
+    Source: `cbt_train.txt`, `cbt_valid.txt` and `cbt_test.txt` of the CBTest release (98, 5 and 5 books), the content
+    of configuration `raw` on the hub. A book is a text with the book's number as its key, and with its title.
+    Raises SourceError naming file and line for text before the first title.
+    """
+    title: str | None = None
+    book: list[str] = []
+    index = lines.first
+    for line in lines:
+        if line.startswith(_BOOK_TITLE):
+            if title is not None:
+                with lines.put_back():
+                    yield RawText(index_key(index), "\n".join(book), title)
+                index += 1
+            title = line.removeprefix(_BOOK_TITLE).lstrip(" :").strip().removesuffix(".txt").replace("_", " ")
+            book = []
+        elif title is not None:
+            book.append(line)
+        elif line.strip():
+            raise SourceError(f"{lines.place}: expected a line {_BOOK_TITLE} before the text, got {line[:80]!r}")
+    if title is not None:
+        yield RawText(index_key(index), "\n".join(book), title)
+
+
+_HEADER = re.compile(r"<doc\s(.*)>")
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+
+
+def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
+    """Articles as WikiExtractor writes them: `<doc id=... url=... title=...>` blocks, or one JSON object per line.
+
+    Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., perhaps compressed), used for
+    the Wikipedia part of LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper. The key is the
+    number of the page, the title is kept apart from the text, which is empty for redirects and the like; `&lt;`, `&gt;`
+    and `&amp;`, which the tool writes so that no text can look like a mark, are undone. A line
+    outside of blocks that begins with a brace is an article in JSON, its text in `field`. Raises SourceError naming
+    file and line for a block that is not closed, text outside of blocks, or a damaged line.
+    """
+    article: list[str] | None = None
+    key = title = ""
+    opened = 0
+    for line in lines:
+        if article is None:
+            if line.startswith("{"):
+                yield _json_article(line, field, lines.place)
+            elif line.strip():
+                key, title = _header(line, lines.place)
+                article, opened = [], lines.line
+        elif line.rstrip() == "</doc>":
+            yield RawText(key, _body(article, title), title)
+            article = None
+        elif line.startswith("<doc "):
+            raise SourceError(f"{lines.place}: <doc> of line {opened} is not closed before the next one")
+        else:
+            article.append(line)
+    if article is not None:
+        raise SourceError(f"{lines.where}: line {opened}: <doc> is not closed before the end of the file")
+
+
+def _header(line: str, place: str) -> tuple[str, str]:
+    found = _HEADER.fullmatch(line.strip())
+    attributes = dict(_ATTRIBUTE.findall(found.group(1))) if found else {}
+    if found is None or "id" not in attributes:
+        raise SourceError(f'{place}: expected <doc id="..." url="..." title="...">, got {line[:80]!r}')
+    return attributes["id"], _title(found.group(1))
+
+
+def _title(attributes: str) -> str:
+    # Titles such as "Heroes" are written with their quotation marks unescaped.
+    found = re.search(r'title="(.*)"\s*$', attributes)
+    return html.unescape(found.group(1)).strip() if found else ""
+
+
+def _body(lines: list[str], title: str) -> str:
+    text = _unescaped("\n".join(lines)).strip("\n")
+    first, _, rest = text.partition("\n")
+    return rest.strip("\n") if title and html.unescape(first).strip() == title else text
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if "&" in text else text
+
+
+def _json_article(line: str, field: str, place: str) -> RawText:
+    try:
+        article = json.loads(line)
+        return RawText(str(article["id"]), _unescaped(article[field]), html.unescape(article["title"]).strip())
+    except KeyError as error:
+        raise SourceError(f"{place}: there is no field {error}; there are: {', '.join(sorted(article))}") from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise SourceError(f"{place}: not a WikiExtractor article: {error}") from error
+
+
+FORMATS: dict[str, Callable[[Lines, str], Iterator[RawText]]] = {
+    "cbt": cbt,
+    "json_lines": json_lines,
+    "parquet": parquet,
+    "sentences": sentences,
+    "text": text,
+    "wikiextractor": wikiextractor,
+}

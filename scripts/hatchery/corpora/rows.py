@@ -1,37 +1,30 @@
-"""Rows of raw files, whether corpora, word lists, tasks or suites of pairs: tables, JSON lines, Parquet, plain lines.
+"""Rows of raw files, whether corpora, word lists, tasks or suites of pairs: tables, JSON lines, plain lines.
 
-Every row comes with its place, file and line, for messages. Memory holds a block of the file and one record, so that
-files of any size pass.
+Every row comes with its place, file and line, for messages; `parquet_files` gives those of Parquet. Memory holds a
+block of the file and one record, so that files of any size pass.
 """
 
 import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from hatchery.corpora.cutting import Piece
-from hatchery.corpora.packed_files import where_in
+from hatchery.corpora.raw_files import Piece
 from hatchery.corpora.text_files import Lines
-from hatchery.errors import SourceError, first_line
+from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
 # closed swallow the whole file.
 csv.field_size_limit(2**26)
 RECORD_BYTES = 2**28
-_ROWS_PER_BATCH = 8192
 
 Row = tuple[str, Mapping[str, Any]]
 _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
 
 
-UNREAD = object()
-"""What a row holds in a column that nobody asked for."""
 # Under this key a row of a table holds the fields for which the header has no name.
 SURPLUS = None
 
@@ -139,48 +132,6 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {repeated!r} stands twice in one object")
     return values
-
-
-def parquet_rows(source: RawSource, name: str, wanted: Collection[str], where: str = "") -> Iterator[Row]:
-    """Pairs of a place for messages (file and row) and the row of a Parquet file.
-
-    Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). Columns of texts and numbers
-    go through NumPy, several times as fast as Arrow's own conversion. Raises SourceError naming file and row for a
-    damaged file.
-    """
-    # Whoever plans imports this module and opens nothing.
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number, where = 0, where or where_in(source, name)
-    try:
-        with source.open(name) as handle:
-            file = pq.ParquetFile(handle, pre_buffer=False)
-            there = file.schema_arrow.names
-            columns = [column for column in there if column in wanted]
-            unread = {column: UNREAD for column in there if column not in columns}
-            for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False):
-                cells = [_values(column) for column in batch.columns]
-                # Not by the columns' lengths: a file may have none of the wanted columns.
-                for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
-                    number += 1
-                    yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}
-    except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = first_line(error)
-        raise SourceError(f"{where}: after row {number}: not readable as Parquet: {reason}") from error
-
-
-def _values(column: "pa.Array") -> list[Any]:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = column.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    # A null number would come out of NumPy as a float.
-    if is_text or (column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))):
-        return list(column.to_numpy(zero_copy_only=False).tolist())
-    return list(column.to_pylist())
 
 
 def _without_half_surrogates(value: Any) -> Any:

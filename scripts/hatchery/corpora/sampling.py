@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import read_batches
-from hatchery.corpora.corpus_writer import CorpusWriter
+from hatchery.corpora.corpus_writer import CorpusWriter, Splitter, point, smallest, splitter_of
 from hatchery.corpora.documents import SPLITS
 from hatchery.corpora.settings import SampleSettings
-from hatchery.corpora.splits import Splitter, point, smallest, splitter_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 

@@ -118,7 +118,7 @@ def training_text(text: TrainingText, path: Path) -> str:
 
 def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
     """Learn from `text` and apply the additions and removals of the recipe; same input, same parameters."""
-    # Without time limits, which the clock would decide.
+    # Without the time limits of patterns, which the clock would decide; only that of a single character keeps its own.
     trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     trainer.train(text)
     parameters = trainer.get_params()

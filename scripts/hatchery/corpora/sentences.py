@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.checksums import digest, sha256_file
-from hatchery.corpora.packed_files import where_in
+from hatchery.corpora.raw_files import where_in
 from hatchery.corpora.settings import ENGLISH
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError

@@ -20,11 +20,10 @@ import pyarrow as pa
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import TableWriter, read_batches, read_rows
 from hatchery.artifacts.records import Record, read_records
-from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
+from hatchery.corpora.corpus_writer import CorpusWriter, document_row, point, write_csv
 from hatchery.corpora.documents import SPLITS, Rejections
-from hatchery.corpora.grouping import Item, SequenceGroup, SequenceSettings, grouped, number_of
-from hatchery.corpora.sequences_order import drawn, point_of_the_last, shuffled_units
-from hatchery.corpora.splits import point
+from hatchery.corpora.grouping import Item, drawn, grouped, point_of_the_last, shuffled_units
+from hatchery.corpora.settings import SequenceGroup, SequenceSettings, number_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 from hatchery.settings.base import Natural
@@ -75,7 +74,7 @@ class _Grouping:
         self.rejections = {name: Rejections() for name in group.selections}
         self._group = group
         self._settings = settings
-        self._selections = selections
+        self.selections = selections
         self._folder = folder / group.level
         self._file = self._folder / "sequences.parquet"
         self._counts: dict[tuple[str, str], Counter[str]] = {}
@@ -86,10 +85,6 @@ class _Grouping:
     def sequences(self) -> int:
         """Number of sequences that were grouped."""
         return len(self._points)
-
-    def not_selected(self, name: str) -> Rejections:
-        """What the selection called `name` itself had left out."""
-        return rejections_of_selection(self._selections[name])
 
     def group(self) -> None:
         """Group all items into the level's file."""
@@ -120,7 +115,7 @@ class _Grouping:
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
         """Pairs of unit and text of a selection, in document order, without what the quota leaves out."""
-        manifest, quota = self._selections[name], self._group.quotas.get(name)
+        manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
         taken = index = 0
         with Progress(_rows(manifest), f"group {name}", "texts") as progress:
@@ -144,7 +139,7 @@ class _Grouping:
         return point("quota", self._settings.seed, name, index)
 
     def _last_point(self, name: str, quota: int) -> int:
-        rows = _rows(self._selections[name])
+        rows = _rows(self.selections[name])
         if rows < quota:
             raise CorpusError(f"selection {name!r}: the quota is {quota:,}, the selection has {rows:,} texts")
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
@@ -188,7 +183,7 @@ def _write(settings: SequenceSettings, groups: list[_Grouping], held_out: Manife
                 progress.update(1)
             for selection, rejections in group.rejections.items():
                 corpus.rejections[selection].merge(rejections)
-                corpus.rejections[selection].merge(group.not_selected(selection))
+                corpus.rejections[selection].merge(rejections_of_selection(group.selections[selection]))
         if held_out is not None:
             for path in _held_out_shards(held_out):
                 for row in read_rows(path):

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from hatchery.corpora.cutting import PIECE_BYTES, Piece
-from hatchery.corpora.packed_files import blocks, is_packed, unpacked_bytes, where_in
+from hatchery.corpora.raw_files import PIECE_BYTES, Piece, blocks, is_packed, unpacked_bytes, where_in
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource
 

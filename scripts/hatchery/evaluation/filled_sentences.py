@@ -32,8 +32,7 @@ from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.tokenization.documents import read_batches, split_sentences
-from hatchery.tokenization.shards import shards_by_split
+from hatchery.tokenization.documents import read_batches, shards_by_split, split_sentences
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings

@@ -26,8 +26,7 @@ from hatchery.evaluation.settings import (
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
-from hatchery.tokenization.documents import read_batches
-from hatchery.tokenization.shards import shards_by_split
+from hatchery.tokenization.documents import read_batches, shards_by_split
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.metrics import BLEU, Score, scores

@@ -5,11 +5,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
-from hatchery.corpora.grouping import SequenceGroup, SequenceKeys
 from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.corpora.readers import CorpusSource
 from hatchery.corpora.readers.plain_text import PlainTextSource
-from hatchery.corpora.settings import ENGLISH, ConversionKeys, SampleKeys, refuse_repeated_names
+from hatchery.corpora.settings import (
+    ENGLISH,
+    ConversionKeys,
+    SampleKeys,
+    SequenceGroup,
+    SequenceKeys,
+    refuse_repeated_names,
+)
 from hatchery.settings.base import Count, RefusedError
 from hatchery.settings.fields import (
     ABSENT,

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hatchery.corpora.cutting import SHORTEST
-from hatchery.corpora.grouping import number_of
-from hatchery.corpora.packed_files import uncompressed_suffix
-from hatchery.corpora.readers.plain_text import PlainTextOptions, files, format_of, is_cut
+from hatchery.corpora.raw_files import SHORTEST, uncompressed_suffix
+from hatchery.corpora.readers.plain_text import PlainTextOptions, files, is_cut
+from hatchery.corpora.settings import number_of
+from hatchery.corpora.tables import format_of
 from hatchery.errors import ConfigError, SourceError
 from hatchery.experiment.text_files import CorpusFile, Group
 from hatchery.raw.archives import archive_suffix

@@ -17,7 +17,7 @@ from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 if TYPE_CHECKING:
-    from hatchery.tokenization.token_reader import Document, TokenShards
+    from hatchery.tokenization.token_shards import Document, TokenShards
     from hatchery.training.batches import Examples
 
 _EXAMPLES_PER_BATCH = 128

@@ -19,7 +19,7 @@ import numpy as np
 from hatchery.errors import TrainingError
 
 if TYPE_CHECKING:
-    from hatchery.tokenization.token_reader import Document
+    from hatchery.tokenization.token_shards import Document
 
 # [CLS] and [SEP] around a segment.
 N_ADDED_TOKENS = 2

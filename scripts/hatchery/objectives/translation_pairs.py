@@ -16,7 +16,7 @@ from hatchery.errors import TrainingError
 from hatchery.objectives.segments import DocumentCollection
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -66,7 +66,10 @@ def pre_tokenizer(
         parts = [pre_tokenizers.BertPreTokenizer()]
     else:
         return pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), *(_isolate(pattern) for pattern in ltg_bnc_patterns(reading))]
+            [
+                pre_tokenizers.WhitespaceSplit(),
+                *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in ltg_bnc_patterns(reading)),
+            ]
         )
     if individual_digits:
         parts.append(pre_tokenizers.Digits(individual_digits=True))
@@ -89,10 +92,6 @@ def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
         rf"{optional}(?:{second})(?!\w)",
         rf"{optional}(?:\.+|\#+|(?:{kept})$|\d|[^\w{METASPACE}])",
     )
-
-
-def _isolate(pattern: str) -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Split(Regex(pattern), behavior="isolated")
 
 
 def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.Decoder:

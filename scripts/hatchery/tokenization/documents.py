@@ -1,24 +1,93 @@
-"""Reading the documents of a corpus for tokenization: streamed in batches, cut into sentences or training lines.
+"""The shards that a manifest names, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents in those of a corpus.
 
-The layout is that of the conversion stage: Parquet shards, sentences separated by one newline, paragraphs by a blank
-line. Only one batch of documents is in memory at a time.
-
-As published (docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped and `[TAB] ` is removed.
+Documents are streamed in batches, cut into sentences or training lines; only one batch is in memory at a time. The
+layout is that of the conversion: sentences separated by one newline, paragraphs by a blank line. As published
+(docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped and `[TAB] ` is removed.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hatchery.errors import CorpusError, first_line
+from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
+from hatchery.errors import CorpusError, TokenizationError, first_line
 from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TAB
 
+TOKEN_SHARDS = ".arrow"
+"""The suffix of shards of tokens; those of documents are Parquet."""
+TRAINING_SPLIT = "train"
+DEVELOPMENT_SPLIT = "dev"
+SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.(?:parquet|arrow)")
+
+
+def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
+    """The shards that a manifest names, by split (sorted) and within a split in order of their number; reads none.
+
+    Raises CorpusError when there is none, or when a split lacks a shard or mixes two runs.
+    """
+    shards: dict[str, dict[int, OutputFile]] = {}
+    totals: dict[str, set[int]] = {}
+    for output in manifest.listed(suffix):
+        match = SHARD_NAME.fullmatch(output.path.name)
+        if match:
+            shards.setdefault(match["split"], {})[int(match["index"])] = output
+            totals.setdefault(match["split"], set()).add(int(match["total"]))
+    if not shards:
+        raise CorpusError(f"{manifest.path}: names no file like train-00000-of-00001{suffix}")
+    for split, files in shards.items():
+        if totals[split] != {len(files)} or sorted(files) != list(range(len(files))):
+            raise CorpusError(f"{manifest.path}: the shards of split {split!r} are not complete: found {sorted(files)}")
+    return {split: [shards[split][index] for index in sorted(shards[split])] for split in sorted(shards)}
+
+
+def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
+    """The paths of `listed_shards`. Raises CorpusError as that does."""
+    return {split: [file.path for file in files] for split, files in listed_shards(manifest, suffix).items()}
+
+
+def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
+    """The shards of documents of these splits, in their order. Raises CorpusError for a split that there is not."""
+    by_split = listed_shards(manifest, ".parquet")
+    for split in splits:
+        if split not in by_split:
+            raise CorpusError(f"{manifest.path}: has no split {split!r}")
+    return [shard for split in splits for shard in by_split[split]]
+
+
+def watch_shards(manifest: Path) -> Callable[[], None]:
+    """A function that raises TokenizationError naming a shard of tokens whose size or time has changed since this call.
+
+    Shards are mapped into memory, so who writes into one changes what is being read. One that was deleted stays mapped.
+    """
+    shards = [
+        output.path for files in listed_shards(read_manifest(manifest), TOKEN_SHARDS).values() for output in files
+    ]
+
+    def stamps() -> dict[Path, tuple[int, int]]:
+        found = {path: path.stat() for path in shards if path.exists()}
+        return {path: (status.st_size, status.st_mtime_ns) for path, status in found.items()}
+
+    before = stamps()
+
+    def check() -> None:
+        for path, stamp in stamps().items():
+            if stamp != before.get(path, stamp):
+                raise TokenizationError(
+                    f"{path}: was changed while it was being read; start again, which goes on from the last checkpoint "
+                    "before that"
+                )
+
+    return check
+
+
 COLUMNS = ("doc_id", "source", "text")
+# Changes memory and speed, never a result.
+DOCUMENTS_PER_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -39,7 +108,7 @@ def count_documents(shards: list[Path]) -> int:
     return total
 
 
-def read_batches(path: Path, documents_per_batch: int) -> Iterator[DocumentBatch]:
+def read_batches(path: Path, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> Iterator[DocumentBatch]:
     """Stream one shard in batches. Raises CorpusError naming the file when it is damaged or lacks a column."""
     with _open(path) as file:
         missing = [column for column in COLUMNS if column not in file.schema_arrow.names]
@@ -81,7 +150,6 @@ def _open(path: Path) -> pq.ParquetFile:
         raise CorpusError(f"{path}: not a readable document shard: {first_line(error)}") from error
 
 
-DOCUMENTS_PER_BATCH = 256
 Lines = Iterable[str] | Iterable[list[str]]
 """Lines to learn from, or lists of lines."""
 ANY_SPECIAL_TOKEN = re.compile(
@@ -123,7 +191,7 @@ class LineStream:
     def __iter__(self) -> Iterator[list[str]]:
         self.seen = self.lines = self.documents = 0
         for path in self.shards:
-            for batch in read_batches(path, DOCUMENTS_PER_BATCH):
+            for batch in read_batches(path):
                 for source, text in zip(batch.sources, batch.texts, strict=True):
                     if self.sources is None or source in self.sources:
                         self.documents += 1

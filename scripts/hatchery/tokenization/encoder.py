@@ -3,6 +3,7 @@
 Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
 docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph where the tokenizer has such a
 token. One token shard per document shard; the bytes depend neither on the number of threads nor on the batch size.
+The tables of corpus sizes in the papers are drawn from the counts (LTG-BERT, Table 1), which are exact.
 
 Which tokens begin a word, for whole-word masking and for counting words, is what a tokenizer of its kind can tell:
 
@@ -19,6 +20,7 @@ Which tokens begin a word, for whole-word masking and for counting words, is wha
 import time
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +30,9 @@ from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
-from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table
-from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
-from hatchery.tokenization.shards import shards_by_split
-from hatchery.tokenization.special_tokens import TEXT_MARKERS
-from hatchery.tokenization.stages.encode_corpus import EncodingSettings
+from hatchery.sanitize import csv_text
+from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
+from hatchery.tokenization.special_tokens import TEXT_MARKERS, SpecialTokens
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
 
@@ -167,14 +167,12 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
     )
 
 
-def _encode_shard(
-    encoder: DocumentEncoder, shard: Path, documents_per_batch: int, progress: Progress
-) -> tuple[TokenTable, list[str], int]:
+def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int]:
     """Encode one document shard; also the source of each row and the number of documents dropped for want of text."""
     tables: list[TokenTable] = []
     sources: list[str] = []
     empty = 0
-    for batch in read_batches(shard, documents_per_batch):
+    for batch in read_batches(shard):
         kept = [index for index, text in enumerate(batch.texts) if text and not text.isspace()]
         empty += len(batch.texts) - len(kept)
         sources += [batch.sources[index] for index in kept]
@@ -183,9 +181,7 @@ def _encode_shard(
     return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty
 
 
-def encode(
-    settings: EncodingSettings, corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None
-) -> None:
+def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None) -> None:
     """Encode a corpus and write its shards; see the stage `encode_corpus`."""
     use_threads(threads)
     loaded = load_tokenizer(tokenizer.file("tokenizer.json"), recognise=TEXT_MARKERS)
@@ -201,7 +197,7 @@ def encode(
     with Progress(total, "encoding", "documents") as progress:
         for split, paths in shards.items():
             for path in paths:
-                table, sources, empty = _encode_shard(encoder, path, settings.documents_per_batch, progress)
+                table, sources, empty = _encode_shard(encoder, path, progress)
                 empty_documents += empty
                 for source, added in count_by_source(table, sources, loaded.special).items():
                     counts.setdefault((split, source), Counts()).add(added)
@@ -216,7 +212,9 @@ def encode(
     totals = {split: Counts() for split in shards}
     for (split, _), added in counts.items():
         totals[split].add(added)
-    write_text(run.folder / "statistics.csv", statistics_table(counts))
+    rows = ((*key, *counted.as_measures().values()) for key, counted in sorted(counts.items()))
+    statistics = csv_text(("split", "source", *Counts().as_measures()), rows)
+    write_text(run.folder / "statistics.csv", statistics)
     run.add_output(run.folder / "statistics.csv")
     write_json(
         run.folder / "unigram.json",
@@ -236,3 +234,70 @@ def encode(
         encoding_seconds=round(seconds, 3),
         tokens_per_second=round(sum(counted.tokens for counted in totals.values()) / max(seconds, 1e-9), 1),
     )
+
+
+@dataclass
+class Counts:
+    """Counts of some documents: `subwords` are the tokens that stand for text, that is all but [PAR] and its kin.
+
+    `words` are those of `word_starts`: between white space, or pre-tokens where the tokenizer marks continuations.
+    `unknown` are unknown tokens, spelled out in the text or made by the tokenizer.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    words: int = 0
+    tokens: int = 0
+    subwords: int = 0
+    unknown: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Add the counts of other documents."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def as_measures(self) -> dict[str, int | float]:
+        """The counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
+
+        Both are rounded so that they are the same on every machine.
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "fertility": round(self.subwords / self.words, 6) if self.words else 0.0,
+            "unknown_rate": round(self.unknown / self.subwords, 6) if self.subwords else 0.0,
+        }
+
+
+def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialTokens) -> dict[str, Counts]:
+    """Counts of the rows of a table by the source of each row; `special` is the set that the ids belong to."""
+    unknown = table.ids == special.ids[special.unknown]
+    structure = (table.ids < len(special.order)) & ~unknown
+    per_document = np.stack(
+        [
+            np.ones(len(sources), dtype=np.int64),
+            np.diff(table.sentence_bounds),
+            _sums(table.word_starts & ~structure, table.document_starts),
+            np.diff(table.document_starts),
+            _sums(~structure, table.document_starts),
+            _sums(unknown, table.document_starts),
+        ]
+    )
+    names, codes = np.unique(np.array(sources, dtype=object), return_inverse=True)
+    return {
+        str(name): Counts(*(int(value) for value in per_document[:, codes == code].sum(axis=1)))
+        for code, name in enumerate(names)
+    }
+
+
+def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Number of set flags between neighbouring bounds."""
+    total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
+    return np.diff(total[bounds])
+
+
+def frequency_at_95_percent(unigrams: np.ndarray) -> int:
+    """How often the type at rank floor(0.95 x types) occurs, types sorted by falling frequency (LTG-BERT, Appendix G).
+
+    The rule of Gowda and May (2020) for the size of a vocabulary: it should be 100 or more. Zero without types.
+    """
+    occurring = np.sort(unigrams[unigrams > 0])[::-1]
+    return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0

@@ -1,17 +1,25 @@
-"""The file format of token shards: one Arrow IPC file per document shard, one row per document.
+"""Token shards: one Arrow IPC file per document shard, one row per document, written and read.
 
 The files are uncompressed and hold exactly one record batch, so that a reader maps them into memory and sees the ids
-as a numpy array without copying. Writer and schema live here; `token_reader` reads.
+as a numpy array without copying. The shards of one split look like one long list of documents, in the order of the
+corpus, with random access by document.
 """
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from hatchery.artifacts.atomic import atomic_path
-from hatchery.errors import TokenizationError
+from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.errors import CorpusError, TokenizationError, first_line
+from hatchery.tokenization.documents import TOKEN_SHARDS, shards_by_split
+from hatchery.tokenization.special_tokens import recorded_special_tokens
 
 LARGEST_UINT16_VOCABULARY = 65_535
 MOST_TOKENS_PER_SHARD = 2**31 - 1
@@ -77,3 +85,147 @@ def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> No
 
 def _list_of(value_type: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("item", value_type, nullable=False))
+
+
+class Document(NamedTuple):
+    """One encoded document.
+
+    `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
+    into `ids`, the first is 0. `word_bits` holds the word starts, eight to a byte, from bit `first_bit` on.
+    """
+
+    ids: np.ndarray
+    sentence_starts: np.ndarray
+    word_bits: np.ndarray
+    first_bit: int
+
+    @property
+    def word_starts(self) -> np.ndarray:
+        """Bool [tokens], unpacked at every call; True at special tokens too, which belong to no word."""
+        bits = np.unpackbits(self.word_bits, None, self.first_bit + len(self.ids), "little")
+        return bits[self.first_bit :].view(np.bool_)
+
+
+class _Shard:
+    """One mapped file: flat views of its columns."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(str(path), "r"))
+            batches = reader.num_record_batches
+            if reader.schema != schema:
+                raise TokenizationError(f"{path}: has the columns {reader.schema.names}, expected {schema.names}")
+            if batches != 1:
+                raise TokenizationError(f"{path}: has {batches} record batches, a token shard has one")
+            batch = reader.get_batch(0)
+            batch.validate()
+            batch.column("doc_id").validate(full=True)
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            raise TokenizationError(f"{path}: not a readable token shard: {first_line(error)}") from error
+        ids, sentences, words = (batch.column(name) for name in ("ids", "sentence_starts", "word_starts"))
+        self.rows: int = batch.num_rows
+        self.doc_ids = batch.column("doc_id")
+        self.ids = ids.values.to_numpy(zero_copy_only=True)
+        self.document_starts = _offsets(path, "ids", ids)
+        self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
+        self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
+        # Booleans are packed, eight to a byte; they are unpacked for one document at a time, when it is asked for them.
+        bits = words.values.buffers()[1]
+        self.word_bits = np.frombuffer(bits, dtype=np.uint8) if bits is not None else np.zeros(0, dtype=np.uint8)
+        if not np.array_equal(_offsets(path, "word_starts", words), self.document_starts):
+            raise TokenizationError(f"{path}: is damaged: word_starts and ids differ in length")
+        lengths = np.repeat(np.diff(self.document_starts), np.diff(self.sentence_bounds))
+        if np.any((self.sentence_starts < 0) | (self.sentence_starts >= lengths)):
+            raise TokenizationError(f"{path}: is damaged: a sentence starts outside of its document")
+
+    def document(self, row: int) -> Document:
+        first, end = self.document_starts.item(row), self.document_starts.item(row + 1)
+        return Document(
+            self.ids[first:end],
+            self.sentence_starts[self.sentence_bounds.item(row) : self.sentence_bounds.item(row + 1)],
+            self.word_bits[first // 8 : (end + 7) // 8],
+            first % 8,
+        )
+
+
+class TokenShards:
+    """The documents of one split; made by `TokenShards.open`. `special` are the special tokens among their ids."""
+
+    def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
+        self.manifest = manifest
+        self.split = split
+        try:
+            self.vocabulary_size = int(manifest.measures["vocabulary_size"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TokenizationError(f"{manifest.path}: lacks the measure 'vocabulary_size'") from error
+        try:
+            self.special = recorded_special_tokens(manifest.measures.get("special_tokens"))
+        except TokenizationError as error:
+            raise TokenizationError(f"{manifest.path}: {error}") from error
+        schema = shard_schema(self.vocabulary_size)
+        self._shards = [_Shard(path, schema) for path in paths]
+        self._first_rows = list(accumulate((shard.rows for shard in self._shards), initial=0))
+        self.n_documents = self._first_rows[-1]
+        self.n_tokens = sum(len(shard.ids) for shard in self._shards)
+
+    @classmethod
+    def open(cls, manifest_path: str | Path, split: str) -> Self:
+        """Map the shards of `split` into memory.
+
+        Raises ManifestError when the manifest is unusable, and TokenizationError when the split is missing or a shard
+        is not laid out as it should be.
+        """
+        manifest = read_manifest(manifest_path)
+        try:
+            shards = shards_by_split(manifest, TOKEN_SHARDS)
+        except CorpusError as error:
+            raise TokenizationError(str(error)) from error
+        if split not in shards:
+            raise TokenizationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")
+        return cls(manifest, split, shards[split])
+
+    @property
+    def n_special(self) -> int:
+        """Ids below this one are those of special tokens."""
+        return len(self.special.order)
+
+    @property
+    def words(self) -> int:
+        """Words of the split, as the encoding counted them."""
+        return int(self.manifest.measures["splits"][self.split]["words"])
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    def __iter__(self) -> Iterator[Document]:
+        return (shard.document(row) for shard in self._shards for row in range(shard.rows))
+
+    def document(self, index: int) -> Document:
+        """Document `index`, counted from 0 over all shards. Raises IndexError outside of `n_documents`."""
+        shard, row = self._locate(index)
+        return shard.document(row)
+
+    def doc_id(self, index: int) -> str:
+        """The identifier of document `index`, as in the corpus."""
+        shard, row = self._locate(index)
+        return str(shard.doc_ids[row].as_py())
+
+    def document_lengths(self) -> np.ndarray:
+        """Number of tokens of every document (int64, [n_documents])."""
+        parts = [np.diff(shard.document_starts) for shard in self._shards]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def _locate(self, index: int) -> tuple[_Shard, int]:
+        if not 0 <= index < self.n_documents:
+            raise IndexError(f"document {index} of {self.n_documents} in split {self.split!r}")
+        number = bisect_right(self._first_rows, index) - 1
+        return self._shards[number], index - self._first_rows[number]
+
+
+def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
+    """The bounds of the rows of a list column, checked to stay inside its values."""
+    offsets = column.offsets.to_numpy(zero_copy_only=True)
+    sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)
+    if not sound or np.any(offsets[1:] < offsets[:-1]):
+        raise TokenizationError(f"{path}: is damaged: the row offsets of {name} are not valid")
+    return offsets

@@ -23,8 +23,7 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
 from hatchery.tokenization import definitions
-from hatchery.tokenization.documents import Lines, LineStream, count_documents
-from hatchery.tokenization.shards import shards_of
+from hatchery.tokenization.documents import Lines, LineStream, count_documents, shards_of
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.tokenization.trainer_settings import TokenizerSettings

@@ -19,7 +19,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.objectives.translation_pairs import TranslationPairs
-from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
+from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
 from hatchery.training.objective import LOWEST_LOSS, Criterion

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.tokenization.token_shards import TokenShards
     from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.batches import Examples
     from hatchery.training.data_order import EpochSlice
@@ -120,7 +120,7 @@ class Objective(ABC):
 
     def open(self, tokens: Path, split: str) -> "TokenShards":
         """The encoded text of a split behind a manifest, with `vocabulary_size` and `special`."""
-        from hatchery.tokenization.token_reader import TokenShards
+        from hatchery.tokenization.token_shards import TokenShards
 
         return TokenShards.open(tokens, split)
 

@@ -33,9 +33,9 @@ from hatchery.modeling.output_bias import (
 )
 from hatchery.modeling.output_report import language_model_measures
 from hatchery.objectives.label_counts import counted_examples, label_counts, maskable_tokens
-from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import Examples
 from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import sum_over_processes

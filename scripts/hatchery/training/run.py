@@ -21,9 +21,9 @@ from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, with_token_ids
 from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
 from hatchery.settings.fields import ABSENT
-from hatchery.tokenization.shards import TRAINING_SPLIT, watch_shards
+from hatchery.tokenization.documents import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.continuation import (
     TOKENIZER_FILE,

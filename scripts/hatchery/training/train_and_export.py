@@ -21,7 +21,7 @@ from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.store import save_model
 from hatchery.runner import Job, verify_inputs
-from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.training.checkpoints import checkpoint_folder, load_model, verify_checkpoint
 from hatchery.training.continuation import (
     MILESTONES_FOLDER,

@@ -13,19 +13,21 @@ from pathlib import Path
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.corpora.corpus_writer import write_csv
-from hatchery.corpora.packed_files import matching_names
+from hatchery.corpora.raw_files import matching_names
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import ReadingName
 from hatchery.vocabulary.settings import VocabularySettings
-from hatchery.vocabulary.transcripts import cleaned_words, rejection, utterances
 from hatchery.vocabulary.word_lists import (
     as_spreadsheet,
+    cleaned_words,
     dictionary_words,
     list_comparison,
     list_rejection,
     listed_words,
+    rejection,
     restored,
+    utterances,
 )
 
 
@@ -44,7 +46,10 @@ def build(
 ) -> None:
     """Build the vocabulary and write it; see the stage `build_vocabulary`."""
     raw = open_source(source)
-    listed = None if released is None else _released_list(open_source(released), settings)
+    listed = None
+    if released is not None:
+        theirs = open_source(released)
+        listed = _rows(theirs, theirs.names(), settings.encoding)
     if settings.kind == "transcripts":
         known = None if dictionary is None else dictionary_words(open_source(dictionary), settings.encoding)
         built = from_transcripts(raw, settings, known, listed)
@@ -101,7 +106,8 @@ def from_word_list(
     source: RawSource, settings: VocabularySettings, released: list[tuple[str, int]] | None
 ) -> BuiltVocabulary:
     """The vocabulary of a list that somebody released."""
-    rows = _list_rows(source, settings)
+    files = matching_names(source, settings.files)
+    rows = _rows(source, files, settings.encoding, settings.word_column, settings.frequency_column)
     words, rejected = _usable(rows, settings.reading)
     comparison = None if released is None else list_comparison(words, released)
     return BuiltVocabulary(words, rejected, Counter(rows=len(rows)), comparison)
@@ -122,13 +128,7 @@ def _usable(rows: Iterable[tuple[str, int]], reading: ReadingName) -> tuple[dict
     return words, rejected
 
 
-def _released_list(source: RawSource, settings: VocabularySettings) -> list[tuple[str, int]]:
-    return [
-        row for file in source.names() for row in listed_words(source, file, settings.encoding, "word", "frequency")
-    ]
-
-
-def _list_rows(source: RawSource, settings: VocabularySettings) -> list[tuple[str, int]]:
-    columns = (settings.word_column, settings.frequency_column)
-    files = matching_names(source, settings.files)
-    return [row for file in files for row in listed_words(source, file, settings.encoding, *columns)]
+def _rows(
+    source: RawSource, files: Iterable[str], encoding: str, word: str = "word", frequency: str | None = "frequency"
+) -> list[tuple[str, int]]:
+    return [row for file in files for row in listed_words(source, file, encoding, word, frequency)]

@@ -22,13 +22,13 @@ from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Part, make_parts
 from hatchery.artifacts.parquet import ShardWriter, read_groups
+from hatchery.corpora.convert import GROUP_BYTES, opened
 from hatchery.corpora.corpus_writer import write_csv
-from hatchery.corpora.document_parts import GROUP_BYTES, opened
 from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.errors import ConfigError
 from hatchery.progress import Progress
+from hatchery.vocabulary.comparison import REASONS
 from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
-from hatchery.vocabulary.rules import REASONS
 from hatchery.vocabulary.selection_parts import DUPLICATE, Task, opened_texts, select_part, source_of
 from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
@@ -52,7 +52,8 @@ def select(
     workers: int = 1,
 ) -> None:
     """Select text and write it; see the stage `select_text`."""
-    _check(settings, sentence_model)
+    if (settings.sentence_model is None) != (sentence_model is None):
+        raise ConfigError(f"--sentence-model: got {sentence_model}, the settings name {settings.sentence_model}")
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))
     texts = opened_texts(source, settings.options)
@@ -69,15 +70,6 @@ def select(
             progress.update(size)
     _join(settings, texts.name, parts, run)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _check(settings: SelectionSettings, sentence_model: Path | None) -> None:
-    if (settings.sentence_model is None) != (sentence_model is None):
-        raise ConfigError(f"--sentence-model: got {sentence_model}, the settings name {settings.sentence_model}")
-    for key in ("window_words", "stride_words", "documents_per_unit", "documents_per_text", "windows_per_text"):
-        value = getattr(settings, key)
-        if value is not None and value < 1:
-            raise ConfigError(f"{key}: got {value}, expected at least 1")
 
 
 def _tasks(settings: SelectionSettings, source: Path, vocabulary: Path, model: Path | None) -> Iterator[Task]:

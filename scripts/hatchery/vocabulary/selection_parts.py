@@ -18,16 +18,30 @@ from pathlib import Path
 from hatchery.artifacts.manifests import OutputFile, read_manifest
 from hatchery.artifacts.parallel_map import Facts
 from hatchery.artifacts.parquet import read_groups
-from hatchery.corpora.document_parts import opened
+from hatchery.corpora.convert import opened
 from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.corpora.raw_texts import RawTextOptions, raw_text_files, raw_texts
 from hatchery.corpora.sentences import open_splitter
 from hatchery.raw.registration import RawSource
-from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK, KnownWords
-from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_windows
-from hatchery.vocabulary.filters import SentenceFilter, SpanFilter
+from hatchery.vocabulary.comparison import (
+    COMPARISONS,
+    HYPERLINK,
+    REASONS,
+    KnownWords,
+    Outcome,
+    Rule,
+    counted_words,
+    plain_sentences,
+)
+from hatchery.vocabulary.filters import (
+    Marked,
+    SentenceFilter,
+    SpanFilter,
+    drawn_windows,
+    marked_windows,
+    smallest_marks,
+)
 from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
-from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words, plain_sentences
 from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -79,11 +93,6 @@ def source_of(document: str) -> str:
     return document.partition("/")[0]
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """The sentences of a corpus's document."""
-    return (line for line in text.split("\n") if line)
-
-
 @dataclass(frozen=True)
 class Task:
     """Files of a source and what to do with them; `first_file` is the number of the first one in the source."""
@@ -110,13 +119,15 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        settings.least_words,
+        # A number once the settings are built.
+        settings.minimum_counted_words or 0,
         settings.lower_case,
     )
     if settings.level == "spans":
         return SpanFilter(rule, settings.window_words, settings.stride_words).select
     if settings.options is None:
-        return lambda document, examples: plain_sentences(document, rule, lines_of)
+        # The sentences of a corpus's document are its lines.
+        return lambda document, examples: plain_sentences(document, rule, lambda text: filter(None, text.split("\n")))
     return SentenceFilter(rule, open_splitter(None if model is None else opened(model)).punkt).select
 
 
@@ -232,15 +243,17 @@ def _draw_from_texts(task: Task, part: PartWriter, record: _Record, documents_pe
 def _draw_from_corpus(task: Task, part: PartWriter, record: _Record) -> None:
     settings = task.settings
     write = _WindowWriter(task, part, record)
-    chosen = SmallestMarks(settings.windows_per_text)
-    for number, file in enumerate(task.files, task.first_file):
-        documents = record.documents(task, file)
-        for window in marked_windows(
-            documents, settings.window_words, settings.stride_words, _seed(task, file), number
-        ):
-            record.counts["candidates"] += 1
-            chosen.offer(window)
-    for window in chosen.in_order():
+
+    def windows() -> Iterator[Marked]:
+        for number, file in enumerate(task.files, task.first_file):
+            documents = record.documents(task, file)
+            for window in marked_windows(
+                documents, settings.window_words, settings.stride_words, _seed(task, file), number
+            ):
+                record.counts["candidates"] += 1
+                yield window
+
+    for window in smallest_marks(windows(), settings.windows_per_text):
         write(window.document, 0, window.text, window.mark)
 
 

@@ -17,7 +17,7 @@ class VocabularySettings(Settings):
     """What the source holds: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
     """Whether the authors' slips are repeated (glued compounds, TRUE and FALSE in capitals, the lost word nan) or not;
-    hatchery/vocabulary/transcripts.py and word_lists.py say which."""
+    hatchery/vocabulary/word_lists.py says which."""
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files inside the source."""
     encoding: str = "utf-8"
@@ -64,11 +64,6 @@ class SelectionKeys(Settings):
         if self.minimum_counted_words is None:
             least = {"sentences": 6, "spans": 41, "windows": 0}
             object.__setattr__(self, "minimum_counted_words", least[self.level])
-
-    @property
-    def least_words(self) -> int:
-        """`minimum_counted_words`, which is a number once this is built."""
-        return self.minimum_counted_words or 0
 
 
 @dataclass(frozen=True, kw_only=True)

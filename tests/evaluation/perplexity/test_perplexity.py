@@ -32,7 +32,7 @@ from hatchery.evaluation.perplexity.scoring import batches, chosen_sequences, dr
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 
 
 def one_at_a_time(model: Path, examples: Any, typed: PerplexitySettings) -> tuple[float, int, int]:

@@ -23,7 +23,7 @@ from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.special_tokens import UNLABELLED
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 
 
 def next_token_losses(network: LanguageModel, ids: list[int]) -> list[float]:

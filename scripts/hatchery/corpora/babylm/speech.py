@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from hatchery.corpora.babylm.treatment import (
+from hatchery.corpora.babylm import (
     Treatment,
     collapse,
     quoted_speech,

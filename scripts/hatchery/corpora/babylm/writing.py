@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from hatchery.corpora.babylm.treatment import Treatment, collapse, unescape_once
+from hatchery.corpora.babylm import Treatment, collapse, unescape_once
 
 _CITATION = re.compile(r"\[\d+\]")
 

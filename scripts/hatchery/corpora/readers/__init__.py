@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hatchery.corpora.reader import Reader
+from hatchery.corpora.documents import Reader
 from hatchery.errors import ConfigError
 from hatchery.folders import names_beside
 from hatchery.settings.fields import ChosenBy

@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hatchery.corpora.babylm import speech, writing
-from hatchery.corpora.babylm.treatment import Treatment
-from hatchery.corpora.documents import RawDocument, ReaderContext, Split, cut, document_text
-from hatchery.corpora.packed_files import matching_names
-from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.corpora.babylm import Treatment, speech, writing
+from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys, Split, cut, document_text
+from hatchery.corpora.raw_files import matching_names
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource

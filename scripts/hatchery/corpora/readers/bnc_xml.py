@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hatchery.corpora.documents import RawDocument, ReaderContext
-from hatchery.corpora.packed_files import matching_names
-from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
+from hatchery.corpora.raw_files import matching_names
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName, Settings

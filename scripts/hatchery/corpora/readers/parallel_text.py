@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
-from hatchery.corpora.documents import RawDocument, ReaderContext, Split
-from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
-from hatchery.corpora.reader import Reader, SourceKeys
-from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of, parquet_rows
+from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys, Split
+from hatchery.corpora.raw_files import matching_names, uncompressed_suffix
+from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource
@@ -187,6 +186,9 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
     columns = options.columns or ()
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
+        # Whoever plans imports this module and opens nothing.
+        from hatchery.corpora.parquet_files import parquet_rows
+
         tops = {column.partition(".")[0] for column in columns}
         for place, row in parquet_rows(source, file, tops):
             yield tuple(_cell(row, column, place) for column in columns)

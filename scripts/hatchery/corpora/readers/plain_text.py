@@ -1,60 +1,41 @@
 """Plain text that the user brings: a file, folder or zip archive of text files, CSV tables or JSON lines.
 
-Text is read as it is: what its lines are is recognised (`line_forms`) unless an option says so, and what was assumed is
+Text is read as it is: what its lines are is recognised (`prose`) unless an option says so, and what was assumed is
 told. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document; where there are
-few of them, or one is long, they are cut into documents (`cutting`), so that some can be held out. Encoding, columns
+few of them, or one is long, they are cut into documents (`raw_files`), so that some can be held out. Encoding, columns
 and grouping are options, and what does not fit them is an error with its place.
 """
 
 import dataclasses
-import json
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
-from hatchery.corpora.documents import RawDocument, ReaderContext
-from hatchery.corpora.line_forms import LineForm, form_of
-from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
+from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
 from hatchery.corpora.prose import (
+    LineForm,
     Named,
     Paragraph,
     ProseOptions,
     blocks_of,
     documents_of,
-    finished,
+    paragraphs_in,
     pieces,
-    tagged_sentence,
+    recognised,
 )
+from hatchery.corpora.raw_files import Piece, cut_text, matching_names, pieces_between, pieces_of
 from hatchery.corpora.raw_texts import Patterns
-from hatchery.corpora.reader import Reader, SourceKeys
-from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
-from hatchery.corpora.sentences import as_they_stand
+from hatchery.corpora.tables import documents_of_table, format_of, pieces_of_table, texts_of_table
 from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
-from hatchery.corpora.typography import repair_mojibake
-from hatchery.errors import ConfigError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import RefusedError
 from hatchery.settings.fields import Text
 
-Format = Literal["text", "csv", "jsonl"]
-_FORMATS: dict[str, Format] = {
-    ".txt": "text",
-    ".md": "text",
-    ".markdown": "text",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "jsonl",
-    ".json": "jsonl",
-}
 # A twentieth of fewer text files, the default development split, is less than one.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
-_REPAIRED = "line or paragraph whose broken encoding was repaired"
-_FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
 
 SentencesName = Annotated[
@@ -143,19 +124,31 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     Rows of one document may stand apart in the file; then all documents that are open at the same time are in memory.
     """
     options: PlainTextOptions = context.options
-    form = _form(source, file, options, context.english)
+    form = form_of(source, file, options, context.english)
     begins = context.piece is None or context.piece.start == 0
     if options.sentences is None and not options.tagged and begins:
         context.assumed[form.description] += 1
-    make = _text if format_of(file, options) == "text" else _table
+    make = _text if format_of(file, options) == "text" else documents_of_table
     return documents_of(file, make(source, file, context, form), context, options.minimum_words)
 
 
-def _form(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
-    """What the lines of a file are; `english` matters only to whether they are cut."""
+def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
+    """What the lines of a file are: what the options say, or else what its beginning looks like.
+
+    `english`, whether the corpus says that its text is, matters only to whether lines are cut.
+    """
     if options.tagged:
         return LineForm("wrapped")
-    return form_of(options, english, lambda: _beginning(source, file, options))
+    if options.sentences is None:
+        form = recognised(_beginning(source, file, options))
+        if options.paragraphs == "line":
+            return LineForm("paragraphs", cut=english and form.kind == "paragraphs")
+        return replace(form, cut=english and form.kind != "lines")
+    if options.paragraphs == "line":
+        return LineForm("paragraphs", cut=options.punkt_language is not None)
+    if options.sentences == "line":
+        return LineForm("lines")
+    return LineForm("wrapped", cut=options.punkt_language is not None)
 
 
 def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Iterator[str]:
@@ -163,11 +156,9 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
     if format_of(file, options) == "text":
         yield from first_lines(source, file, options.encoding)
         return
-    for place, row in _rows(_table_lines(source, file, options, None), options):
-        text, problem = _kept(row, place, options)
-        if text is not None and not problem:
-            yield from with_unified_ends(text).split("\n")
-            yield ""
+    for text in texts_of_table(source, file, options):
+        yield from with_unified_ends(text).split("\n")
+        yield ""
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
@@ -178,16 +169,11 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     size = piece_bytes(source, file, options.encoding)
     every = options.lines_per_document
     if format_of(file, options) != "text":
-        lines = _table_lines(source, file, options, None)
-        if options.document_column is not None:
-            yield from _closed_pieces(lines, options.document_column, options, size)
-        else:
-            kept = (not _kept(row, place, options)[1] for place, row in _rows(lines, options))
-            yield from pieces_between(kept, lines, size, every or 1)
+        yield from pieces_of_table(source, file, options, size)
     elif is_cut(source, file, options, count):
         yield from pieces_of(text_blocks(source, file, options.encoding), size)
     elif every is not None:
-        form = _form(source, file, options)
+        form = form_of(source, file, options)
         lines = Lines(source, file, options.encoding)
         # Lines that are kept count themselves, others by their paragraphs.
         counted = blocks_of(lines, every_line=form.kind != "wrapped")
@@ -202,18 +188,6 @@ def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int |
     return options.cut_files == "always" or few or source.size(file) > LONG_FILE_BYTES
 
 
-def format_of(file: str, options: PlainTextOptions) -> Format:
-    """How a file is read. Raises ConfigError where neither its ending nor an option says it."""
-    suffix = uncompressed_suffix(file)
-    if options.format is None and suffix not in _FORMATS:
-        raise ConfigError(f"{file}: the suffix does not tell the format; set the option `format`")
-    return options.format or _FORMATS[suffix]
-
-
-def _delimiter(file: str, options: PlainTextOptions) -> str:
-    return options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ",")
-
-
 def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
     options: PlainTextOptions = context.options
     if is_cut(source, file, options, context.files):
@@ -221,10 +195,10 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
     every = options.lines_per_document
     lines = Lines(source, file, options.encoding, context.piece)
     if form.kind != "lines":
-        paragraphs = _paragraphs(lines, context, form)
+        paragraphs = paragraphs_in(lines, context, form)
         return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before)
     # Of lines that are kept, so many make a document; a paragraph ends with them.
-    paragraphs = _paragraphs(lines, context, form, longest=every)
+    paragraphs = paragraphs_in(lines, context, form, longest=every)
     return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before, size=_lines_of)
 
 
@@ -235,143 +209,11 @@ def _cut(source: RawSource, file: str, context: ReaderContext, form: LineForm) -
     cuts = cut_text(text_blocks(source, file, encoding, start, end), start)
     for number, (offset, content) in enumerate(cuts, context.before):
         lines = decoded_lines(source, file, encoding, offset, content)
-        yield (f"{number:06d}",), list(_paragraphs(lines, context, form))
-
-
-def _table_lines(source: RawSource, file: str, options: PlainTextOptions, piece: Piece | None) -> Lines:
-    is_json = format_of(file, options) == "jsonl"
-    return (json_lines if is_json else Lines)(source, file, options.encoding, piece)
-
-
-def _rows(lines: Lines, options: PlainTextOptions) -> Iterator[Row]:
-    if format_of(lines.name, options) == "jsonl":
-        return json_rows(lines)
-    return csv_rows(lines, _delimiter(lines.name, options))
-
-
-def _table(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
-    options: PlainTextOptions = context.options
-
-    def rows() -> Iterator[Row]:
-        return _rows(_table_lines(source, file, options, context.piece), options)
-
-    if options.document_column is not None:
-        yield from _grouped(rows, options.document_column, context, form)
-        return
-    kept = (row for _, row in _row_paragraphs(rows(), context, form) if row is not None)
-    if options.lines_per_document is not None:
-        yield from pieces((), kept, options.lines_per_document, context.before)
-        return
-    for index, paragraphs in enumerate(kept, context.before):
-        yield (f"{index:06d}",), paragraphs
-
-
-def _grouped(rows: Callable[[], Iterator[Row]], column: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
-    """Documents in the order of their first rows, each as soon as its last row and all documents before it are read.
-
-    The table is read twice, first to count the rows of each document: nothing else says where a document ends.
-    """
-    left = Counter(cell(row, column, place) or "" for place, row in rows())
-    kept: dict[str, list[list[Paragraph]]] = {}
-    waiting = iter(dict.fromkeys(left))
-    current = next(waiting, None)
-    for key, paragraphs in _row_paragraphs(rows(), context, form):
-        left[key] -= 1
-        if paragraphs is not None:
-            kept.setdefault(key, []).append(paragraphs)
-        while current is not None and not left[current]:
-            lines = kept.pop(current, None)
-            if lines is not None:
-                yield from pieces((current,), lines, context.options.lines_per_document)
-            current = next(waiting, None)
-
-
-def _closed_pieces(lines: Lines, column: str, options: PlainTextOptions, piece_bytes: int) -> Iterator[Piece]:
-    """The pieces of a table with documents of several rows: one begins where no document before it has a row left."""
-    last: dict[str, int] = {}
-    begins = array("Q")
-    offset, line, rows = 0, 0, 0
-    for place, row in _rows(lines, options):
-        key = cell(row, column, place) or ""
-        if key not in last:
-            begins.extend((offset, line, rows))
-        last[key] = rows
-        offset, line, rows = lines.offset, lines.line, rows + 1
-    start = (0, 0, 0)
-    done = -1
-    for index, end in enumerate(last.values()):
-        offset, line, row_number = begins[3 * index : 3 * index + 3]
-        if row_number > done and offset - start[0] >= piece_bytes:
-            yield Piece(start[0], offset, start[1], start[2], row_number - start[2])
-            start = (offset, line, row_number)
-        done = max(done, end)
-    yield Piece(start[0], lines.offset, start[1], start[2], rows - start[2])
-
-
-def _row_paragraphs(
-    rows: Iterable[Row], context: ReaderContext, form: LineForm
-) -> Iterator[tuple[str, list[Paragraph] | None]]:
-    """The key of its document and the paragraphs of each row; None for a row that is left out."""
-    options: PlainTextOptions = context.options
-    for place, row in rows:
-        key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
-        text, reason = _kept(row, place, options)
-        if reason or text is None:
-            context.rejections.count(reason, sample=text)
-            yield key, None
-            continue
-        if options.punctuation_column is not None:
-            text = _with_mark(text, options.punctuation.get(cell(row, options.punctuation_column, place) or "", "."))
-        yield key, list(_paragraphs(with_unified_ends(text).split("\n"), context, form))
-
-
-def _kept(row: Mapping[str, Any], place: str, options: PlainTextOptions) -> tuple[str | None, str]:
-    """The text of a row, and why it is left out, which is empty for one that is kept."""
-    text = field(row, options.column, place)
-    if has_surplus(row):
-        return text, "row with more fields than the header: quote texts with the delimiter"
-    if not isinstance(text, str | None):
-        return json.dumps(text, ensure_ascii=False), f"row whose text is {kind_of(text)}"
-    if any(cell(row, column, place) not in values for column, values in options.keep.items()):
-        return text, "row not kept by the option `keep`"
-    if text is None or not text.strip():
-        return None, "row without text"
-    return text, ""
-
-
-def _with_mark(text: str, mark: str) -> str:
-    text = text.rstrip()
-    return text if text.endswith(_FINAL_MARKS) else text + mark
+        yield (f"{number:06d}",), list(paragraphs_in(lines, context, form))
 
 
 def _lines_of(paragraphs: Iterable[Paragraph]) -> int:
     return sum(map(len, paragraphs))
-
-
-def _paragraphs(
-    lines: Iterable[str], context: ReaderContext, form: LineForm, longest: int | None = None
-) -> Iterator[Paragraph]:
-    """The paragraphs of a text, each a list of sentences; none goes beyond a multiple of `longest` lines."""
-    options: PlainTextOptions = context.options
-    for block in blocks_of(lines, form.kind == "paragraphs", longest):
-        if options.tagged:
-            yield [finished(tagged_sentence(line), options) for line in block]
-            continue
-        units = [_finished(unit, context) for unit in form.units(block)]
-        yield [sentence for unit in units for sentence in _sentences(unit, context)] if form.cut else units
-
-
-def _finished(text: str, context: ReaderContext) -> str:
-    """The text of a line or a paragraph, cleaned; what had a broken encoding is counted."""
-    found = finished(text, context.options)
-    if context.options.cleaning == "encoding" and repair_mojibake(text) != text:
-        context.assumed[_REPAIRED] += 1
-    return found
-
-
-def _sentences(text: str, context: ReaderContext) -> list[str]:
-    sentences = context.split_sentences(text)
-    return sentences if context.options.cleaning in ("minimal", "full") else as_they_stand(sentences, text)
 
 
 READER = Reader(PlainTextSource, files, read, divide, skipped=skipped)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from hatchery.corpora.cutting import Piece, pieces_between
-from hatchery.corpora.documents import RawDocument, ReaderContext
+from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
 from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
+from hatchery.corpora.raw_files import Piece, pieces_between
 from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
-from hatchery.corpora.reader import Reader, SourceKeys
 from hatchery.corpora.text_files import Lines, piece_bytes
 from hatchery.errors import CorpusError
 from hatchery.raw.registration import RawSource
@@ -73,9 +72,9 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
     size = piece_bytes(source, file, options.encoding)
     every = (options.lines_per_document or 1) if options.texts_are_sentences else 1
     if name == "parquet":
-        from hatchery.corpora.raw_formats import parquet
+        from hatchery.corpora.parquet_files import pieces_of_column
 
-        yield from parquet.pieces_of(lines, options.field, size, every)
+        yield from pieces_of_column(lines, options.field, size, every)
     elif _is_stream(lines, options):
         paragraphs = blocks_of(lines, options.paragraphs == "line")
         yield from pieces_between((True for _ in paragraphs), lines, size, options.lines_per_document or 1)

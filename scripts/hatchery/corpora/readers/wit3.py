@@ -15,9 +15,8 @@ from typing import Annotated, Literal
 
 from annotated_types import MaxLen, MinLen
 
-from hatchery.corpora.documents import RawDocument, ReaderContext
-from hatchery.corpora.packed_files import uncompressed_suffix
-from hatchery.corpora.reader import Reader, SourceKeys
+from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
+from hatchery.corpora.raw_files import uncompressed_suffix
 from hatchery.corpora.readers import parallel_text
 from hatchery.corpora.rows import RECORD_BYTES
 from hatchery.corpora.text_files import Lines

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.corpora.grouping import SequenceKeys, SequenceSettings
+from hatchery.corpora.settings import SequenceKeys, SequenceSettings
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 
@@ -38,7 +38,8 @@ def group_sequences(
 
     `selection` are the manifests of the selections by name; `held_out` is the corpus whose development and test
     sequences are taken over. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer
-    items than a quota or fewer sequences than are held out, ManifestError for damaged inputs.
+    items than a quota or fewer sequences than are held out, ManifestError for damaged inputs, EvaluationError for
+    damaged counts or samples of a selection.
     """
     from hatchery.corpora.sequences import group
 

@@ -17,9 +17,8 @@ from hatchery.objectives.segments import Segment, room_for_tokens
 from hatchery.objectives.sequences import Framer
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
-from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
-from hatchery.tokenization.shards import shards_by_split
-from hatchery.tokenization.token_reader import Document
+from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
+from hatchery.tokenization.token_shards import Document
 
 DOCUMENTS_PER_BATCH = 256
 NO_WORDS = np.zeros(0, dtype=np.uint8)

@@ -46,8 +46,8 @@ from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
 from hatchery.evaluation.trained_objective import asked_objective, asked_of_others
 from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
-from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import Objective
 
 # Large enough to fill a GPU; the logits are made in smaller parts.

@@ -41,7 +41,7 @@ from hatchery.objectives.segments import DocumentCollection
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.tokenization.special_tokens import UNLABELLED, SpecialTokens
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import epoch_permutation
 from hatchery.training.objective import Objective

@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 
 from lxml import etree
 
-from hatchery.corpora.rows import csv_rows, has_surplus, parquet_rows
+from hatchery.corpora.rows import csv_rows, has_surplus
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
@@ -142,6 +142,9 @@ def read_parquet(source: RawSource, name: str, wanted: Collection[str]) -> Itera
 
     Raises SourceError naming file and row for a damaged file.
     """
+    # Whoever plans imports this module and opens nothing.
+    from hatchery.corpora.parquet_files import parquet_rows
+
     rows = parquet_rows(source, name, wanted, name)
     return (Record(values, where, number) for number, (where, values) in enumerate(rows, 1))
 

@@ -17,8 +17,16 @@ from hatchery.artifacts.parallel_map import make_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
-from hatchery.tokenization.selection.backends import read_definition
-from hatchery.tokenization.selection.candidates import Candidates
+from hatchery.tokenization.documents import shards_by_split, shards_of
+from hatchery.tokenization.selection.candidates import (
+    Candidates,
+    CountTask,
+    MeasureTask,
+    count_part,
+    load_definition,
+    measure_part,
+    merge_part,
+)
 from hatchery.tokenization.selection.frequency_rule import (
     SearchResult,
     frequency_of_rule,
@@ -26,7 +34,16 @@ from hatchery.tokenization.selection.frequency_rule import (
     read_pre_tokens,
     sizes_between,
 )
-from hatchery.tokenization.selection.morphemes import Word, shipped_words, source_words
+from hatchery.tokenization.selection.measures import (
+    Word,
+    count_words,
+    draw,
+    read_definition,
+    sequences_of,
+    shipped_words,
+    source_words,
+    texts_of,
+)
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
 from hatchery.tokenization.selection.table import (
     Measures,
@@ -38,16 +55,6 @@ from hatchery.tokenization.selection.table import (
     search_csv,
     selection_csv,
 )
-from hatchery.tokenization.selection.tasks import (
-    CountTask,
-    MeasureTask,
-    count_part,
-    load_definition,
-    measure_part,
-    merge_part,
-)
-from hatchery.tokenization.selection.word_split_ratio import count_words, draw, sequences_of, texts_of
-from hatchery.tokenization.shards import shards_by_split, shards_of
 from hatchery.tokenization.tokenizer_file import open_backend, special_tokens_map, tokenizer_config, use_threads
 
 LISTS = {

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.errors import ConfigError
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
@@ -14,19 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodingSettings(Settings):
-    """Settings of the stage; the batch size changes memory and speed, never the result."""
-
-    documents_per_batch: int = 256
-    """Documents that are read and encoded together."""
-
-    def __post_init__(self) -> None:
-        """Raises ConfigError for a batch without documents."""
-        if self.documents_per_batch < 1:
-            raise ConfigError(f"documents_per_batch: expected at least 1, got {self.documents_per_batch}")
+    """None: token shards follow from their corpus and tokenizer."""
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """Nothing: token shards follow from their corpus and tokenizer."""
+    """Nothing: see `EncodingSettings`."""
     return {}
 
 
@@ -47,9 +38,9 @@ def encode_corpus(
     Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
     (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role),
-    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises ConfigError,
+    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises
     ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
     """
     from hatchery.tokenization.encoder import encode
 
-    encode(settings, corpus, tokenizer, run, threads)
+    encode(corpus, tokenizer, run, threads)

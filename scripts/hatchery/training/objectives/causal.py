@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import NextTokenExamples
-    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.tokenization.token_shards import TokenShards
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import TwoKinds
-    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.tokenization.token_shards import TokenShards
     from hatchery.training.data_order import EpochSlice
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.translation_pairs import TranslationPairs
-    from hatchery.tokenization.token_reader import TokenShards
+    from hatchery.tokenization.token_shards import TokenShards
     from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.data_order import EpochSlice
     from hatchery.training.development import DevelopmentSet
@@ -97,7 +97,7 @@ class TranslationObjective(Objective):
 
         Raises ConfigError for a tokenizer whose translations would all end with a paragraph.
         """
-        from hatchery.tokenization.shards import TRAINING_SPLIT
+        from hatchery.tokenization.documents import TRAINING_SPLIT
 
         shards = super().open(tokens, split)
         if shards.special.paragraph is not None:
@@ -117,7 +117,7 @@ class TranslationObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TranslationPairs":
         """The pairs of a split; of the training split, those within the limits of length and ratio."""
         from hatchery.objectives.translation_pairs import pairs_of
-        from hatchery.tokenization.shards import TRAINING_SPLIT
+        from hatchery.tokenization.documents import TRAINING_SPLIT
 
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 

@@ -26,8 +26,7 @@ from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.corpora.documents import SPLITS
 from hatchery.errors import CorpusError, first_line
 from hatchery.progress import Progress
-from hatchery.tokenization.documents import count_documents
-from hatchery.tokenization.shards import shards_by_split
+from hatchery.tokenization.documents import count_documents, shards_by_split
 from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import PieceTable, Vocabulary
 

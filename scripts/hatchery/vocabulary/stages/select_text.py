@@ -41,7 +41,8 @@ def select_text(
 
     `source` and `sentence_model` are source manifests, but without options `source` is the manifest of a corpus;
     `vocabulary` is the manifest of a built vocabulary. Raises SourceError naming file and place of damaged input,
-    ManifestError for a damaged vocabulary or corpus, ConfigError for settings that do not fit.
+    ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, ConfigError for settings that do not
+    fit.
     """
     from hatchery.vocabulary.select import select
 

@@ -1,4 +1,4 @@
-"""Large files of every format are divided: the pieces give the documents, and leave out the rows, of the whole file."""
+"""Raw files in blocks, lines and pieces: the same documents whatever the division."""
 
 import csv
 import gzip
@@ -12,20 +12,74 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora import packed_files, text_files
-from hatchery.corpora.cutting import Piece
+from hatchery.corpora import raw_files, text_files
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
+from hatchery.corpora.raw_files import Cut, Piece, cut_text, pieces_of
 from hatchery.corpora.readers import READERS
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import CorpusError, SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
+TEXTS = st.lists(
+    st.sampled_from([b"ab. ", b"word ", b"\n", b"\r\n", b"\r", b"\n \t\n", b"\n\n", "é".encode(), b"x" * 30, b" "])
+).map(b"".join)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents of 10 to 40 bytes, so that short texts meet every rule."""
+    for name, value in (("SHORTEST", 10), ("LONGEST", 40), ("_LINES_UNTIL", 60), ("_SPACES_UNTIL", 80), ("_SEEN", 84)):
+        monkeypatch.setattr(raw_files, name, value)
+
+
+def in_blocks(text: bytes, size: int) -> list[bytes]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+@given(TEXTS, st.integers(1, 50))
+def test_documents_do_not_depend_on_the_blocks_and_lose_white_space_only(text: bytes, size: int) -> None:
+    cuts = list(cut_text([text]))
+    assert list(cut_text(in_blocks(text, size))) == cuts
+    assert b"".join(cut.content for cut in cuts).split() == text.split() or any(len(c.content) >= 80 for c in cuts)
+    assert all(text[offset : offset + len(content)] == content for offset, content in cuts)
+    assert b"".join(b"".join(cut.content.split()) for cut in cuts) == b"".join(text.split())
+
+
+@example(b"\n\n\n\n \t\n\n \t\n\nab. ", 1, 1)
+@given(TEXTS, st.integers(1, 200), st.integers(1, 50))
+def test_pieces_hold_together_the_documents_of_the_whole(text: bytes, piece_bytes: int, size: int) -> None:
+    found: list[Cut] = []
+    for piece in pieces_of(in_blocks(text, size), piece_bytes):
+        assert piece.first == len(found)
+        found += cut_text(in_blocks(text[piece.start : piece.end], size), piece.start)
+    assert found == list(cut_text([text]))
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        (b"one two three\nfour\n\nfive\n", [b"one two three\nfour\n\n", b"five\n"]),
+        (b"short\n\nstill the first\r\n \r\nnext", [b"short\n\nstill the first\r\n \r\n", b"next"]),
+        (b"line\n" * 12, [b"line\n" * 9, b"line\n" * 3]),
+        (b"word " * 16, [b"word " * 13, b"word " * 3]),
+        ("é".encode() * 50, ["é".encode() * 40, "é".encode() * 10]),
+        (b"\n" * 200, [b""]),
+        (b"", [b""]),
+    ],
+)
+def test_blank_lines_end_a_document_then_line_ends_then_spaces_then_characters(
+    text: bytes, documents: list[bytes]
+) -> None:
+    assert [cut.content for cut in cut_text([text])] == documents
+
+
 PIECE = 300
 WORDS = ("plain", 'a "quoted" one', "two\nlines", "a, comma", "\u00e9t\u00e9", "x\r\ny", "", "   ", "long " * 30)
-TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40)
+ROWS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40)
 
 
 def table(texts: list[str], ends: str = "\n", delimiter: str = ",") -> bytes:
@@ -137,12 +191,12 @@ def source_with(folder: Path, file: str, content: bytes) -> RawSource:
 
 
 @pytest.mark.parametrize("name", CASES)
-@given(texts=TEXTS, block=st.integers(1, 200))
+@given(texts=ROWS, block=st.integers(1, 200))
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_pieces_of_a_file_give_what_the_whole_file_gives(
     name: str, texts: list[str], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed_files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(raw_files, "_BLOCK_BYTES", block)
     reader, file, content, options = CASES[name]
     source = source_with(tmp_path / "raw", file, content(texts))
     pieces = divided(source, reader, file, options)
@@ -181,3 +235,33 @@ def test_the_line_of_a_mistake_is_that_of_the_file_in_any_piece(tmp_path: Path) 
         divided(source, "plain_text", "a.csv", {})
     with pytest.raises(SourceError, match=r"a\.csv: line 102: not a well-formed table"):
         read_in_pieces(source, "plain_text", "a.csv", {}, [Piece(len(before), 10**6, 101, 50, 1)])
+
+
+@given(st.text(alphabet="ab\r\né\ufeff", max_size=40), st.integers(1, 7))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_lines_are_those_of_the_whole_text_wherever_the_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, block: int
+) -> None:
+    monkeypatch.setattr(raw_files, "_BLOCK_BYTES", block)
+    folder = tmp_path / "raw"
+    folder.mkdir(exist_ok=True)
+    (folder / "a.txt").write_bytes(text.encode())
+    register_source("raw", folder, tmp_path / "raw.json")
+    source = open_source(tmp_path / "raw.json")
+    whole = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    assert list(Lines(source, "a.txt")) == (whole.removesuffix("\n").split("\n") if whole else [])
+
+
+def test_a_wrong_byte_is_named_by_its_offset_in_any_block(
+    source_of: Callable[..., RawSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_files, "_BLOCK_BYTES", 5)
+    source = source_of(**{"a.txt": b"caf\xc3\xa9 abc\n" * 3 + b"\xff\n"})
+    with pytest.raises(SourceError, match=r"a\.txt: byte 30 is not utf-8"):
+        list(Lines(source, "a.txt"))
+
+
+def test_a_character_cut_at_the_end_is_named(source_of: Callable[..., RawSource]) -> None:
+    source = source_of(**{"a.txt": b"caf\xc3"})
+    with pytest.raises(SourceError, match=r"a\.txt: byte 3 is not utf-8"):
+        list(Lines(source, "a.txt"))

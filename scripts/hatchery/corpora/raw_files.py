@@ -1,0 +1,235 @@
+"""Raw files as bytes: the members of a source by name, decompressed by their suffix, and where they are divided.
+
+A text without marked documents is cut into documents: one ends at the first blank line after SHORTEST bytes; where none
+comes, at the first end of a line after LONGEST bytes; in a text of endless lines at white space, and in one without any
+between two characters. The cut looks at bytes only and remembers nothing but the beginning of the document at hand. So
+a file of any size passes in flat memory. Pieces of any file begin where a document begins, so the documents are the
+same in whatever pieces it is handed to processes.
+"""
+
+import bz2
+import gzip
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource
+
+if TYPE_CHECKING:
+    from hatchery.corpora.text_files import Lines
+
+
+def where_in(source: RawSource, name: str) -> str:
+    """How messages call a member of a source: by its path."""
+    return str(source.path(name))
+
+
+@contextmanager
+def _zstd(raw: IO[bytes]) -> Iterator[Any]:
+    # Whoever plans imports this module and opens nothing.
+    import pyarrow as pa
+
+    try:
+        with pa.CompressedInputStream(raw, "zstd") as handle:
+            yield handle
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
+
+
+_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": _zstd,
+}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_BLOCK_BYTES = 1 << 20
+_NAMES_SHOWN = 8
+
+
+def uncompressed_suffix(name: str) -> str:
+    """The suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
+    path = PurePosixPath(name)
+    return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
+
+
+def is_packed(name: str) -> bool:
+    """Whether a member has to be decompressed to be read."""
+    return PurePosixPath(name).suffix in _OPENERS
+
+
+def unpacked_bytes(source: RawSource, name: str) -> int:
+    """About how many bytes a member has when it is decompressed: text is compressed to a quarter or so."""
+    return source.size(name) * (4 if is_packed(name) else 1)
+
+
+@contextmanager
+def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
+    """A member as a stream of bytes, decompressed when it ends in .gz, .bz2, .xz or .zst."""
+    opener = _OPENERS.get(PurePosixPath(name).suffix)
+    with source.open(name) as raw:
+        if opener is None:
+            yield raw
+        else:
+            with opener(raw) as handle:
+                yield handle
+
+
+def blocks(source: RawSource, name: str, start: int = 0) -> Iterator[bytes]:
+    """The decompressed bytes of a member from `start` on, in blocks of about a megabyte.
+
+    Raises SourceError naming the file and the byte after which it cannot be read.
+    """
+    done = start
+    try:
+        with open_binary(source, name) as handle:
+            if start and handle.seekable():
+                handle.seek(start)
+            else:
+                _skip(handle, start)
+            while block := handle.read(_BLOCK_BYTES):
+                done += len(block)
+                yield block
+    except _DAMAGED as error:
+        raise SourceError(f"{where_in(source, name)}: damaged after byte {done}: {error}") from error
+
+
+def _skip(handle: IO[bytes], count: int) -> None:
+    while count > 0 and (block := handle.read(min(count, _BLOCK_BYTES))):
+        count -= len(block)
+
+
+def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[str, ...] = ()) -> list[str]:
+    """Sorted names that match one of `patterns` and none of `exclude`.
+
+    Raises SourceError, which lists what there is, when there is none.
+    """
+    excluded = {name for pattern in exclude for name in source.names(pattern)}
+    names = sorted({name for pattern in patterns for name in source.names(pattern)} - excluded)
+    if not names:
+        but = f" without {', '.join(exclude)}" if exclude else ""
+        raise SourceError(
+            f"{source.root}: no file matches {', '.join(patterns)}{but}; there are: {_listed(source.names())}; "
+            "set the option `files`"
+        )
+    return names
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"
+
+
+# Files above this are divided: two processes come to their ends at nearly the same time, and progress is seen to move.
+PIECE_BYTES = 8 << 20
+SHORTEST = 4_000
+LONGEST = 16_000
+_LINES_UNTIL = 4 * LONGEST
+_SPACES_UNTIL = 5 * LONGEST
+# A character of UTF-8 has four bytes at most.
+_SEEN = _SPACES_UNTIL + 4
+
+_BLANK_LINES = re.compile(rb"(?>\r\n?|\n)(?:[ \t\f\v]*(?>\r\n?|\n))+")
+_LINE_END = re.compile(rb"\r\n?|\n")
+_SPACE = re.compile(rb"[ \t]")
+_CHARACTER = re.compile(rb"(?=[\x00-\x7f\xc0-\xff])")
+
+
+class Cut(NamedTuple):
+    """A document inside a text: where it begins, in bytes, and its bytes."""
+
+    offset: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some documents that follow each other in a file: a piece of work for one process."""
+
+    start: int
+    end: int
+    """Bytes of the text, decompressed, from `start` to before `end`; of a Parquet file, its share of the file."""
+    line: int
+    """Lines of the file before it."""
+    first: int
+    """Records of the file before it that are kept: documents, rows, texts or paragraphs."""
+    count: int
+    """Records of it that are kept."""
+
+
+def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
+    """The documents of a text that comes in blocks of any sizes, the first of which begins at `offset`.
+
+    The text is in an encoding whose ASCII bytes stand for nothing else. Stretches of white space between documents
+    are in none of them; an empty text is one empty document.
+    """
+    buffer, begin, found = b"", 0, False
+    for block in chain(blocks, [None]):
+        buffer += block or b""
+        # Before the end of the text is there, only what surely holds the end of a document is cut.
+        enough = 1 if block is None else _SEEN
+        while len(buffer) - begin >= enough:
+            end = _end(buffer, begin)
+            content = buffer[begin:end]
+            if not content.isspace():
+                found = True
+                yield Cut(offset + begin, content)
+            begin = end
+        buffer, offset, begin = buffer[begin:], offset + begin, 0
+    if not found:
+        yield Cut(offset, b"")
+
+
+def _end(buffer: bytes, begin: int) -> int:
+    """Where the document that begins there ends: after its last line, or with the text."""
+    blank = _BLANK_LINES.search(buffer, begin + SHORTEST, begin + LONGEST)
+    if blank is not None:
+        return blank.end()
+    line = _LINE_END.search(buffer, begin + LONGEST, begin + _LINES_UNTIL)
+    if line is not None:
+        return line.end()
+    space = _SPACE.search(buffer, begin + _LINES_UNTIL, begin + _SPACES_UNTIL)
+    if space is not None:
+        return space.end()
+    character = _CHARACTER.search(buffer, begin + _SPACES_UNTIL)
+    return len(buffer) if character is None else character.start()
+
+
+def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
+    """A text that comes in blocks, divided between documents into pieces of about `piece_bytes`.
+
+    Together the pieces cover the text up to the end of its last document.
+    """
+    start = end = first = number = 0
+    for number, cut in enumerate(cut_text(blocks)):
+        # Never a piece without a document, as before one that begins with much white space.
+        if number > first and cut.offset - start >= piece_bytes:
+            yield Piece(start, end, 0, first, number - first)
+            start, first = cut.offset, number
+        end = cut.offset + len(cut.content)
+    yield Piece(start, end, 0, first, number + 1 - first)
+
+
+def pieces_between(records: Iterable[bool], lines: "Lines", piece_bytes: int, every: int = 1) -> Iterator[Piece]:
+    """A file divided into pieces of about `piece_bytes` where a document begins: with each `every`-th kept record.
+
+    `records` says of each record whether it is kept, and `lines`, which it is read from, where it ends. So what reads
+    the file for its documents finds the boundaries, too, and they cannot fall inside a quoted field or an article.
+    """
+    start = end = (lines.offset, lines.line)
+    first = kept = 0
+    for is_kept in records:
+        if is_kept:
+            if kept > first and kept % every == 0 and end[0] - start[0] >= piece_bytes:
+                yield Piece(start[0], end[0], start[1], first, kept - first)
+                start, first = end, kept
+            kept += 1
+        end = (lines.offset, lines.line)
+    yield Piece(start[0], lines.offset, start[1], first, kept - first)

@@ -1,0 +1,159 @@
+"""Tables and JSON lines that the user brings: rows that are kept, and the documents that they make.
+
+A row is a document, or those of a file with the same value in a column are one (a transcript, a book).
+"""
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from hatchery.corpora.documents import ReaderContext
+from hatchery.corpora.prose import LineForm, Named, Paragraph, paragraphs_in, pieces
+from hatchery.corpora.raw_files import Piece, pieces_between, uncompressed_suffix
+from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
+from hatchery.corpora.text_files import Lines, with_unified_ends
+from hatchery.errors import ConfigError
+from hatchery.raw.registration import RawSource
+
+if TYPE_CHECKING:
+    from hatchery.corpora.readers.plain_text import PlainTextOptions
+
+Format = Literal["text", "csv", "jsonl"]
+_FORMATS: dict[str, Format] = {
+    ".txt": "text",
+    ".md": "text",
+    ".markdown": "text",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+}
+_FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
+
+
+def format_of(file: str, options: "PlainTextOptions") -> Format:
+    """How a file is read. Raises ConfigError where neither its ending nor an option says it."""
+    suffix = uncompressed_suffix(file)
+    if options.format is None and suffix not in _FORMATS:
+        raise ConfigError(f"{file}: the suffix does not tell the format; set the option `format`")
+    return options.format or _FORMATS[suffix]
+
+
+def _rows(
+    source: RawSource, file: str, options: "PlainTextOptions", piece: Piece | None = None
+) -> tuple[Lines, Iterator[Row]]:
+    """The lines of a file and the rows in them."""
+    if format_of(file, options) == "jsonl":
+        lines = json_lines(source, file, options.encoding, piece)
+        return lines, json_rows(lines)
+    lines = Lines(source, file, options.encoding, piece)
+    return lines, csv_rows(lines, options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ","))
+
+
+def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") -> Iterator[str]:
+    """The texts of the rows that are kept."""
+    for place, row in _rows(source, file, options)[1]:
+        text, problem = _kept(row, place, options)
+        if text is not None and not problem:
+            yield text
+
+
+def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
+    """The pieces of a file, of about so many bytes. Raises SourceError where it cannot be read."""
+    lines, rows = _rows(source, file, options)
+    if options.document_column is not None:
+        return _closed_pieces(rows, lines, options.document_column, piece_bytes)
+    kept = (not _kept(row, place, options)[1] for place, row in rows)
+    return pieces_between(kept, lines, piece_bytes, options.lines_per_document or 1)
+
+
+def _closed_pieces(rows: Iterator[Row], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
+    """The pieces of a table with documents of several rows: one begins where no document before it has a row left."""
+    last: dict[str, int] = {}
+    begins = array("Q")
+    offset, line, number = 0, 0, 0
+    for place, row in rows:
+        key = cell(row, column, place) or ""
+        if key not in last:
+            begins.extend((offset, line, number))
+        last[key] = number
+        offset, line, number = lines.offset, lines.line, number + 1
+    start = (0, 0, 0)
+    done = -1
+    for index, end in enumerate(last.values()):
+        offset, line, row_number = begins[3 * index : 3 * index + 3]
+        if row_number > done and offset - start[0] >= piece_bytes:
+            yield Piece(start[0], offset, start[1], start[2], row_number - start[2])
+            start = (offset, line, row_number)
+        done = max(done, end)
+    yield Piece(start[0], lines.offset, start[1], start[2], number - start[2])
+
+
+def documents_of_table(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
+    """The documents of a file, or of its piece; what is left out is counted."""
+    options: PlainTextOptions = context.options
+    if options.document_column is not None:
+        yield from _grouped(source, file, context, form, options.document_column)
+        return
+    kept = (row for _, row in _row_paragraphs(source, file, context, form) if row is not None)
+    if options.lines_per_document is not None:
+        yield from pieces((), kept, options.lines_per_document, context.before)
+        return
+    for index, paragraphs in enumerate(kept, context.before):
+        yield (f"{index:06d}",), paragraphs
+
+
+def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineForm, column: str) -> Iterator[Named]:
+    """Documents in the order of their first rows, each as soon as its last row and all documents before it are read.
+
+    The table is read twice, first to count the rows of each document: nothing else says where a document ends.
+    """
+    rows = _rows(source, file, context.options, context.piece)[1]
+    left = Counter(cell(row, column, place) or "" for place, row in rows)
+    kept: dict[str, list[list[Paragraph]]] = {}
+    waiting = iter(dict.fromkeys(left))
+    current = next(waiting, None)
+    for key, paragraphs in _row_paragraphs(source, file, context, form):
+        left[key] -= 1
+        if paragraphs is not None:
+            kept.setdefault(key, []).append(paragraphs)
+        while current is not None and not left[current]:
+            lines = kept.pop(current, None)
+            if lines is not None:
+                yield from pieces((current,), lines, context.options.lines_per_document)
+            current = next(waiting, None)
+
+
+def _row_paragraphs(
+    source: RawSource, file: str, context: ReaderContext, form: LineForm
+) -> Iterator[tuple[str, list[Paragraph] | None]]:
+    """The key of its document and the paragraphs of each row; None for a row that is left out."""
+    options: PlainTextOptions = context.options
+    for place, row in _rows(source, file, options, context.piece)[1]:
+        key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
+        text, reason = _kept(row, place, options)
+        if reason or text is None:
+            context.rejections.count(reason, sample=text)
+            yield key, None
+            continue
+        if options.punctuation_column is not None:
+            mark = options.punctuation.get(cell(row, options.punctuation_column, place) or "", ".")
+            text = text.rstrip()
+            text = text if text.endswith(_FINAL_MARKS) else text + mark
+        yield key, list(paragraphs_in(with_unified_ends(text).split("\n"), context, form))
+
+
+def _kept(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tuple[str | None, str]:
+    """The text of a row, and why it is left out, which is empty for one that is kept."""
+    text = field(row, options.column, place)
+    if has_surplus(row):
+        return text, "row with more fields than the header: quote texts with the delimiter"
+    if not isinstance(text, str | None):
+        return json.dumps(text, ensure_ascii=False), f"row whose text is {kind_of(text)}"
+    if any(cell(row, column, place) not in values for column, values in options.keep.items()):
+        return text, "row not kept by the option `keep`"
+    if text is None or not text.strip():
+        return None, "row without text"
+    return text, ""

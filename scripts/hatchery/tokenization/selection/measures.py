@@ -1,0 +1,290 @@
+"""What is measured on a tokenizer: tokens per word in isolation, fertility in running text, and how words are cut.
+
+Any `tokenizer.json` of the library can be opened, so that the pretrained references of the reduced-vocabulary study
+(roberta-base, bert-base-uncased, t5-base) can be compared with what is trained here. Truncation and padding are off.
+
+Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
+choice"): tokens per word when each word is tokenised alone. Words stand between single spaces and are tokenised without
+a leading-space marker; an empty string, left by a doubled space, counts as a word of 0 tokens. As words in running text
+carry the marker that most entries of a byte-level vocabulary have, the ratio overstates it: `fertility` is the
+corrected figure, text tokens per word between white space, over the same sample.
+
+The sample has sequences without replacement from all splits. Every sequence gets a seeded random mark in the order of
+the corpus and the smallest marks are kept, so one pass in flat memory is enough and the sample depends on nothing but
+the corpus and the seed.
+
+ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): how well a tokenizer cuts words
+into their morphemes. `definition` is the share of words whose tokens are exactly the reference morphemes.
+`published_code` is partial credit: every token that occurs among the word's morphemes counts 1, words of one token or
+of as many tokens as letters count 0, and the sum is divided by the number of all morphemes; the printed values are all
+of this kind. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece word never counts;
+`published_code_corrected` takes the letters that tokens stand for.
+
+The words of ESMS are the user's, or one of two lists that are shipped. A list is CSV with the columns `word` and
+`morphemes`, these separated by blanks; lines that begin with `#` are comments. The 127 words of the study were never
+released. `public_13` are the 13 words that its Table 5 prints; `own` is a longer list of our own, not the paper's.
+"""
+
+import csv
+import heapq
+import io
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Literal
+
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders
+
+from hatchery.errors import CorpusError, SourceError, TokenizationError
+from hatchery.raw.registration import open_source
+from hatchery.tokenization.documents import read_batches
+from hatchery.tokenization.tokenizer_file import Definition, open_backend
+
+WORD_MARKER = "\u2581"
+"""The character with which SentencePiece marks the beginning of a word."""
+_BATCH = 4096
+
+
+def read_definition(text: str, where: str) -> Definition:
+    """Parse the text of a `tokenizer.json`. Raises TokenizationError naming `where` when it is none."""
+    try:
+        definition = json.loads(text)
+        vocabulary, kind = definition["model"]["vocab"], definition["model"]["type"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TokenizationError(f"{where}: not a tokenizer: {type(error).__name__} at {error}") from error
+    if not vocabulary or not isinstance(kind, str):
+        raise TokenizationError(f"{where}: not a tokenizer: its model has no vocabulary")
+    return dict(definition)
+
+
+def isolated(definition: Definition) -> Definition:
+    """The definition for words in isolation: the byte-level pre-tokeniser puts no space in front.
+
+    The metaspace marker of SentencePiece stays, because the published code scores it with the word.
+    """
+    return {**definition, "pre_tokenizer": _without_prefix_space(definition.get("pre_tokenizer"))}
+
+
+def _without_prefix_space(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") == "ByteLevel":
+        return {**part, "add_prefix_space": False}
+    if part.get("type") == "Sequence":
+        return {**part, "pretokenizers": [_without_prefix_space(inner) for inner in part["pretokenizers"]]}
+    return part
+
+
+def model_only(definition: Definition) -> Definition:
+    """The definition that takes its whole input as one pre-token, already normalised."""
+    parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
+    return {**definition, **dict.fromkeys(parts), "added_tokens": []}
+
+
+def unknown_token(definition: Definition) -> str | None:
+    """The name of the unknown token, or None for a model that has none."""
+    model = definition["model"]
+    if model["type"] == "Unigram":
+        index = model.get("unk_id")
+        return None if index is None else str(model["vocab"][index][0])
+    name = model.get("unk_token")
+    return None if name is None else str(name)
+
+
+def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
+    """The letters that each token stands for: without continuation prefix and word marker, bytes as characters.
+
+    A token that is nothing but a marker is left out.
+    """
+    prefix = definition["model"].get("continuing_subword_prefix") or ""
+    part = definition.get("pre_tokenizer") or {}
+    is_byte_level = any(inner.get("type") == "ByteLevel" for inner in part.get("pretokenizers", [part]))
+    byte_level = decoders.ByteLevel() if is_byte_level else None
+    found = []
+    for index, token in enumerate(tokens):
+        letters = token.removeprefix(prefix) if index else token
+        letters = byte_level.decode([letters]) if byte_level is not None else letters.replace(WORD_MARKER, "")
+        if letters := letters.strip():
+            found.append(letters)
+    return found
+
+
+def tokens_of(backend: Backend, texts: Sequence[str]) -> Iterator[list[str]]:
+    """The tokens of every text, without [CLS] and its kin; of an empty text none. Parallel over texts."""
+    # The fast variant gives ids only, without the spelling of tokens.
+    names = {index: token for token, index in backend.get_vocab(with_added_tokens=True).items()}
+    for start in range(0, len(texts), _BATCH):
+        batch = list(texts[start : start + _BATCH])
+        for text, encoding in zip(batch, backend.encode_batch_fast(batch, add_special_tokens=False), strict=True):
+            yield [names[index] for index in encoding.ids] if text else []
+
+
+Unit = Literal["documents", "lines"]
+
+
+def sequences_of(texts: Iterable[str], unit: Unit) -> Iterator[str]:
+    """The sequences of documents: themselves, or their non-empty lines; none is only white space."""
+    for text in texts:
+        for sequence in [text] if unit == "documents" else text.split("\n"):
+            if sequence.strip():
+                yield sequence
+
+
+def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Iterator[str]:
+    """The documents of the given splits, in the order of the splits and shards."""
+    for split in splits:
+        for path in shards.get(split, ()):
+            for batch in read_batches(path):
+                yield from batch.texts
+
+
+def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
+    """`count` sequences drawn without replacement, in their order; all of them where there are fewer."""
+    rng = random.Random(f"word-split sample {seed}")
+    kept = heapq.nsmallest(count, ((rng.random(), number, text) for number, text in enumerate(sequences)))
+    return [text for _, _, text in sorted(kept, key=itemgetter(1))]
+
+
+def count_words(sequences: Iterable[str]) -> Counter[str]:
+    """How often each space-separated word occurs; the empty string is a word where two spaces meet.
+
+    The lines of a sequence are joined by one space and blank lines left out: the layout of documents makes no words.
+    """
+    words: Counter[str] = Counter()
+    for sequence in sequences:
+        words.update(" ".join(line for line in sequence.split("\n") if line).split(" "))
+    return words
+
+
+def word_split_ratio(definition: Definition, words: Counter[str], where: str) -> float:
+    """Mean tokens per word in isolation. Raises CorpusError naming `where` when there is no word."""
+    total = words.total()
+    if not any(words):
+        raise CorpusError(f"{where}: the sample has no words to measure a word-split ratio on")
+    backend = open_backend(isolated(definition), where)
+    distinct = sorted(words)
+    tokens = sum(words[word] * len(found) for word, found in zip(distinct, tokens_of(backend, distinct), strict=True))
+    return tokens / total
+
+
+def running_text(definition: Definition, sequences: Sequence[str], where: str) -> tuple[float, float]:
+    """Fertility (tokens per word between white space) and share of unknown tokens, over the lines of the sequences.
+
+    Raises CorpusError when there is no word.
+    """
+    backend = open_backend(definition, where)
+    unknown = unknown_token(definition)
+    lines = [line.strip() for sequence in sequences for line in sequence.split("\n") if line.strip()]
+    words = sum(len(line.split()) for line in lines)
+    if not words:
+        raise CorpusError(f"{where}: the sample has no words to measure fertility on")
+    tokens = unknown_tokens = 0
+    for found in tokens_of(backend, lines):
+        tokens += len(found)
+        unknown_tokens += sum(token == unknown for token in found)
+    return tokens / words, unknown_tokens / tokens if tokens else 0.0
+
+
+COLUMNS = ["word", "morphemes"]
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word and the morphemes that spell it."""
+
+    text: str
+    morphemes: tuple[str, ...]
+
+
+def shipped_words(name: str) -> list[Word]:
+    """The words of the shipped list `public_13` or `own`."""
+    path = Path(__file__).with_name(f"morphemes_{name}.csv")
+    return parse_words(path.read_text(encoding="utf-8"), path.name)
+
+
+def source_words(manifest: str | Path) -> list[Word]:
+    """The words of a registered source that holds exactly one CSV file. Raises SourceError naming file and line."""
+    source = open_source(manifest)
+    names = source.names("*.csv")
+    if len(names) != 1:
+        raise SourceError(f"{source.root}: expected one .csv file of morphemes in it, found {len(names)}")
+    content = source.read_bytes(names[0])
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{source.root}: {names[0]!r} is not UTF-8: byte {error.start}") from error
+    return parse_words(text, f"{source.root}: {names[0]!r}")
+
+
+def parse_words(text: str, where: str) -> list[Word]:
+    """Parse a list. Raises SourceError naming `where` and the line for morphemes that do not spell their word,
+
+    a word given twice, a missing column, broken CSV, or a list without words.
+    """
+    lines = list(_lines(text))
+    rows = csv.reader((line for _, line in lines), strict=True)
+    words: dict[str, Word] = {}
+    try:
+        header = next(rows, None)
+        if header != COLUMNS:
+            raise SourceError(f"{where}: expected the columns {', '.join(COLUMNS)}, got {', '.join(header or [])!r}")
+        for row in rows:
+            place = f"{where}: line {lines[rows.line_num - 1][0]}"
+            if len(row) != len(COLUMNS):
+                raise SourceError(f"{place}: expected {len(COLUMNS)} columns, got {len(row)}")
+            word = Word(row[0].strip(), tuple(row[1].split()))
+            if not word.text or "".join(word.morphemes) != word.text:
+                raise SourceError(f"{place}: the morphemes {row[1]!r} do not spell the word {row[0]!r}")
+            if word.text in words:
+                raise SourceError(f"{place}: the word {word.text!r} is listed twice")
+            words[word.text] = word
+    except csv.Error as error:
+        raise SourceError(f"{where}: line {lines[rows.line_num - 1][0]}: not CSV: {error}") from error
+    if not words:
+        raise SourceError(f"{where}: the list has no words")
+    return list(words.values())
+
+
+def _lines(text: str) -> Iterable[tuple[int, str]]:
+    """The lines that are neither empty nor comments, with their numbers."""
+    for number, line in enumerate(io.StringIO(text), start=1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line
+
+
+@dataclass(frozen=True)
+class EsmsScores:
+    """ESMS in all readings, each from 0 to 1."""
+
+    definition: float
+    published_code: float
+    published_code_corrected: float
+
+
+def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
+    """The paper's definition for one word; `pieces` are the letters of its tokens."""
+    return tuple(pieces) == word.morphemes
+
+
+def partial_credit(tokens: Sequence[str], word: Word) -> int:
+    """The published code's credit for one word: the number of its tokens that occur among its morphemes."""
+    if len(tokens) in (1, len(word.text)):
+        return 0
+    return sum(token.replace("#", "").replace("_", "") in word.morphemes for token in tokens)
+
+
+def esms(definition: Definition, words: Sequence[Word], where: str) -> EsmsScores:
+    """ESMS of a tokenizer over words in isolation. `words` must not be empty (reading a list makes sure of it)."""
+    backend = open_backend(isolated(definition), where)
+    tokenised = list(tokens_of(backend, [word.text for word in words]))
+    pieces = [surfaces(definition, tokens) for tokens in tokenised]
+    morphemes = sum(len(word.morphemes) for word in words)
+    equal = sum(equals_morphemes(found, word) for found, word in zip(pieces, words, strict=True))
+    published = sum(partial_credit(found, word) for found, word in zip(tokenised, words, strict=True))
+    corrected = sum(partial_credit(found, word) for found, word in zip(pieces, words, strict=True))
+    return EsmsScores(equal / len(words), published / morphemes, corrected / morphemes)
