@@ -8,19 +8,16 @@ YAML.
 import csv
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped import PROJECT, REPOSITORY
 
-from hatchery.experiment.project import Project
 from hatchery.training.data_order import training_phases
 from hatchery.training.optimizers import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.workflow.jobs import Jobs
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PROJECT = Project(REPOSITORY / "config")
 ORIGINALS = ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")
 
 # What every model of both papers has in common (ELC-BERT Table 4, LTG-BERT Table 9).

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from shipped import REPOSITORY, written
+from shipped import PROJECT, REPOSITORY, written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Finetuning
@@ -101,12 +101,6 @@ def test_a_task_takes_the_keys_of_its_base_and_has_one_place_of_rows(configurati
     assert block.files == project.task("demo_acceptability").files
 
 
-def test_tasks_that_are_bases_of_each_other_are_refused(configuration: Path) -> None:
-    project = written(configuration, {"tasks/one": {"base": "two"}, "tasks/two": {"base": "one"}})
-    with pytest.raises(ConfigError, match="whose own base leads back to"):
-        project.check("task", "one")
-
-
 def test_only_a_task_that_says_how_can_be_transferred_to(configuration: Path) -> None:
     project = written(
         configuration, {"tasks/mine": {"base": "demo_acceptability", "transfer_tasks": ["demo_entailment"]}}
@@ -134,11 +128,6 @@ def test_a_protocol_says_which_metric_stands_for_a_task(configuration: Path) -> 
     assert project.protocol_of("paper", "babylm_cola").selection_metric == "accuracy"
 
 
-@pytest.fixture
-def project(repository: Path) -> Project:
-    return Project(repository / "config")
-
-
 def test_tasks_are_dealt_out_in_their_order() -> None:
     tasks: dict[str, dict[str, Any]] = {name: {} for name in "abcde"}
     assert task_batches(Finetuning(tasks=tasks, tasks_per_job=2), 1) == {
@@ -156,15 +145,15 @@ def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -
     assert [len(tasks) for tasks in task_batches(finetuning, 1000).values()] == [10] * 4
 
 
-def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
-    jobs = Jobs(project)
+def test_jobs_of_one_task_make_its_manifest_alone() -> None:
+    jobs = Jobs(PROJECT)
     finetuned = jobs.results.finetuned("strict")
     assert jobs.to_make(finetuned.values()) == [jobs.place(path) for path in finetuned.values()]
 
 
-def test_jobs_of_several_tasks_are_asked_for_once(project: Project, configuration: Path) -> None:
-    jobs = Jobs(project)
-    runs = [run.name for run in project.seeded_runs("bnc_mini")]
+def test_jobs_of_several_tasks_are_asked_for_once(configuration: Path) -> None:
+    jobs = Jobs(PROJECT)
+    runs = [run.name for run in PROJECT.seeded_runs("bnc_mini")]
 
     def places(batch: str) -> list[str]:
         return [jobs.place(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
@@ -179,15 +168,15 @@ def test_jobs_of_several_tasks_are_asked_for_once(project: Project, configuratio
     assert jobs.to_make(probed.values()) == places("batch_2")
 
 
-def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:
-    given = json.loads(Jobs(project).settings("finetune_tasks", experiment="bnc_mini", batch="batch_1"))["tasks"]
-    assert list(given) == sorted(task_batch(project, "bnc_mini", "batch_1"))
+def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own() -> None:
+    given = json.loads(Jobs(PROJECT).settings("finetune_tasks", experiment="bnc_mini", batch="batch_1"))["tasks"]
+    assert list(given) == sorted(task_batch(PROJECT, "bnc_mini", "batch_1"))
     for task, settings in given.items():
-        assert settings == json.loads(Jobs(project).settings("finetune", experiment="bnc_mini", task=task))
+        assert settings == json.loads(Jobs(PROJECT).settings("finetune", experiment="bnc_mini", task=task))
 
 
-def test_an_unknown_job_is_an_error_that_names_those_there_are(project: Project) -> None:
+def test_an_unknown_job_is_an_error_that_names_those_there_are() -> None:
     with pytest.raises(ConfigError, match="has no job 'batch_9' of several fine-tuning tasks; there are: batch_1"):
-        task_batch(project, "bnc_mini", "batch_9")
+        task_batch(PROJECT, "bnc_mini", "batch_9")
     with pytest.raises(ConfigError, match="there are: none"):
-        task_batch(project, "strict", "batch_1")
+        task_batch(PROJECT, "strict", "batch_1")
