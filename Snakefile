@@ -19,11 +19,11 @@ from hatchery.errors import writing_refused
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.workflow.invocation import frozen_configuration
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import with_plain_errors
 from hatchery.workflow.open_workflow import (
     check_request,
+    frozen_configuration,
     open_workflow,
     require_raw_data,
     show_results,

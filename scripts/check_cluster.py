@@ -8,7 +8,7 @@ import sys
 
 from hatchery.command import run_command
 from hatchery.workflow.cluster_check import plan, problems, sbatch_text
-from hatchery.workflow.software import require_slurm
+from hatchery.workflow.open_workflow import require_slurm
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from hatchery.command import run_command
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import REGISTER, missing_sources
+from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.planned_cost import planned_cost_text, planned_costs
 from hatchery.workflow.planned_jobs import planned_jobs
-from hatchery.workflow.reasons import by_rule, reasons_text
 
 
 def main(arguments: argparse.Namespace) -> None:

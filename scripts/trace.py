@@ -14,9 +14,8 @@ from hatchery.analysis.summary_rows import COLUMNS, SELECTORS, SummaryRow, read_
 from hatchery.artifacts.checksums import vouched
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
-from hatchery.provenance.chain import follow, generated_problems, output_problems, raw_problems
+from hatchery.provenance.chain import ManifestIndex, follow, generated_problems, output_problems, raw_problems
 from hatchery.provenance.chain_text import chain_json, tree_text
-from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.sanitize import visible
 from hatchery.settings.problems import offered
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.environments.conda import write_conda_environments
+from hatchery.environments import write_conda_environments
 
 
 def main(arguments: argparse.Namespace) -> None:

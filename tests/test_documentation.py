@@ -16,7 +16,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from hatchery.artifacts.yaml_files import _Explainer, _Loader, read_yaml
-from hatchery.environments.imports import package_graph
+from hatchery.environments import imported_modules
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.modeling.families import FAMILIES
@@ -168,6 +168,20 @@ def followed(arrows: Iterable[tuple[str, str]]) -> Arrows:
     while more := {(a, d) for a, b in whole for c, d in whole if b == c} - whole:
         whole |= more
     return whole
+
+
+def package_graph(root: Path) -> dict[str, set[str]]:
+    """What every package of the library (or module beside the packages) imports of the others; `root` is scripts/."""
+    library = root / "hatchery"
+    names = {path.relative_to(library).parts[0].removesuffix(".py") for path in library.rglob("*.py")} - {"__init__"}
+    graph: dict[str, set[str]] = {name: set() for name in names}
+    for path in library.rglob("*.py"):
+        own = path.relative_to(library).parts[0].removesuffix(".py")
+        for module in imported_modules(path, root):
+            parts = module.split(".")
+            if parts[0] == "hatchery" and len(parts) > 1 and parts[1] in names - {own}:
+                graph.setdefault(own, set()).add(parts[1])
+    return dict(sorted((name, needs) for name, needs in graph.items() if name != "__init__"))
 
 
 def imported() -> Arrows:

@@ -24,7 +24,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from hatchery.artifacts.checksums import checksums_of, vouched
 from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, stage_run, take_finished
 from hatchery.command import load_settings, named_paths
-from hatchery.raw.registration import location_of, open_source
+from hatchery.raw.listings import location_of
+from hatchery.raw.registration import open_source
 from hatchery.stage import has_record, record_of
 from hatchery.typed import build, stage_body
 

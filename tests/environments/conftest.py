@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.environments.conda import CPU_LOCK, MAIN_LOCK
+from hatchery.environments import CPU_LOCK, MAIN_LOCK
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -23,8 +23,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from hatchery.environments.conda import canonical_name
-from hatchery.environments.imports import import_closure, imported_modules
+from hatchery.environments import canonical_name, import_closure, imported_modules
 from hatchery.workflow.registry import STAGES, code_by_environment
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages

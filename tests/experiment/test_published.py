@@ -21,8 +21,8 @@ from hatchery.views.paper_tables.score_table import LEADERBOARD
 from hatchery.views.paper_tables.settings import PaperTablesSettings, entry_blocks
 from hatchery.views.stages.summarise import summary_settings
 from hatchery.views.stages.write_tables import tables_settings
-from hatchery.workflow.invocation import VARIABLE, frozen_configuration
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.open_workflow import VARIABLE, frozen_configuration
 
 MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
 

@@ -10,8 +10,7 @@ import pytest
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
-from hatchery.provenance.chain import Chain, follow, generated_problems, output_problems, raw_problems
-from hatchery.provenance.manifest_index import ManifestIndex
+from hatchery.provenance.chain import Chain, ManifestIndex, follow, generated_problems, output_problems, raw_problems
 from hatchery.raw.registration import register_source
 
 PAIRS = "exp/minimal_pairs/elc_bert-s1/pairs"

@@ -12,10 +12,9 @@ import pytest
 
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw import hub as hub_module
-from hatchery.raw.fetched_folder import STAMP
 from hatchery.raw.hub import chosen_files, fetch_hub, fetch_hub_model
 from hatchery.raw.obtain import register_settings
-from hatchery.raw.registration import open_source
+from hatchery.raw.registration import STAMP, open_source
 from hatchery.raw.settings import Hub, HubModel, source_settings
 
 PER_SHARD = 70

@@ -15,9 +15,8 @@ import pytest
 
 from hatchery.errors import SourceError
 from hatchery.raw import downloads, obtain
-from hatchery.raw.fetched_folder import STAMP
 from hatchery.raw.obtain import register_settings
-from hatchery.raw.registration import open_source
+from hatchery.raw.registration import STAMP, open_source
 
 ADVICE = {"obtain": "from the archive", "licence": "BNC User Licence", "terms": "research only"}
 

@@ -1,5 +1,6 @@
-"""Whatever happens to the command or its configuration while a job waits or runs: the right model in the end, once."""
+"""Whatever happens to the command, its configuration or Slurm's daemon while a job runs: the right model, once."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,16 +13,20 @@ from cluster_jobs import (
     MODELS,
     ask,
     cancel,
+    log_of,
     pretraining_in_mid_run,
     queued,
     rank_process,
     sent,
     snakemake_in_background,
     snakemake_on_slurm,
+    step_daemons,
     wait_for,
     wait_for_state,
 )
 from projects import configure, planned_rules, snakemake
+
+from hatchery.artifacts.manifests import FINISHED, read_manifest
 
 # Some ten seconds of work, on a machine that may be busy.
 PATIENCE_SECONDS = 600
@@ -118,3 +123,35 @@ def test_after_the_command_was_killed_it_says_what_to_do_and_then_takes_the_run_
     assert {job.job_id for job in sent(folder)} > {job_id}
     assert (folder / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
     assert planned_rules(folder, MODEL) == {}
+
+
+def test_a_result_that_was_finished_behind_a_killed_slurmstepd_is_taken_by_the_next_command(
+    copy_of_project: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    folder = copy_of_project(tmp_path / "project")
+    manifest = folder / MODEL
+    try:
+        with snakemake_in_background(folder, "--retries=0", "--", MODEL) as process:
+            wait_for(lambda: pretraining_in_mid_run(folder, MODEL), "the training in mid-run", seconds=PATIENCE_SECONDS)
+            (job,) = queued(folder, "rule_pretrain")
+            # The daemon of the script, not that of the step, whose end would end the processes.
+            (daemon,) = step_daemons(job.job_id, "batch")
+            assert rank_process(job.job_id, 0, "run.py pretrain") is not None
+            os.kill(daemon, signal.SIGKILL)
+            wait_for(manifest.exists, "the result of the orphaned job", seconds=PATIENCE_SECONDS)
+            # Slurm looks after the script when a node registers, at its leisure; now it is told that the job is lost.
+            ask("scancel", "--signal=KILL", job.job_id)
+            assert process.wait(PATIENCE_SECONDS) != 0
+        wait_for(lambda: not queued(folder), "the job has gone")
+        assert not manifest.exists(), "Snakemake was to delete what it takes for unfinished"
+        finished = manifest.with_name(FINISHED)
+        told = json.loads(finished.read_text(encoding="utf-8"))
+        weights = manifest.with_name("model.safetensors").stat().st_mtime_ns
+        again = snakemake_on_slurm(folder, "--rerun-incomplete", "--", MODEL)
+        assert again.returncode == 0, (again.stdout + again.stderr)[-6000:]
+    finally:
+        cancel(folder)
+    assert "finished before, its checksums hold: taken as it is" in log_of(folder, MODEL).read_text(encoding="utf-8")
+    assert manifest.with_name("model.safetensors").stat().st_mtime_ns == weights
+    assert json.loads(manifest.read_text(encoding="utf-8")) == told
+    read_manifest(manifest).verify()

@@ -27,13 +27,14 @@ from hatchery.workflow.cost_estimate import (
     ShardsOnDisk,
     cost_settings,
     estimate,
+    finetuning_flops,
+    minimal_pairs_flops,
     shards_on_disk,
     training_bytes,
 )
 from hatchery.workflow.cost_table import cost_csv, cost_html, cost_markdown
-from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.stages.write_cost import CostSettings
+from hatchery.workflow.stages.write_cost import CostSettings, SuiteSettings, TaskSettings
 
 
 def plan(**changes: Any) -> dict[str, Any]:

@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from forked import run, surroundings
@@ -78,3 +79,37 @@ def planned_rules(folder: Path, *targets: str) -> dict[str, int]:
     figures = re.findall(r"^ +output: results/\w+/figures/(\w+)\.svg", output, flags=re.MULTILINE)
     counts = {name: int(count) for name, count in rows if name not in ("total", "draw_figure")}
     return counts | {f"draw_figure {name}": figures.count(name) for name in figures}
+
+
+EXPERIMENT, CAUSAL_EXPERIMENT = "config/experiments/tiny.yaml", "config/experiments/tiny_causal.yaml"
+FIGURES = {
+    "draw_figure learning_curves",
+    "draw_figure layer_weights",
+    "draw_figure phenomena",
+    "draw_figure task_scores",
+    "draw_figure layer_contributions",
+}
+CAUSAL_FIGURES = {
+    "draw_figure learning_curves",
+    "draw_figure layer_weights",
+    "draw_figure output_divergences",
+    "draw_figure bias_drift",
+    "draw_figure token_frequency",
+}
+
+COPY = "config/experiments/second.yaml"
+STUDY = "config/studies/side.yaml"
+STUDY_PAGE = "results/side/index.html"
+STUDY_TEXT = "description: Side by side.\nexperiments: [tiny, second]\nanalyses:\n  comparison: {}\n"
+
+
+@contextmanager
+def changed(path: Path, old: str, new: str) -> Iterator[None]:
+    before = path.read_bytes()
+    text = before.decode("utf-8")
+    assert old in text, f"{path} no longer holds {old!r}: mend this test"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_bytes(before)

@@ -1,5 +1,6 @@
-"""Every experiment can be planned from a fresh checkout, locally and for the cluster; mistakes end in one line."""
+"""Every experiment can be planned from a fresh checkout, also with many models and with runs that start from others."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,13 +9,37 @@ import pytest
 import yaml
 from projects import make_project, planned_rules, snakemake
 
+from hatchery.experiment.project import Project
+from hatchery.job_spec import read_call
+from hatchery.views.stages.draw_figure import MOST_DRAWN
+from hatchery.workflow.jobs import Jobs
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXPERIMENTS = sorted(path.stem for path in (REPOSITORY / "config/experiments").glob("*.yaml"))
 
 
+CHAIN = """
+corpus: tiny
+tokenizer: tiny
+pretraining: {steps: 12, batch_size: 8, sequence_length: 32, evaluation_interval_steps: 2, evaluation_sequences: 16}
+runs:
+  later: {model: ltg_tiny, pretraining: {steps: 30, initialise_from: {run: base, take: training}}}
+  base: {model: ltg_tiny, pretraining: {keep_training_state: true}}
+  swept: {model: ltg_tiny, pretraining: {optimizer: {learning_rate: {sweep: [0.005, 0.01]}}}}
+minimal_pairs: [tiny_pairs]
+"""
+MODELS = 120
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    return make_project(tmp_path_factory.mktemp("dry") / "project", repository)
+    """A project with two more experiments: runs that start from others, and more models than fit on a command line."""
+    folder = make_project(tmp_path_factory.mktemp("dry") / "project", repository)
+    (folder / "config/experiments/chain.yaml").write_text(CHAIN)
+    block = yaml.safe_load((folder / "config/experiments/tiny.yaml").read_text(encoding="utf-8"))
+    block["runs"] = {f"m{n}": {"model": "ltg_tiny", "pretraining": {"steps": 5 + n}} for n in range(MODELS)}
+    (folder / "config/experiments/many.yaml").write_text(yaml.safe_dump(block, sort_keys=False), encoding="utf-8")
+    return folder
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -66,40 +91,48 @@ def test_the_dag_has_no_rule_that_breaks_under_strict_evaluation(project: Path) 
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("steps: 12", "stepz: 12", "pretraining.stepz: unknown key"),
-        ("corpus: tiny", "corpus: tyni", "got 'tyni', no such corpus"),
-    ],
-)
-def test_a_wrong_configuration_ends_in_one_line_without_traceback(
-    old: str, new: str, message: str, project: Path
-) -> None:
-    path = project / "config/experiments/tiny.yaml"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    try:
-        result = snakemake(project, "-n", "--quiet", "all", "--", "results/tiny/summary.csv")
-    finally:
-        path.write_text(text, encoding="utf-8")
-    assert result.returncode != 0
-    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert message in lines[0]
-    assert "config/experiments/tiny.yaml" in lines[0]
-    assert "Traceback" not in result.stdout + result.stderr
-
-
-def test_an_unknown_experiment_names_the_nearest(project: Path) -> None:
-    result = snakemake(project, "-n", "results/strcit/summary.csv")
-    assert "did you mean 'strict'?" in result.stderr
-
-
-def test_the_default_profile_leaves_the_resources_of_the_cluster_alone(repository: Path) -> None:
-    profile = yaml.safe_load((repository / "workflow/profiles/default/config.yaml").read_text(encoding="utf-8"))
-    assert "default-resources" not in profile
-
-
 def test_lint_is_clean(repository: Path) -> None:
     result = snakemake(repository, "--lint")
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_run_of_a_sweep_is_planned_and_waits_for_the_model_that_it_starts_from(project: Path) -> None:
+    planned = planned_rules(project, "results/chain/summary.csv")
+    assert planned["pretrain"] == 4 and planned["score_minimal_pairs"] == 4
+    for run, pretrainings in (("later", 2), ("base", 1)):
+        assert planned_rules(project, f"results/chain/pretraining/{run}-s42/manifest.json")["pretrain"] == pretrainings
+
+
+def test_a_circle_ends_in_one_line(project: Path) -> None:
+    path = project / "config/experiments/circle.yaml"
+    path.write_text(CHAIN.replace("{keep_training_state: true}", "{steps: 60, initialise_from: {run: later}}"))
+    result = snakemake(project, "--dry-run", "results/circle/summary.csv")
+    assert result.returncode == 1
+    lines = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "the runs start from each other in a circle" in lines[0]
+
+
+def test_the_cost_of_a_hundred_and_twenty_models_is_written(project: Path) -> None:
+    result = snakemake(project, "--cores", "1", "results/many/cost.csv")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len((project / "results/many/cost.csv").read_text(encoding="utf-8").splitlines()) == MODELS + 1
+
+
+def test_what_a_page_and_a_summary_are_given_lies_in_files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    jobs = Jobs(Project("config"))
+    jobs.write_calls()
+    for stage in ("write_page", "collect_measurements"):
+        job = jobs.call(stage, experiment="many")
+        call = read_call(job.path)
+        assert len(str(call.path)) < 40 and call.arguments == job.arguments
+        assert call.arguments["pretraining"] == jobs.results.pretrained("many")
+
+
+def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(project: Path) -> None:
+    jobs = Jobs(Project(project / "config"))
+    for figure in jobs.results.figures("many"):
+        settings = json.loads(jobs.settings("draw_figure", experiment="many", figure=figure))
+        assert [run["model"] for run in settings["runs"]] == [f"m{n}" for n in range(MOST_DRAWN)]
+        assert settings["left_out"] == MODELS - MOST_DRAWN
+        assert "left_out" not in json.loads(jobs.settings("draw_figure", experiment="tiny", figure=figure))

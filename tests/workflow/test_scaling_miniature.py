@@ -4,8 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from projects import make_project, planned_rules, snakemake
-from tiny_experiment import changed
+from projects import changed, make_project, planned_rules, snakemake
 
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame

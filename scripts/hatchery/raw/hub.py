@@ -26,7 +26,7 @@ from hatchery.artifacts.atomic import atomic_path, write_json
 from hatchery.artifacts.parquet import TableWriter
 from hatchery.errors import SourceError, first_line
 from hatchery.progress import Progress
-from hatchery.raw.fetched_folder import FetchedFolder
+from hatchery.raw.obtain import FetchedFolder
 from hatchery.raw.settings import Hub, HubModel
 
 DOCUMENTS_PER_SHARD = 50_000

@@ -1,4 +1,4 @@
-"""What a folder of raw files looked like when it was registered: names, sizes and modification times.
+"""What a folder of raw files looked like when it was registered, and what has changed since: names, sizes and times.
 
 Cheap enough to be compared whenever a workflow is planned, so that an edited, added or removed file is noticed, and
 only files that changed are read again. The listing is kept beside the source manifest and is nobody's input.
@@ -10,12 +10,18 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hatchery.artifacts.atomic import json_value, write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import SourceError
 from hatchery.raw.archives import is_hidden
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+REGISTERED = "resources/sources"
+"""Where the workflow keeps source manifests, each under the name of its source."""
 
 
 class Listed(NamedTuple):
@@ -74,6 +80,17 @@ def identity(listing: Listing) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""
 
 
+def source_manifest(name: str) -> str:
+    """Manifest of a raw input."""
+    return f"{REGISTERED}/{name}.json"
+
+
+def location_of(manifest_path: str | Path) -> Path:
+    """The file beside a source manifest that says where the raw input lies, and on which terms it may be used."""
+    path = Path(manifest_path)
+    return path.with_name(f"{path.stem}.location.json")
+
+
 def kept_listing(manifest: str | Path) -> Path:
     """Where the listing of the source with this manifest is kept."""
     path = Path(manifest)
@@ -115,26 +132,85 @@ def write_listing(manifest: str | Path, listing: Listing) -> None:
     write_text(kept_listing(manifest), json.dumps(listing, sort_keys=True, separators=(",", ":")) + "\n")
 
 
-def same_content(root: str | Path, found: Listing, manifest: str | Path) -> bool:
-    """Whether the files at `root`, which look as in `found`, are those of the source manifest.
+class RawFiles:
+    """The user's raw files as they are now, beside what was registered of them; each folder is listed once.
 
-    Files with another modification time than when they were registered are read and compared; others are taken for
-    what they look like. Only for folders and single files: an archive that was touched is not looked into.
+    Jobs of a cluster plan nothing, and need not look at a hundred thousand raw files when they start.
+    """
+
+    def __init__(self, project: "Project", is_planning: bool = True) -> None:
+        self._project = project
+        self._is_planning = is_planning
+        self._same: dict[str, bool] = {}
+        self._listings: dict[Path, Listing] = {}
+
+    def source_listing(self, source: str) -> str | None:
+        """One word for the files of a source: registering runs when it changes. None where there is nothing to list.
+
+        While the files are not there, it stays what it was: what was made from them can be looked at without them.
+        """
+        path = self._path_of(source)
+        if path is None:
+            return None
+        return identity(self._listing(path) or read_listing(source_manifest(source))) or None
+
+    def edited_files(self, source: str) -> list[str]:
+        """The user's files that are new, gone or otherwise than when the source was registered, sorted."""
+        path = self._path_of(source)
+        if path is None:
+            return []
+        before, now = read_listing(source_manifest(source)), self._listing(path)
+        names = [
+            name for name in sorted({*before, *now}) if name not in now or not now[name].looks_like(before.get(name))
+        ]
+        return [str(path / name) if path.is_dir() else str(path) for name in names]
+
+    def are_the_same(self, manifest: str) -> bool:
+        """Whether the files of a source were moved or touched, and still are what the source manifest says.
+
+        Then they are registered anew, and nothing after that is to run.
+        """
+        if not (self._is_planning and manifest.startswith(f"{REGISTERED}/")):
+            return False
+        if manifest not in self._same:
+            path = self._path_of(Path(manifest).stem)
+            self._same[manifest] = path is not None and _was_only_moved_or_touched(path, self._listing(path), manifest)
+        return self._same[manifest]
+
+    def _path_of(self, source: str) -> Path | None:
+        given = self._project.raw_input(source)
+        return None if given is None or given.path is None else Path(given.path)
+
+    def _listing(self, path: Path) -> Listing:
+        if path not in self._listings:
+            self._listings[path] = listing_of(path)
+        return self._listings[path]
+
+
+def _was_only_moved_or_touched(root: Path, found: Listing, manifest: str) -> bool:
+    """Whether files lie elsewhere or look otherwise than when they were registered, and still are the same.
+
+    Files with another modification time are read and compared; others are taken for what they look like. Only folders
+    and single files are: an archive that was touched is not looked into.
     """
     before = read_listing(manifest)
-    if found and found.keys() == before.keys() and all(found[name].looks_like(before[name]) for name in found):
-        return True
     try:
+        registered_root = json_value(location_of(manifest).read_text(encoding="utf-8"))["root"]
         value = json_value(Path(manifest).read_text(encoding="utf-8"))
         registered = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         kind = value["kind"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
+    looks_the_same = identity(found) == identity(before)
+    if not found or (registered_root == root.as_posix() and looks_the_same):
+        return False
+    if looks_the_same:
+        return True
     if kind not in ("folder", "file") or found.keys() != registered.keys():
         return False
     if any(entry.bytes != registered[name][0] for name, entry in found.items()):
         return False
-    folder = Path(root) if kind == "folder" else Path(root).parent
+    folder = root if kind == "folder" else root.parent
     touched = [name for name, entry in found.items() if not entry.looks_like(before.get(name))]
     try:
         return all(sha256_file(folder / name) == registered[name][1] for name in touched)

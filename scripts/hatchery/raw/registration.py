@@ -19,13 +19,19 @@ from hatchery.artifacts.atomic import json_value, write_json, write_text
 from hatchery.artifacts.checksums import Expected, check_file
 from hatchery.errors import SourceError
 from hatchery.raw.archives import is_archive, is_zip, zipped_sizes
-from hatchery.raw.listings import listing_of, read_listing, unpacked, with_checksums, write_listing
+from hatchery.raw.listings import (
+    REGISTERED,
+    listing_of,
+    location_of,
+    read_listing,
+    unpacked,
+    with_checksums,
+    write_listing,
+)
 
 BUFFER_BYTES = 256 << 10
 # The stamp in a folder that we fetched or unpacked.
-FETCHED = ".fetched.json"
-# Where the workflow keeps source manifests, each under the name of its source.
-SOURCES = "sources"
+STAMP = ".fetched.json"
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class RawSource:
         if self.manifest.name.startswith("embedded_"):
             return f"remove {self.root.parent}/manifest.json to have it made again"
         for folder in (self.root, self.root.parent):
-            if (folder / FETCHED).is_file():
+            if (folder / STAMP).is_file():
                 return f"to fetch it again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
         return f"to register it as it is now: snakemake --cores 1 --force {self.manifest}"
 
@@ -105,12 +111,6 @@ class RawSource:
         if name not in self.files:
             raise SourceError(f"{self.root}: there is no file {name!r} in this source")
         return self.files[name]
-
-
-def location_of(manifest_path: str | Path) -> Path:
-    """The file beside a source manifest that says where the raw input lies, and on which terms it may be used."""
-    path = Path(manifest_path)
-    return path.with_name(f"{path.stem}.location.json")
 
 
 def open_source(manifest_path: str | Path) -> RawSource:
@@ -123,7 +123,7 @@ def open_source(manifest_path: str | Path) -> RawSource:
         if checksum := about.get("manifest_sha256"):
             expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
             expected.check_digest(hashlib.sha256(content).hexdigest())
-        if path.parent.name == SOURCES and value["name"] != path.stem:
+        if path.parent.name == Path(REGISTERED).name and value["name"] != path.stem:
             raise SourceError(f"{path}: is that of the source {value['name']!r}; {remedy}")
         if value["kind"] == "zip" and Path(about["root"]).is_file():
             remedy = f"to unpack it: snakemake --cores 1 --force {path}"

@@ -162,7 +162,7 @@ class Telemetry:
 def _imported(package: str, name: str) -> Any:
     """What `name` ("module:" or "module:object") stands for.
 
-    By name and not by a statement: what statements import, every environment must hold (`environments.imports`).
+    By name and not by a statement: what statements import, every environment must hold (`environments.py`).
     """
     try:
         return pkgutil.resolve_name(name)

@@ -13,6 +13,10 @@ from hatchery.rendering.table import Table, table
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
+    OTHER_TASK_EXAMPLES,
+    PAIRS_PER_PARADIGM,
+    PARADIGMS,
+    SENTENCE_TOKENS,
     ZERO_STAGES,
     CostSettings,
     PlannedRun,
@@ -20,7 +24,6 @@ from hatchery.workflow.cost_estimate import (
     ShardsOnDisk,
     training_bytes,
 )
-from hatchery.workflow.evaluation_costs import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 
 MOST_NAMES = 8
 """Models that a note names one by one."""
@@ -124,8 +127,7 @@ def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
 
 def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
     finetuning = sum(cost.finetuning_flops for cost in costs)
-    speeds = [cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices for cost in costs]
-    seconds = sum(cost.finetuning_flops / speed for cost, speed in zip(costs, speeds, strict=True))
+    seconds = sum(cost.seconds_on_one_device(cost.finetuning_flops, settings.plan) for cost in costs)
     return [
         str(len(costs)),
         str(sum(cost.steps > 0 for cost in costs)),
@@ -161,10 +163,9 @@ def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
     header = ["model", "minimal pairs FLOPs", "time", "fine-tuning FLOPs", "time"]
     body = []
     for cost in costs:
-        speed = cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices
         row = [cost.run]
         for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
-            row += [about(power(flops)), about(rough_duration(flops / speed))]
+            row += [about(power(flops)), about(rough_duration(cost.seconds_on_one_device(flops, settings.plan)))]
         body.append(row)
     return table(header, body)
 

@@ -7,6 +7,7 @@ from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import about, readings, source_of
+from hatchery.raw.listings import source_manifest
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import plain
 
@@ -119,11 +120,6 @@ class DataPaths:
         """The table of published values of a sweep, if it names one."""
         name = self.project.tokenizer_sweep(sweep).published
         return [] if name is None else [f"config/published/tokenizers/{name}.csv"]
-
-
-def source_manifest(name: str) -> str:
-    """Manifest of a raw input."""
-    return f"resources/sources/{name}.json"
 
 
 def vocabulary_manifest(name: str) -> str:

@@ -1,8 +1,15 @@
 """The beginning and the end of a call of Snakemake: the configuration, what was asked for, and what is shown then."""
 
 import atexit
+import contextlib
+import io
+import os
+import shutil
 import sys
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,14 +22,117 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.text_limits import epochs_to_tell
 from hatchery.sanitize import visible
-from hatchery.workflow.invocation import read_request
 from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
-from hatchery.workflow.software import require_slurm
 
 DEFAULT_RULE = "all"
 """The rule of plain `snakemake`."""
+
+
+# Calls that look at the workflow or mend its records, and make nothing.
+_LOOKING = (
+    "lint",
+    "unlock",
+    "list_rules",
+    "list_target_rules",
+    "cleanup_metadata",
+    "print_compilation",
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Targets as they were given, the name of the executor, and whether nothing is to be run."""
+
+    targets: tuple[str, ...]
+    executor: str
+    dry_run: bool
+
+
+def read_request(argv: Sequence[str]) -> Request | None:
+    """What the command line `argv` (with the program in front) asks Snakemake to make.
+
+    While the Snakefile is read, Snakemake has not yet told the workflow what it is to make. None where the line is not
+    Snakemake's, or where it asks for nothing to be made.
+    """
+    program = Path(argv[0]) if argv else Path()
+    if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):
+        return None
+    from snakemake.cli import parse_args
+
+    # Snakemake has parsed the same words, and has said what there was to say.
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            _, found = parse_args(list(argv[1:]))
+        except (Exception, SystemExit):
+            return None
+    if any(getattr(found, name, None) for name in _LOOKING):
+        return None
+    dry_run = bool(found.dryrun) or found.executor == "dryrun"
+    return Request(tuple(found.targets or ()), found.executor or "local", dry_run)
+
+
+VARIABLE = "HATCHERY_CONFIGURATION"
+COPIES = Path(".snakemake/configurations")
+# Published rows are matched by their names.
+_ENDINGS = (".yaml", ".csv")
+
+
+def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run: bool = True) -> Path:
+    """The folder to read the configuration from: `folder` itself in the main process, its copy in a job.
+
+    A job of a cluster reads the configuration when it starts, hours after it was sent, and it has to compute what was
+    asked for then. The main process keeps a copy, named after its content, and tells its jobs by their surroundings,
+    which every executor of one cluster hands on; a job that is not told reads what lies there.
+
+    A call that runs nothing has no jobs, and makes no copy. Raises ConfigError in a job whose copy was altered.
+    """
+    if not is_main_process:
+        told = os.environ.get(VARIABLE, "")
+        if not told or not Path(told).is_dir():
+            return Path(folder)
+        if (found := _digest(_files(told))) != Path(told).name:
+            raise ConfigError(
+                f"{told}: the configuration of this job was altered: expected the SHA-256 {Path(told).name}..., found "
+                f"{found}...; start the workflow again, which writes it anew"
+            )
+        return Path(told)
+    if not is_real_run:
+        return Path(folder)
+    files = _files(folder)
+    name = _digest(files)
+    copy = COPIES / name
+    if copy.is_dir() and _digest(_files(copy)) != name:
+        shutil.rmtree(copy)
+    if not copy.is_dir():
+        unfinished = COPIES / f"{name}.{os.getpid()}.partial"
+        for path, text in files.items():
+            (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
+            (unfinished / path).write_bytes(text)
+        try:
+            unfinished.rename(copy)
+        except OSError:  # another process was faster
+            shutil.rmtree(unfinished)
+    os.environ[VARIABLE] = str(copy.resolve())
+    return Path(folder)
+
+
+def _files(folder: str | Path) -> dict[Path, bytes]:
+    """The contents of the files of a configuration, by their places in it."""
+    paths = sorted(path for ending in _ENDINGS for path in Path(folder).rglob(f"*{ending}"))
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+
+def _digest(files: Mapping[Path, bytes]) -> str:
+    """What a copy of a configuration is called."""
+    content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in files.items())
+    return sha256(content).hexdigest()[:16]
 
 
 @with_plain_errors
@@ -98,6 +208,20 @@ def list_missing_data(project: Project, workflow: Any) -> None:
         return
     for line in lines:
         print(f"missing: {line}", file=sys.stderr)
+
+
+COMMANDS = ("sbatch", "squeue")
+"""What the executor calls to send jobs and to look after them."""
+
+
+def require_slurm(executor: str, dry_run: bool) -> None:
+    """Raise ConfigError where jobs are to be sent to Slurm from a machine without it; a dry run sends none."""
+    missing = [command for command in COMMANDS if shutil.which(command) is None]
+    if executor == "slurm" and missing and not dry_run:
+        raise ConfigError(
+            f"--profile slurm: this machine has no {' and no '.join(missing)}, so it cannot send jobs to Slurm; call "
+            "it on a login node of the cluster, add -n to see the plan only, or leave --profile slurm out to run here"
+        )
 
 
 def _is_made(target: str, workflow: Any) -> bool:

@@ -25,6 +25,7 @@ from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import source_of
+from hatchery.raw.listings import source_manifest
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import ABSENT, NAME
 from hatchery.views.figures.drawable import drawable
@@ -32,7 +33,6 @@ from hatchery.views.figures.registry import PUBLISHED, figures_drawn_from, requi
 from hatchery.views.paper_tables.layout import TableLayout, TasksLayout, read_layout
 from hatchery.workflow.data_paths import (
     DataPaths,
-    source_manifest,
     sweep_manifest,
     tokens_manifest,
     vocabulary_manifest,

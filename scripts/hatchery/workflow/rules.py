@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
+from snakemake.io import ancient
+
 from hatchery.artifacts.manifests import FORCED
 from hatchery.errors import HatcheryError, refusal
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call
+from hatchery.raw.listings import RawFiles
 from hatchery.stage import Stage, arguments_for
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import Resources
 
@@ -68,7 +70,7 @@ class Rules:
 
         def found(wildcards: Any) -> list[str]:
             paths = _listed(_of_wildcards(function, wildcards))
-            return self._to_read(paths) if each_once else [self.raw_files.as_input(path) for path in paths]
+            return self._to_read(paths) if each_once else [self._as_input(path) for path in paths]
 
         return with_plain_errors(found)
 
@@ -106,7 +108,10 @@ class Rules:
         return with_plain_errors(manifest)
 
     def _to_read(self, paths: Iterable[str]) -> list[str]:
-        return [self.raw_files.as_input(path) for path in self.jobs.to_make(paths)]
+        return [self._as_input(path) for path in self.jobs.to_make(paths)]
+
+    def _as_input(self, path: str) -> str:
+        return ancient(path) if self.raw_files.are_the_same(path) else path
 
     def _call_at(self, wildcards: Any) -> Call:
         return self.jobs.call_at(wildcards.get("address") or wildcards["model"])

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from projects import CAUSAL, TINY, make_project, planned_rules, snakemake
-from tiny_experiment import COPY, PAGE, STUDY, TEXT
+from projects import CAUSAL, COPY, STUDY, STUDY_PAGE, STUDY_TEXT, TINY, make_project, planned_rules, snakemake
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +32,13 @@ def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -
 @pytest.fixture(scope="module")
 def study(finished_project: Path) -> Iterator[Path]:
     """The project with a study: the tiny experiment and a copy of it, whose models and evaluations are the same."""
-    first = not (finished_project / PAGE).exists()
+    first = not (finished_project / STUDY_PAGE).exists()
     (finished_project / COPY).write_bytes((finished_project / "config/experiments/tiny.yaml").read_bytes())
     (finished_project / STUDY).parent.mkdir(exist_ok=True)
-    (finished_project / STUDY).write_text(TEXT, encoding="utf-8")
+    (finished_project / STUDY).write_text(STUDY_TEXT, encoding="utf-8")
     planned = planned_rules(finished_project, "results/side/summary.csv")
     assert planned == ({"collect_measurements": 1, "join_experiments": 1, "summarise": 1} if first else {})
-    result = snakemake(finished_project, "--cores", "2", PAGE)
+    result = snakemake(finished_project, "--cores", "2", STUDY_PAGE)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     yield finished_project
     (finished_project / COPY).unlink()

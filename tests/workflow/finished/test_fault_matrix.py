@@ -19,8 +19,7 @@ from subprocess import PIPE, STDOUT, TimeoutExpired
 import pytest
 from faults import DAMAGE, damaged
 from forked import WATCH, run
-from projects import CAUSAL, TINY, snakemake
-from tiny_experiment import PAGE as STUDY_PAGE
+from projects import CAUSAL, STUDY_PAGE, TINY, snakemake
 
 from hatchery.workflow.registry import STAGES
 

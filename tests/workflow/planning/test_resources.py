@@ -1,10 +1,15 @@
 """What each rule's job asks for, in every shape of pretraining, at every attempt, and for values that cannot be."""
 
+import itertools
+import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import forked
 import pytest
+import yaml
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import ClusterSettings
@@ -13,7 +18,7 @@ from hatchery.experiment.project import Project
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES, stage_of
-from hatchery.workflow.resources import JobFacts, Resource, Resources
+from hatchery.workflow.resources import JobFacts, Resource, Resources, is_slurm_job, launch_command, shape_of
 from hatchery.workflow.resources import job_resources as resources_of
 
 
@@ -216,3 +221,120 @@ def test_no_stage_but_the_estimate_of_the_cost_depends_on_the_cluster(repository
     for stage, wildcards in stages:
         assert plain.settings(stage, **wildcards) == other.settings(stage, **wildcards)
     assert plain.settings("write_cost", experiment="demo") != other.settings("write_cost", experiment="demo")
+
+
+ONE_GPU = {"gres": "gpu:1", "cpus_per_task": 4}
+ONE_NODE = {"mpi": "srun", "nodes": 1, "tasks_per_node": 8}
+TWO_SINGLES = {"mpi": "srun", "nodes": 2, "tasks": 2, "tasks_per_gpu": 0}
+FOUR_NODES = {"mpi": "srun", "nodes": 4, "tasks_per_node": 8}
+
+
+@pytest.mark.parametrize(
+    ("resources", "shape"),
+    [({}, (1, 1)), (ONE_GPU, (1, 1)), (ONE_NODE, (1, 8)), (TWO_SINGLES, (2, 1)), (FOUR_NODES, (4, 8))],
+)
+def test_nodes_and_tasks_are_read_from_the_keys_of_every_shape(
+    resources: dict[str, Any], shape: tuple[int, int]
+) -> None:
+    assert shape_of(resources) == shape
+
+
+@pytest.mark.parametrize(
+    ("resources", "layout"),
+    [
+        (ONE_NODE, "--nodes=1 --ntasks=8 --ntasks-per-node=8"),
+        (TWO_SINGLES, "--nodes=2 --ntasks=2 --ntasks-per-node=1"),
+        (FOUR_NODES, "--nodes=4 --ntasks=32 --ntasks-per-node=8"),
+    ],
+)
+def test_in_a_slurm_job_srun_is_told_every_node_and_task(resources: dict[str, Any], layout: str) -> None:
+    options = "--distribution=block --cpus-per-task=6 --kill-on-bad-exit=1 --label"
+    assert launch_command(resources, 6, in_slurm_job=True, gpus_here=0) == f"srun {layout} {options} python"
+
+
+@pytest.mark.parametrize("in_slurm_job", [True, False])
+def test_one_process_needs_nothing_that_starts_it(in_slurm_job: bool) -> None:
+    assert launch_command(ONE_GPU, 4, in_slurm_job, gpus_here=8) == "python"
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_laptop_runs_a_configuration_for_a_cluster_in_one_process(gpus: int) -> None:
+    assert launch_command(FOUR_NODES, 4, in_slurm_job=False, gpus_here=gpus) == "python"
+
+
+@pytest.mark.parametrize(("gpus", "processes"), [(2, 2), (8, 8), (16, 8)])
+def test_one_big_machine_starts_a_process_for_each_gpu_but_no_more_than_asked_for(gpus: int, processes: int) -> None:
+    command = launch_command(ONE_NODE, 4, in_slurm_job=False, gpus_here=gpus)
+    assert command.startswith(f"python -m torch.distributed.run --standalone --nproc-per-node={processes} ")
+
+
+def test_a_main_process_inside_an_allocation_is_no_slurm_job() -> None:
+    job = {"SLURM_JOB_ID": "7"}
+    assert is_slurm_job(is_main_process=False, environment=job)
+    assert not is_slurm_job(is_main_process=True, environment=job)
+    assert not is_slurm_job(is_main_process=False, environment={})
+
+
+WORKFLOW = """
+rule all:
+    default_target: True
+    input:
+        expand("{i}.json", i=range(4)),
+        "large.json",
+
+rule small:
+    output: "{i}.json"
+    resources: gpu_slots=1
+    shell: "python scripts/claim_gpus.py --gpus 1 --locks locks -- python note.py {output}"
+
+rule large:
+    output: "large.json"
+    resources: gpu_slots=2
+    shell: "python scripts/claim_gpus.py --gpus {resources.gpu_slots} --locks locks -- python note.py {output}"
+"""
+NOTE = """
+import json, os, pathlib, sys, time
+gpus, start = os.environ["CUDA_VISIBLE_DEVICES"].split(","), time.monotonic()
+time.sleep(0.3)
+pathlib.Path(sys.argv[1]).write_text(json.dumps([gpus, start, time.monotonic()]))
+"""
+
+
+@pytest.mark.parametrize("profile", ["slurm", "gpus"])
+def test_a_profile_is_found_by_its_name_from_the_top_of_the_checkout(profile, repository):
+    settings = yaml.safe_load((repository / profile / "config.yaml").read_text(encoding="utf-8"))
+    assert settings["executor"] == {"slurm": "slurm", "gpus": "local"}[profile]
+    assert settings["scheduler"] == "greedy" and settings["rerun-incomplete"] and settings["keep-going"]
+    # What a rule directive says would be tried several times inside one job of Slurm.
+    assert settings["retries"] >= 1
+
+
+def test_the_default_profile_leaves_the_resources_of_the_others_alone(repository):
+    default = yaml.safe_load((repository / "profiles/default/config.yaml").read_text(encoding="utf-8"))
+    assert not {"default-resources", "resources", "executor", "jobs", "retries"} & default.keys()
+
+
+def test_jobs_of_one_machine_share_no_gpu_under_the_profile(repository, tmp_path, monkeypatch):
+    for name, target in (("gpus", "workflow/profiles/gpus"), ("scripts", "scripts")):
+        (tmp_path / name).symlink_to((repository / target).resolve())
+    (tmp_path / "Snakefile").write_text(WORKFLOW, encoding="utf-8")
+    (tmp_path / "note.py").write_text(NOTE, encoding="utf-8")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    run = forked.run(
+        [sys.executable, "-m", "snakemake", "--profile", "gpus", "--cores", "5", "--resources", "gpu_slots=2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    # Nobody had to wait for a lock: Snakemake itself counted.
+    assert "waiting for" not in run.stdout + run.stderr
+    jobs = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")]
+    assert max(len(gpus) for gpus, _, _ in jobs) == 2
+    for gpu in ("4", "7"):
+        times = sorted((start, end) for gpus, start, end in jobs if gpu in gpus)
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(times))
+    assert {gpu for gpus, _, _ in jobs for gpu in gpus} == {"4", "7"}

@@ -35,8 +35,7 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_text
     from hatchery.artifacts.checksums import write_checksums
-    from hatchery.provenance.chain import follow
-    from hatchery.provenance.manifest_index import ManifestIndex
+    from hatchery.provenance.chain import ManifestIndex, follow
     from hatchery.views.provenance_page import page_text
 
     experiment = str(settings["experiment"])

@@ -13,7 +13,6 @@ from hatchery.settings.base import Settings
 from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
 from hatchery.training.stages.pretrain import pretraining_settings
-from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -31,6 +30,28 @@ class PlannedRun(Settings):
     set: str = ""
     # What people read instead of the name, where a sweep or a grid made the run.
     label: str = ""
+
+
+@dataclass(frozen=True)
+class SuiteSettings(Settings):
+    """A suite of minimal pairs; null takes all pairs of a paradigm."""
+
+    name: str
+    pairs_per_paradigm: int | None
+
+
+@dataclass(frozen=True)
+class TaskSettings(Settings):
+    """A fine-tuning task and its protocol."""
+
+    name: str
+    # Training examples where the configuration says how many there are at most.
+    examples: int | None
+    seeds: int
+    epochs: int
+    # Subwords of an input at most; every input counts as so long.
+    max_length: int
+    development_fraction: float
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,16 @@
-"""The words for why jobs would run, from recorded plans, manifests and the shipped configuration."""
+"""Why jobs would run, and what they would cost: from Snakemake's plan, from manifests, and as `make why` prints it."""
 
+import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
+from projects import changed, make_project, snakemake
 from snakemake.jobs import Reason
 from snakemake.persistence import ParamsChange
 
@@ -12,12 +18,70 @@ from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.links import put_link
 from hatchery.artifacts.manifests import stage_run
 from hatchery.command import load_settings
+from hatchery.errors import PlanError
 from hatchery.experiment.project import Project
 from hatchery.raw.listings import kept_listing, listing_of
+from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text, setting_changes
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.planned_cost import planned_cost_text, planned_costs
-from hatchery.workflow.planned_jobs import PlannedJob
-from hatchery.workflow.reasons import by_rule, reasons_text
+from hatchery.workflow.planned_jobs import PlannedJob, planned_jobs
+
+SNAKEFILE = """
+import json
+from pathlib import Path
+
+rule join:
+    input: "results/one.txt", "results/two.txt"
+    output: "results/joined.txt"
+    shell: "cat {input} > {output}"
+
+rule part:
+    output: "results/{part}.txt"
+    params: settings=lambda wildcards: Path("settings.json").read_text()
+    shell: "touch {output}"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A small workflow whose result is made."""
+    (tmp_path / "Snakefile").write_text(SNAKEFILE, encoding="utf-8")
+    write_settings(tmp_path, 12)
+    result = snakemake(tmp_path, "--cores", "1", "join")
+    assert result.returncode == 0, result.stderr
+    return tmp_path
+
+
+def write_settings(project: Path, steps: int) -> None:
+    settings = {"stage": "part", "steps": steps, "text": "it's; now: or never"}
+    (project / "settings.json").write_text(json.dumps(settings, separators=(",", ":"), sort_keys=True), "utf-8")
+
+
+def test_nothing_is_planned_when_all_is_made_else_what_changed_and_what_follows(
+    project: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert planned_jobs(["join"], project) == []
+    write_settings(project, 60)
+    one, two, join = planned_jobs(["join"], project)
+    assert [one.wildcards, two.wildcards, join.wildcards] == [{"part": "one"}, {"part": "two"}, {}]
+    assert join.reason.updated_input_run == {"results/one.txt", "results/two.txt"}
+    monkeypatch.chdir(project)
+    changes = setting_changes(one, None, project)  # type: ignore[arg-type]
+    assert [str(change) for change in changes] == ["steps: 12 -> 60"]
+
+
+def test_lost_outputs_are_told_apart_from_what_is_made_after_them(project: Path) -> None:
+    for name in ("two", "joined"):
+        (project / f"results/{name}.txt").unlink()
+    two, join = planned_jobs(["join"], project)
+    assert (two.outputs, two.reason.missing_output) == (("results/two.txt",), {"results/two.txt"})
+    assert join.reason.missing_output == {"results/joined.txt"}
+    assert join.reason.updated_input_run == {"results/two.txt"}
+
+
+def test_what_snakemake_cannot_plan_is_one_line(project: Path) -> None:
+    with pytest.raises(PlanError, match=r"^snakemake --dry-run -- nothing: [^\n]+$"):
+        planned_jobs(["nothing"], project)
+
 
 RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
@@ -177,3 +241,42 @@ def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(jobs: Jobs)
 
 def test_a_plan_without_models_costs_nothing(jobs: Jobs) -> None:
     assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], jobs) == []
+
+
+CORPUS = "results/corpora/tiny/manifest.json"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """The tiny project with its corpus made, and nothing behind it."""
+    folder = make_project(tmp_path_factory.mktemp("explain") / "project", repository)
+    result = snakemake(folder, "--cores", "2", CORPUS)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
+    return folder
+
+
+def explain(tiny: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "scripts/explain.py", *arguments]
+    return forked.run(command, cwd=tiny, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_make_why_prints_what_would_run_why_and_what_it_would_cost(tiny: Path) -> None:
+    result = explain(tiny, CORPUS)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "nothing would run\n", "")
+    with changed(tiny / "config/corpora/tiny.yaml", "development_fraction: 0.2", "development_fraction: 0.3"):
+        result = explain(tiny, CORPUS)
+    assert (result.returncode, result.stdout) == (
+        0,
+        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNothing whose cost is estimated would run.\n",
+    )
+    result = explain(tiny, "results/tiny/summary.csv")
+    assert result.returncode == 0, result.stderr
+    lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
+    assert "convert_corpus" not in lines
+    assert lines["pretrain"].split(maxsplit=3)[1:] == ["4", "jobs", "not there yet"]
+    models = re.findall(r"^\| tiny/(\S+)", result.stdout, flags=re.MULTILINE)
+    assert sorted(model.partition("-s")[0] for model in models) == ["elc_bert", "ltg_bert", "random", "roberta"]
+    result = explain(tiny, "results/tinny/summary.csv")
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1 and "did you mean 'tiny'" in result.stderr

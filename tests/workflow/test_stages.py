@@ -1,0 +1,310 @@
+"""Every stage has one record, a light file and one rule; its settings hold what it depends on, and nothing else."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from projects import make_project, snakemake
+from snakemake.io import strip_wildcard_constraints
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.runner import BY_THE_RUNNER, arguments_of
+from hatchery.stage import function_of, parameters
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.planned_jobs import dag_of, opened
+from hatchery.workflow.registry import SHARED, STAGES, stage_of
+from hatchery.workflow.resources import Resources
+
+HEAVY = {"numpy", "pyarrow", "polars", "torch", "tokenizers", "matplotlib", "scipy", "lxml", "datasets", "transformers"}
+PLANNING = {"hatchery.experiment.project", "hatchery.workflow.jobs", "snakemake"}
+
+STAGE = '''"""The stage `greet_corpus`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import StageRun
+from hatchery.stage import Stage
+
+
+def greeting_settings(project: Any, corpus: str) -> dict[str, object]:
+    """Whom to greet."""
+    return {"greeting": f"Hello, {project.corpus(corpus).description}"}
+
+
+@Stage(version=3, settings=greeting_settings, environment="corpora", sort="cpu", memory_mb=100, minutes=1)
+def greet_corpus(settings: Mapping[str, Any], run: StageRun) -> None:
+    """Write a greeting."""
+    write_text(run.add_output(run.folder / "greeting.txt"), settings["greeting"])
+'''
+RULE = """
+
+rule greet_corpus:
+    output:
+        "results/greetings/{corpus}/manifest.json",
+    shell:
+        "python scripts/run.py greet_corpus @{params.call} --output {output} 2>&1 | tee {log}"
+"""
+
+
+def test_files_of_stages_import_neither_what_computes_nor_what_plans(repository: Path) -> None:
+    code = (
+        "import sys; from hatchery.stage import function_of, stage_files\n"
+        "for name in stage_files(): function_of(name)\n"
+        f"print(sorted({HEAVY | PLANNING!r} & set(sys.modules)))"
+    )
+    environment = {"PYTHONPATH": str(repository / "scripts"), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_stage_is_added_by_a_file_and_a_rule(tmp_path: Path, repository: Path) -> None:
+    folder = make_project(tmp_path / "project", repository)
+    for name in ("scripts", "workflow"):
+        (folder / name).unlink()
+        shutil.copytree(repository / name, folder / name)
+    (folder / "scripts/hatchery/corpora/stages/greet_corpus.py").write_text(STAGE, encoding="utf-8")
+    with (folder / "workflow/rules/corpora.smk").open("a", encoding="utf-8") as rules:
+        rules.write(RULE)
+    done = snakemake(folder, "--cores", "1", "--", "results/greetings/tiny/manifest.json", forked=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = folder / "results/greetings/tiny"
+    assert (made / "greeting.txt").read_text(encoding="utf-8").startswith("Hello, ")
+    assert '"stage_version": 3' in (made / "manifest.json").read_text(encoding="utf-8")
+    assert (folder / "logs/greet_corpus/tiny.log").is_file()
+
+
+RUNTIME = {"runtime", "claim", "launch"}
+
+
+@pytest.fixture(scope="module")
+def rules(repository: Path) -> Iterator[dict[str, Any]]:
+    """The rules as Snakemake loads them, by name; those that make nothing are left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(repository)
+        with opened(["--dry-run", "--workflow-profile", "none"]) as (_, api):
+            yield {rule.name: rule for rule in api._workflow.rules if rule.output}
+
+
+@pytest.fixture(scope="module")
+def workflow(repository: Path) -> Jobs:
+    return Jobs(Project(repository / "config"))
+
+
+def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any]) -> None:
+    # A link to a result is no stage.
+    assert rules.keys() == STAGES.keys() | {"show_result"}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_rule_is_what_the_record_of_its_stage_says(
+    name: str, rules: dict[str, Any], workflow: Jobs, repository: Path
+) -> None:
+    rule, record = rules[name], STAGES[name]
+    assert [strip_wildcard_constraints(str(log)) for log in rule.log] == [record.place("logs", ".log")]
+    assert strip_wildcard_constraints(str(rule.benchmark)) == record.place("results/benchmarks", ".tsv")
+    assert Path(str(rule.conda_env)).name == f"{record.environment}.yaml"
+    assert (repository / "envs" / f"{record.environment}.yaml").is_file()
+    # What `is_local` asks, whatever executes the jobs of this call.
+    assert (name in rule.workflow._localrules) == (record.sort == "local")
+    assert rule.resources["_cores"].value == Resources(workflow).threads(record.threads)
+    wanted = Resources(workflow).of_rule(name)
+    assert wanted.keys() == rule.resources.keys() - {"_cores", "_nodes", "tmpdir"}
+    for key, value in wanted.items():
+        assert callable(value) or rule.resources[key].value == value
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
+    name: str, rules: dict[str, Any]
+) -> None:
+    rule, record = rules[name], STAGES[name]
+    assert re.findall(r"scripts/run\.py (\w+) @\{params\.call\}", rule.shellcmd) == [name]
+    assert {"settings", "call"} <= set(rule.params.keys())
+    # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
+    recorded = {
+        key for key, value in rule.params.items() if not callable(value) or "resources" not in parameters(value)
+    }
+    assert not recorded & RUNTIME
+    assert ("{params.runtime" in rule.shellcmd) == bool(record.runtime)
+    assert ("{params.claim}" in rule.shellcmd) == (record.sort == "model")
+    assert ("{params.launch}" in rule.shellcmd) == (record.sort == "pretraining")
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_rule_gives_what_the_function_of_its_stage_takes(name: str, rules: dict[str, Any]) -> None:
+    arguments = arguments_of(function_of(name))
+    command = rules[name].shellcmd.partition(f"run.py {name} ")[2]
+    flags = {flag.replace("-", "_") for flag in re.findall(r" --([a-z-]+)", command)} - {"output"}
+    assert flags <= arguments.keys() - set(BY_THE_RUNNER)
+    # What no flag gives is in the call, which names inputs, or may be missing.
+    others = [each for key, each in arguments.items() if key not in flags | set(BY_THE_RUNNER)]
+    assert all(each.is_input or each.group or not each.is_required for each in others)
+
+
+@pytest.mark.parametrize("target", ["demo/index.html", "demo/export/README.md", "natural_bias_demo/index.html"])
+def test_a_rule_reads_every_file_that_its_call_names(
+    target: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    with opened(["--dry-run", "--", f"results/{target}"]) as (parsed, api):
+        api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
+        planned = [job for job in api._workflow.dag.jobs if job.params.get("call")]
+        jobs: Jobs = api._workflow.globals["JOBS"]
+        unread = []
+        for job in planned:
+            # The file of a call is called after its digest; what is no path is the address of a result.
+            named = jobs.to_make(jobs.call_at(f"-{Path(job.params['call']).stem}").paths())
+            read = {str(path) for path in job.input}
+            files = [path for path in named if "/" in path and str(Path(path).with_name("manifest.json")) not in read]
+            unread += [(job.rule.name, path) for path in files if path not in read]
+    assert planned and unread == []
+
+
+@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.runtime])
+def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Jobs) -> None:
+    assert STAGES[name].runtime and set(STAGES[name].runtime) <= set(vars(workflow.project.config.compute))
+
+
+def test_results_that_belong_to_a_model_are_kept_by_one_stage_each() -> None:
+    assert [record.name for record, _ in SHARED.values()] == [name for name, record in STAGES.items() if record.shared]
+
+
+def test_an_unknown_stage_is_told_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"got the stage 'pretrian', .*did you mean 'pretrain'"):
+        stage_of("pretrian")
+
+
+@pytest.fixture
+def project(repository: Path) -> Project:
+    return Project(repository / "config")
+
+
+def slice_of(project: Project, stage: str, **wildcards: str) -> dict:
+    return json.loads(Jobs(project).settings(stage, **wildcards))
+
+
+def test_a_slice_is_canonical_json(project: Project) -> None:
+    text = Jobs(project).settings("pretrain", experiment="demo", run="ltg_bert-s42")
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+
+
+def test_a_run_overrides_its_experiment(project: Project) -> None:
+    assert slice_of(project, "pretrain", experiment="demo", run="random-s42")["steps"] == 0
+    assert slice_of(project, "pretrain", experiment="demo", run="ltg_bert-s42")["steps"] > 0
+
+
+def test_a_task_overrides_the_protocol(project: Project) -> None:
+    assert slice_of(project, "finetune", experiment="strict", task="babylm_qqp")["protocol"]["batch_size"] == 32
+    assert slice_of(project, "finetune", experiment="strict", task="babylm_rte")["protocol"]["batch_size"] == 16
+
+
+def test_paths_and_descriptions_belong_to_no_result(project: Project) -> None:
+    for stage, wildcards in [
+        ("convert_corpus", {"corpus": "real_small"}),
+        ("score_minimal_pairs", {"suite": "blimp_sample"}),
+        ("finetune", {"experiment": "real_tasks", "task": "rte"}),
+        ("pretrain", {"experiment": "real_tasks", "run": "ltg_bert-s42"}),
+    ]:
+        text = Jobs(project).settings(stage, **wildcards)
+        assert "shared" not in text
+        assert "description" not in text
+        assert "languages" not in text
+    exported = slice_of(project, "export_model", experiment="demo", run="ltg_bert-s42")
+    assert exported["languages"] == ["en"]
+
+
+def test_compute_settings_change_no_slice(repository: Path) -> None:
+    plain = Project(repository / "config")
+    other = Project(repository / "config", {"compute": {"pretraining_threads": 7, "checkpoint_interval_steps": 3}})
+    for stage, wildcards in [
+        ("pretrain", {"experiment": "demo", "run": "ltg_bert-s42"}),
+        ("finetune", {"experiment": "demo", "task": "demo_acceptability"}),
+    ]:
+        assert Jobs(plain).settings(stage, **wildcards) == Jobs(other).settings(stage, **wildcards)
+
+
+def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    before = Jobs(Project(folder)).settings("pretrain", experiment="demo", run="ltg_bert-s42")
+    path = folder / "experiments/demo.yaml"
+    text = path.read_text(encoding="utf-8")
+    sequences, interval = json.loads(before)["batch_size"], json.loads(before)["evaluation_interval_steps"]
+    assert sequences != interval
+    swapped = text.replace(f"  batch_size: {sequences}", f"  batch_size: {interval}", 1)
+    swapped = swapped.replace(f"evaluation_interval_steps: {interval}", f"evaluation_interval_steps: {sequences}", 1)
+    path.write_text(swapped, encoding="utf-8")
+    after = Jobs(Project(folder)).settings("pretrain", experiment="demo", run="ltg_bert-s42")
+    assert json.loads(after)["evaluation_interval_steps"] == sequences
+    assert after != before
+
+
+def test_missing_data_is_no_input(repository: Path) -> None:
+    jobs = Jobs(Project(repository / "config"))
+    assert jobs.data.source_inputs("bnc") == []
+    assert jobs.data.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]
+
+
+def test_options_of_an_experiment_lie_over_those_of_heads_for_sequences(tmp_path: Path, repository: Path) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    path = folder / "experiments/demo_suites.yaml"
+    text = path.read_text(encoding="utf-8")
+    head = "  head_options: {pooling: position_linear, transform: none}\n"
+    path.write_text(text.replace("  tasks:\n", f"{head}  tasks:\n", 1), encoding="utf-8")
+    project = Project(folder)
+    heads = {
+        task: slice_of(project, "finetune", experiment="demo_suites", task=task)["task"]["head"]
+        for task in ("demo_babylm_rte", "demo_glue_stsb", "demo_probe_dp")
+    }
+    assert heads["demo_babylm_rte"]["options"] == {"pooling": "position_linear", "transform": "none"}
+    assert heads["demo_glue_stsb"]["options"]["pooling"] == "position_linear"
+    assert "pooling" not in heads["demo_probe_dp"]["options"]
+
+
+def test_a_model_of_others_is_what_is_said_about_it_and_is_evaluated_like_ours(
+    repository: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    (folder / "baselines/gpt.yaml").write_text("data: my_text\narchitecture: causal\n", encoding="utf-8")
+    own = "base: causal_mini\nbaselines: [gpt]\n"
+    (folder / "experiments/own.yaml").write_text(own, encoding="utf-8")
+    jobs = Jobs(Project(folder))
+    imported = slice_of(jobs.project, "import_model", baseline="gpt")
+    stage = {"stage": "import_model", "stage_version": 1}
+    assert imported == {**stage, "architecture": "causal", "leading_blank": None}
+    model = jobs.place("results/own/baselines/gpt/manifest.json").split("/")[2]
+    assert re.fullmatch("imported-gpt-[0-9a-f]{16}", model)
+    # The same address on another model, because the same is asked of both.
+    ours, theirs = (
+        jobs.place(f"results/own/minimal_pairs/{run}/demo_blimp_filtered/manifest.json").split("/")
+        for run in ("causal_zero-s42", "gpt")
+    )
+    assert theirs == [*ours[:2], model, *ours[3:]]
+    # Documents, which its own tokenizer encodes.
+    calls = [jobs.call("measure_perplexity", experiment="own", run=run) for run in ("causal_zero-s42", "gpt")]
+    assert [set(call.arguments) for call in calls] == [{"tokens"}, {"corpus"}]
+    assert calls[0].settings == calls[1].settings
+
+
+def test_objectives_are_told_of_models_that_were_not_trained_on_masked_text_alone(project: Project) -> None:
+    causal = slice_of(project, "summarise", experiment="causal_mini")["objectives"]
+    assert causal == dict.fromkeys(("causal_zero", "causal_unigram", "causal_documents"), "causal")
+    study = slice_of(project, "summarise", experiment="natural_bias_demo")["objectives"]
+    assert study["natural_bias_mini/zero"] == "translation"
+    assert "objectives" not in slice_of(project, "summarise", experiment="demo")
+
+
+def test_what_is_not_asked_of_held_out_text_changes_no_address(project: Project) -> None:
+    assert slice_of(project, "measure_perplexity", experiment="causal_mini")["frequency_bin_nats"] == 0.75
+    assert "frequency_bin_nats" not in slice_of(project, "measure_perplexity", experiment="strict")
