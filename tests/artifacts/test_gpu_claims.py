@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,14 +63,16 @@ def test_the_command_replaces_the_process_and_its_status_and_signals_are_its_own
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)
     assert running.returncode == -signal.SIGTERM
-
-
-@pytest.mark.parametrize("visible", ["", "-1"])
-def test_without_gpus_the_command_just_runs(repository, tmp_path, visible):
-    process = start(repository, tmp_path / "locks", 1, SHOW, visible)
-    shown, said = process.communicate(timeout=60)
-    assert (process.returncode, shown.strip(), said) == (0, visible, "")
+    # Without GPUs it just runs, and nothing is claimed.
+    for visible in ("", "-1"):
+        process = start(repository, tmp_path / "locks", 1, SHOW, visible)
+        shown, said = process.communicate(timeout=60)
+        assert (process.returncode, shown.strip(), said) == (0, visible, "")
     assert not (tmp_path / "locks").exists()
+    command = [sys.executable, "scripts/claim_gpus.py", "--gpus", "1", "--", "no_such_program"]
+    result = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.strip() == "error: claim_gpus: no_such_program: No such file or directory"
 
 
 @pytest.mark.parametrize(("visible", "gpus"), [("4", 1), ("1,2", 2), ("1", 8)])
@@ -97,27 +100,22 @@ def test_jobs_of_slurm_whose_gpus_all_begin_at_0_do_not_wait_for_each_other():
     assert len({first, second, shared}) == 3
 
 
-def test_a_missing_program_is_told_in_one_line(repository, tmp_path):
-    command = [sys.executable, "scripts/claim_gpus.py", "--gpus", "1", "--", "no_such_program"]
-    result = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert result.stderr.strip() == "error: claim_gpus: no_such_program: No such file or directory"
-
-
 def test_several_gpus_are_claimed_at_once_or_not_at_all(tmp_path):
     names = ["a", "b", "c", "d"]
-    first = claim(names, 3, tmp_path)
+    first = claim(names, 3, tmp_path / "new" / "locks")
     assert list(first) == ["a", "b", "c"]
+    # The folder was made, for this user alone.
+    assert (tmp_path / "new" / "locks").stat().st_mode & 0o777 == 0o700
     told = []
 
     def waiting() -> None:
         # While the larger job waits, what is free is there for a smaller one.
-        smaller = claim(["d"], 1, tmp_path)
+        smaller = claim(["d"], 1, tmp_path / "new" / "locks")
         told.append(list(smaller))
         release(smaller)
         release(first)
 
-    second = claim(names, 2, tmp_path, waiting, poll_seconds=0.01)
+    second = claim(names, 2, tmp_path / "new" / "locks", waiting, poll_seconds=0.01)
     assert told == [["d"]]
     assert list(second) == ["a", "b"]
     release(second)
@@ -129,42 +127,58 @@ def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, want
         claim(["0", "1"], wanted, tmp_path)
 
 
-def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_lists(tmp_path):
+def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_or_the_device_files_list(
+    tmp_path: Path,
+) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\necho 'GPU 1: NVIDIA H100 (UUID: GPU-2)'\n")
     program.chmod(0o755)
-    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "3, 1", "PATH": str(tmp_path)}) == ["3", "1"]
-    for hidden in ("", "-1", "NoDevFiles"):
-        assert visible_gpus({"CUDA_VISIBLE_DEVICES": hidden, "PATH": str(tmp_path)}) == []
-    assert visible_gpus({"PATH": str(tmp_path)}) == ["0", "1"]
-    assert visible_gpus({"PATH": str(tmp_path / "nothing")}, tmp_path / "no_devices") == []
-
-
-@pytest.mark.parametrize(("chosen", "count"), [("0,1,5", 3), ("", 0), ("-1", 0), ("GPU-1a,GPU-2b", 2)])
-def test_the_variable_that_hides_gpus_decides_how_many_there_are(chosen: str, count: int) -> None:
-    assert len(visible_gpus({"CUDA_VISIBLE_DEVICES": chosen}, Path("/nowhere"))) == count
-
-
-def test_without_it_the_device_files_are_counted(tmp_path: Path) -> None:
+    for chosen, names in (
+        ("3, 1", ["3", "1"]),
+        ("GPU-1a,GPU-2b", ["GPU-1a", "GPU-2b"]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        (None, ["0", "1"]),
+    ):
+        environment = {"PATH": str(tmp_path)} | ({} if chosen is None else {"CUDA_VISIBLE_DEVICES": chosen})
+        assert visible_gpus(environment) == names
+    assert visible_gpus({"PATH": ""}, tmp_path / "no_devices") == []
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
-    assert len(visible_gpus({"PATH": ""}, tmp_path)) == 2
+    assert visible_gpus({"PATH": ""}, tmp_path) == ["0", "1"]
 
 
-def test_a_folder_of_claims_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir(mode=0o700)
-    (tmp_path / "locks").symlink_to("theirs")
-    with pytest.raises(ConfigError, match=r"locks: claims on GPUs need a folder here, got a link or a file; remove it"):
+def linked(locks: Path) -> None:
+    (locks.parent / "theirs").mkdir(mode=0o700)
+    locks.symlink_to("theirs")
+
+
+def open_to_others(locks: Path) -> None:
+    locks.mkdir()
+    locks.chmod(0o777)
+
+
+def with_a_linked_claim(locks: Path) -> None:
+    locks.mkdir(mode=0o700)
+    (locks / "0.lock").symlink_to("../target")
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (linked, r"locks: claims on GPUs need a folder here, got a link or a file; remove it"),
+        (open_to_others, "others may write in this folder for claims on GPUs; remove it"),
+        (with_a_linked_claim, r"0\.lock: a claim on a GPU is a file, got a link or a folder; remove it"),
+    ],
+)
+def test_claims_that_others_could_have_made_are_refused(
+    made: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    made(tmp_path / "locks")
+    with pytest.raises(ConfigError, match=message):
         claim(["0"], 1, tmp_path / "locks")
-    assert not any((tmp_path / "theirs").iterdir())
-
-
-def test_a_claim_that_is_a_link_is_refused_and_its_target_is_not_made(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    (tmp_path / "0.lock").symlink_to("target")
-    with pytest.raises(ConfigError, match=r"0\.lock: a claim on a GPU is a file, got a link or a folder; remove it"):
-        claim(["0"], 1, tmp_path)
-    assert not (tmp_path / "target").exists()
+    assert not (tmp_path / "target").exists() and not list(tmp_path.glob("theirs/*"))
 
 
 def test_a_folder_of_claims_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,15 +187,3 @@ def test_a_folder_of_claims_of_somebody_else_is_refused(tmp_path: Path, monkeypa
     with pytest.raises(ConfigError, match=rf"belongs to user {owner}, expected {owner + 1}; remove it, or set TMPDIR"):
         claim(["0"], 1, tmp_path)
     assert not any(tmp_path.iterdir())
-
-
-def test_a_folder_of_claims_in_which_others_may_write_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "locks").mkdir()
-    (tmp_path / "locks").chmod(0o777)
-    with pytest.raises(ConfigError, match="others may write in this folder for claims on GPUs; remove it"):
-        claim(["0"], 1, tmp_path / "locks")
-
-
-def test_a_missing_folder_of_claims_is_made_for_this_user_alone(tmp_path: Path) -> None:
-    release(claim(["0"], 1, tmp_path / "new" / "locks"))
-    assert (tmp_path / "new" / "locks").stat().st_mode & 0o777 == 0o700

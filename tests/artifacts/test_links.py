@@ -61,19 +61,15 @@ def here(tmp_path: Path) -> Path:
     return tmp_path / "here"
 
 
-def test_links_are_made_once(here: Path, tmp_path: Path) -> None:
+def test_links_are_made_once_and_another_root_takes_over(here: Path, tmp_path: Path) -> None:
     storage = tmp_path / "scratch"
     assert link_roots(storage, here) == []
     assert link_roots(storage, here) == []
     (here / "results/a.txt").write_text("x", encoding="utf-8")
     assert (storage / "results/a.txt").is_file()
-
-
-def test_an_existing_folder_is_never_replaced(here: Path, tmp_path: Path) -> None:
-    (here / "results").mkdir()
-    with pytest.raises(ConfigError, match="move its content there first"):
-        link_roots(tmp_path / "scratch", here)
-    assert not (here / "resources").is_symlink()
+    link_roots(tmp_path / "two", here)
+    assert {(here / name).readlink() for name in ROOTS} == {tmp_path / "two" / name for name in ROOTS}
+    assert (storage / "results/a.txt").is_file()
 
 
 def test_looking_makes_nothing(here: Path, tmp_path: Path) -> None:
@@ -93,18 +89,24 @@ def test_a_place_that_cannot_be_one_is_refused(here: Path, tmp_path: Path, root:
     (here / "results").mkdir()
     with pytest.raises(ConfigError, match=r"^storage_root: got "):
         link_roots(tmp_path / root, here)
+    with pytest.raises(ConfigError, match="move its content there first"):
+        link_roots(tmp_path / "scratch", here)
     assert not any((here / name).is_symlink() for name in ROOTS)
     assert not (tmp_path / "no").exists()
 
 
-def test_a_folder_that_may_not_be_written_is_refused(
+def test_a_folder_that_may_not_be_written_is_refused_and_can_be_looked_at(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "locked").mkdir()
-    # Permissions do not bind root, which tests may be.
-    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "locked")
+    for folder in (tmp_path / "locked", here / "results"):
+        folder.mkdir()
+    # Permissions do not bind root, which tests may be; a mount for reading does.
+    monkeypatch.setattr(os, "access", lambda path, mode: path not in (tmp_path / "locked", here / "results"))
     with pytest.raises(ConfigError, match="may not write"):
         link_roots(tmp_path / "locked", here)
+    assert check_roots(None, here) == []
+    with pytest.raises(ConfigError, match=r"results: nothing can be written in this folder; the results need a place"):
+        link_roots(None, here)
 
 
 def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> None:
@@ -125,17 +127,6 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
         link_roots(None, here)
 
 
-def test_results_that_cannot_be_written_end_a_run_in_one_line_and_can_be_looked_at(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (here / "results").mkdir()
-    # A mount for reading binds root, too; its permissions do not.
-    monkeypatch.setattr(os, "access", lambda path, mode: path != here / "results")
-    assert check_roots(None, here) == []
-    with pytest.raises(ConfigError, match=r"results: nothing can be written in this folder; the results need a place"):
-        link_roots(None, here)
-
-
 def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Path) -> None:
     link_roots(tmp_path / "scratch", here)
     (here / "results/a.txt").touch()
@@ -148,13 +139,6 @@ def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Pa
         f"storage_root: results leads to {former} no longer; its files are still there: move them to go on with them"
     ]
     assert link_roots(None, here) == check_roots(None, here) == []
-
-
-def test_another_root_takes_over(here: Path, tmp_path: Path) -> None:
-    link_roots(tmp_path / "one", here)
-    link_roots(tmp_path / "two", here)
-    assert {(here / name).readlink() for name in ROOTS} == {tmp_path / "two" / name for name in ROOTS}
-    assert (tmp_path / "one/results").is_dir()
 
 
 def test_links_by_hand_are_not_touched(here: Path, tmp_path: Path) -> None:

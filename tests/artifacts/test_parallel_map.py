@@ -1,11 +1,11 @@
 """Parts come in task order whatever the processes, finished ones survive a failure, and nobody else's are taken."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import DAMAGE
 
 from hatchery.artifacts.parallel_map import make_parts
 from hatchery.errors import SourceError
@@ -53,56 +53,24 @@ def test_the_first_error_in_task_order_is_raised_and_finished_parts_are_kept(
     assert runs(log)["1"] == 1
 
 
-def test_a_part_of_another_key_is_not_taken(log: Path, tmp_path: Path) -> None:
+def test_a_part_of_another_key_or_of_other_code_is_not_taken(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = partial(write_number, log)
-    list(make_parts([1], work, ["seed 0"], tmp_path / "parts"))
-    list(make_parts([1], work, ["seed 1"], tmp_path / "parts"))
+    for key in ("seed 0", "seed 1"):
+        list(make_parts([1], work, [key], tmp_path / "parts"))
     assert runs(log) == {"1": 2}
-
-
-def test_a_part_of_other_code_is_not_taken(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = partial(write_number, log)
-    list(make_parts([1], work, ["key"], tmp_path / "parts"))
     monkeypatch.setattr("hatchery.artifacts.parallel_map._code", lambda: "edited")
-    list(make_parts([1], work, ["key"], tmp_path / "parts"))
-    assert runs(log) == {"1": 2}
+    list(make_parts([1], work, ["seed 1"], tmp_path / "parts"))
+    assert runs(log) == {"1": 3}
 
 
-def facts_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
-
-
-def replaced_by_folder(path: Path) -> None:
-    path.unlink()
-    (path / "inside").mkdir(parents=True)
-
-
-def replaced_by_dangling_link(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("nowhere")
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "cut off": lambda part: part.write_text("cut"),
-    "emptied": lambda part: part.write_text(""),
-    "a byte flipped": lambda part: part.write_text("part 0"),
-    "deleted": lambda part: part.unlink(),
-    "a folder": replaced_by_folder,
-    "a dangling link": replaced_by_dangling_link,
-    "facts: a digit changed": lambda part: facts_of(part).write_text(
-        facts_of(part).read_text().replace('"number": 1', '"number": 7')
-    ),
-    "facts: emptied": lambda part: facts_of(part).write_text(""),
-    "facts: a folder": lambda part: replaced_by_folder(facts_of(part)),
-    "facts: a dangling link": lambda part: replaced_by_dangling_link(facts_of(part)),
-}
-
-
+@pytest.mark.parametrize("of", ["part", "facts"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_part_is_made_again(log: Path, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_part_is_made_again(log: Path, tmp_path: Path, damage: str, of: str) -> None:
     work = partial(write_number, log)
-    part = next(make_parts([1], work, ["key"], tmp_path / "parts"))
-    DAMAGE[damage](part.path)
+    path = next(make_parts([1], work, ["key"], tmp_path / "parts")).path
+    DAMAGE[damage](path if of == "part" else path.with_name(f"{path.name}.json"))
     part = next(make_parts([1], work, ["key"], tmp_path / "parts"))
     assert (part.path.read_text(), part.facts) == ("part 1", {"number": 1})
     assert runs(log) == {"1": 2}

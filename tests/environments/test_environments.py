@@ -1,7 +1,7 @@
 """The conda environments: the same versions as the lock, everything that the scripts import, and nothing else."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,21 +51,9 @@ def lock(repository: Path) -> dict[str, LockedPackage]:
     return read_locks(repository)
 
 
-def environment_content(repository: Path, environment: str) -> dict[str, Any]:
-    return yaml.safe_load((repository / "envs" / f"{environment}.yaml").read_text())
-
-
-def pip_requirements(repository: Path, environment: str) -> list[str]:
+def pip_requirements(content: Mapping[str, Any]) -> list[str]:
     """The lines in the `pip:` section of an environment: pins with hashes."""
-    dependencies = environment_content(repository, environment)["dependencies"]
-    return [line for item in dependencies if isinstance(item, dict) for line in item["pip"]]
-
-
-def rules(repository: Path) -> Iterator[tuple[str, str]]:
-    """The name and the text of every rule of the workflow."""
-    for path in sorted((repository / "workflow" / "rules").glob("*.smk")):
-        for rule in re.split(r"^(?:rule|checkpoint) ", path.read_text(), flags=re.MULTILINE)[1:]:
-            yield f"{path.name}: {rule.partition(':')[0]}", rule
+    return [line for item in content["dependencies"] if isinstance(item, dict) for line in item["pip"]]
 
 
 def test_the_shipped_environments_are_what_the_imports_and_the_lock_give(repository: Path) -> None:
@@ -76,29 +64,24 @@ def test_the_shipped_environments_are_what_the_imports_and_the_lock_give(reposit
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_pins_and_hashes_equal_those_of_the_lock(repository: Path, lock: dict, environment: str) -> None:
-    locked = {" ".join([package.pin, *package.hash_options]) for package in lock.values()}
-    assert set(pip_requirements(repository, environment)) <= locked
-
-
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_python_is_pinned_and_comes_from_conda_forge_alone(repository: Path, environment: str) -> None:
-    content = environment_content(repository, environment)
+def test_an_environment_has_python_from_conda_forge_and_pins_of_the_lock_without_an_address(
+    repository: Path, lock: dict, environment: str
+) -> None:
+    text = (repository / "envs" / f"{environment}.yaml").read_text()
+    assert re.findall(r"://|--(?:extra-)?index|--find-links|\bwww\.|@", text) == []
+    content = yaml.safe_load(text)
     assert content.keys() == {"channels", "dependencies"}
     assert content["channels"] == ["conda-forge", "nodefaults"]
     conda_packages = [item for item in content["dependencies"] if isinstance(item, str)]
     assert [re.sub(r"=\d+\.\d+\.\d+$", "", item) for item in conda_packages] == ["python", "pip"]
-
-
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_no_environment_names_an_address(repository: Path, environment: str) -> None:
-    text = (repository / "envs" / f"{environment}.yaml").read_text()
-    assert re.findall(r"://|--(?:extra-)?index|--find-links|\bwww\.|@", text) == []
+    locked = {" ".join([package.pin, *package.hash_options]) for package in lock.values()}
+    assert set(pip_requirements(content)) <= locked
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_import_is_served_and_every_package_is_used(repository: Path, lock: dict, environment: str) -> None:
-    listed = {canonical_name(re.split(r"[=;\s]", line)[0]) for line in pip_requirements(repository, environment)}
+    content = yaml.safe_load((repository / "envs" / f"{environment}.yaml").read_text())
+    listed = {canonical_name(re.split(r"[=;\s]", line)[0]) for line in pip_requirements(content)}
     imported = set(imported_packages(CODE[environment], lock))
     assert imported <= listed
     unused = {name for name in listed - imported if not reaches(name, imported, lock)}
@@ -120,7 +103,8 @@ def test_what_stands_before_the_commands_of_others_needs_no_package(repository: 
 
 
 def test_every_rule_starts_only_what_is_in_its_environment(repository: Path) -> None:
-    for where, rule in rules(repository):
+    texts = [path.read_text() for path in sorted((repository / "workflow" / "rules").glob("*.smk"))]
+    for rule in [rule for text in texts for rule in re.split(r"^(?:rule|checkpoint) ", text, flags=re.MULTILINE)[1:]]:
         _, shell, command = rule.partition("\n    shell:\n")
         if not shell:
             continue
@@ -129,9 +113,8 @@ def test_every_rule_starts_only_what_is_in_its_environment(repository: Path) -> 
             r"\{[^{}]*\}|'[^']*'|[()]|\bexec\b", "", "".join(re.findall(r'^ +r?f?"(.*)"$', command, flags=re.MULTILINE))
         )
         started = {part.split()[0] for part in re.split(r"&&|\|\||[|;]", text) if part.split()}
-        assert started, where
-        started = {program for program in started if not program.startswith("scripts/")}
-        assert started <= STARTED_BY_RULES, where
+        assert started, rule
+        assert {program for program in started if not program.startswith("scripts/")} <= STARTED_BY_RULES, rule
 
 
 def test_every_import_of_the_scripts_is_a_direct_requirement_and_the_other_way_round(
@@ -177,70 +160,59 @@ def test_every_direct_requirement_is_locked_at_its_version(repository: Path, loc
     assert direct == requested, "call `make lock`"
 
 
-def test_every_file_is_known_by_its_hash_and_no_address_is_named(
+def test_every_file_is_known_by_its_hash_without_an_address_and_both_builds_of_pytorch_are_of_one_version(
     repository: Path, lock: dict[str, LockedPackage]
 ) -> None:
     assert all(package.hashes for package in lock.values())
     for name in (MAIN_LOCK, CPU_LOCK):
         assert not re.search(r"://|--(extra-)?index|--find-links|--trusted", (repository / name).read_text()), name
+    main, (cpu,) = read_lock(repository / MAIN_LOCK), read_lock(repository / CPU_LOCK).values()
+    assert cpu.version == main["torch"].version + "+cpu", f"write the hash of the new CPU wheel into {CPU_LOCK}"
+    assert set(lock["torch"].hashes) == {*cpu.hashes, *main["torch"].hashes}
 
 
-def test_both_builds_of_pytorch_are_of_one_version(repository: Path) -> None:
-    lock = read_lock(repository / MAIN_LOCK)
-    (cpu,) = read_lock(repository / CPU_LOCK).values()
-    assert cpu.version == lock["torch"].version + "+cpu", f"write the hash of the new CPU wheel into {CPU_LOCK}"
-    assert set(read_locks(repository)["torch"].hashes) == {*cpu.hashes, *lock["torch"].hashes}
-
-
-def closure(root: Path, modules: dict[str, str]) -> dict[str, str]:
-    """The imports of `run.py` in a folder of scripts with these files."""
-    for name, text in modules.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return third_party_imports(root / "run.py")
-
-
-def test_imports_are_followed_through_the_library(tmp_path: Path) -> None:
-    found = closure(
-        tmp_path,
+PACKAGES = {"hatchery/__init__.py": "", "hatchery/unused.py": "import torch\n"}
+READERS = {
+    "run.py": "import hatchery.readers\n",
+    "hatchery/readers/bnc.py": "import lxml\n",
+}
+IMPORTED: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "through the library": (
         {
             "run.py": "import json\nfrom hatchery.corpora import reader\n",
-            "hatchery/__init__.py": "",
             "hatchery/corpora/__init__.py": "import yaml\n",
             "hatchery/corpora/reader.py": "from .text import clean\nimport lxml.etree\n",
             "hatchery/corpora/text.py": "from ..words import split\n",
             "hatchery/words.py": "def split():\n    import numpy as np\n",
-            "hatchery/unused.py": "import torch\n",
         },
-    )
-    assert found == {
-        "lxml": "hatchery/corpora/reader.py",
-        "numpy": "hatchery/words.py",
-        "yaml": "hatchery/corpora/__init__.py",
-    }
-
-
-def test_a_name_imported_from_a_package_may_be_a_module(tmp_path: Path) -> None:
-    modules = {"hatchery/__init__.py": "", "hatchery/a.py": "import polars\n", "run.py": "from hatchery import a\n"}
-    assert set(closure(tmp_path, modules)) == {"polars"}
-
-
-def test_imports_for_type_checkers_do_not_count(tmp_path: Path) -> None:
-    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nelse:\n    import numpy\n"
-    assert set(closure(tmp_path, {"run.py": text})) == {"numpy"}
-
-
-@pytest.mark.parametrize("call", ["importlib.import_module(name)", "pkgutil.iter_modules(__path__)"])
-def test_a_module_that_loads_its_neighbours_by_name_imports_all_of_them(tmp_path: Path, call: str) -> None:
-    found = closure(
-        tmp_path,
         {
-            "run.py": "import hatchery.readers\n",
-            "hatchery/__init__.py": "",
-            "hatchery/readers/__init__.py": f"import importlib, pkgutil\n{call}\n",
-            "hatchery/readers/bnc.py": "import lxml\n",
-            "hatchery/other.py": "import torch\n",
+            "lxml": "hatchery/corpora/reader.py",
+            "numpy": "hatchery/words.py",
+            "yaml": "hatchery/corpora/__init__.py",
         },
-    )
-    assert set(found) == {"lxml"}
+    ),
+    "a module of a package": (
+        {"hatchery/a.py": "import polars\n", "run.py": "from hatchery import a\n"},
+        {"polars": "hatchery/a.py"},
+    ),
+    "not for type checkers": (
+        {"run.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nelse:\n    import numpy\n"},
+        {"numpy": "run.py"},
+    ),
+    **{
+        f"all neighbours that {call} loads by name": (
+            {**READERS, "hatchery/readers/__init__.py": f"import importlib, pkgutil\n{call}\n"},
+            {"lxml": "hatchery/readers/bnc.py"},
+        )
+        for call in ("importlib.import_module(name)", "pkgutil.iter_modules(__path__)")
+    },
+}
+
+
+@pytest.mark.parametrize("what", IMPORTED)
+def test_imports_are_followed(what: str, tmp_path: Path) -> None:
+    modules, found = IMPORTED[what]
+    for name, text in (PACKAGES | modules).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert third_party_imports(tmp_path / "run.py") == found

@@ -119,8 +119,8 @@ def assemble(folder: Path, packages: Iterable[str]) -> FreshEnvironment:
         installed = Path(str(distribution(package).locate_file("")))
         for file in recorded_files(package):
             source, target = installed / file, folder / SITE_PACKAGES / file
+            # Its programs lie outside, and rules start none of them.
             if file.startswith(".."):
-                place_program(source, Path(os.path.normpath(target)))
                 continue
             link(source, target)
             if file.endswith(".py") and (compiled := Path(cache_from_source(source))).exists():
@@ -136,16 +136,6 @@ def link(source: Path, target: Path) -> None:
         except FileNotFoundError:
             target.parent.mkdir(parents=True)
             target.symlink_to(source)
-
-
-def place_program(source: Path, target: Path) -> None:
-    """Copy a file from outside of site-packages; a script in it gets the Python of the new environment."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    content = source.read_bytes()
-    if content.startswith(b"#!"):
-        content = content.replace(os.fsencode(sys.prefix), os.fsencode(target.parent.parent))
-    target.write_bytes(content)
-    target.chmod(source.stat().st_mode)
 
 
 @cache
@@ -236,13 +226,6 @@ def test_a_package_left_out_is_noticed_and_nothing_comes_from_elsewhere(reposito
     assert failures.keys() == {"matplotlib.pyplot", "pytest"}
     assert failures["matplotlib.pyplot"] == "ModuleNotFoundError: No module named 'kiwisolver'"
     assert made.run("scripts/run.py", "draw_figure").returncode != 0
-
-
-def test_programs_of_the_packages_run_with_the_fresh_python(fresh) -> None:
-    made = fresh("analysis")
-    program = made.folder / "bin" / "f2py"
-    assert program.read_text().splitlines()[0] == f"#!{made.python}"
-    assert made.run(program, "-v").stdout.strip() == distribution("numpy").version
 
 
 def pip(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,6 @@ from hatchery.folders import RESERVED
 
 STAMP = "made-from"
 
-pytestmark = pytest.mark.slow  # real installations
 
 MakeCheckout = Callable[..., object]
 
@@ -30,16 +29,15 @@ def checkout(make_checkout: MakeCheckout):
     return made
 
 
+@pytest.mark.slow
 def test_the_cpu_build_of_pytorch_is_taken_where_pip_offers_it(checkout) -> None:
     assert checkout.installed_version("torch") == "2.0+cpu"
     assert checkout.installed_version("helper") == "1.0"
     assert checkout.installed_version("nvidia-things") == ""
+    assert list(checkout.environment.glob("lib/python3.11/site-packages/__pycache__/torch.*.pyc")), "is compiled"
 
 
-def test_bytecode_is_compiled(checkout) -> None:
-    assert list(checkout.environment.glob("lib/python3.11/site-packages/__pycache__/torch.*.pyc"))
-
-
+@pytest.mark.slow
 def test_a_second_call_does_nothing_within_two_seconds(checkout) -> None:
     os.utime(checkout.folder / MAIN_LOCK)
     before = (checkout.environment / STAMP).stat().st_mtime_ns
@@ -50,6 +48,7 @@ def test_a_second_call_does_nothing_within_two_seconds(checkout) -> None:
     assert (checkout.environment / STAMP).stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_killed_installation_is_made_again_even_by_its_own_python(checkout) -> None:
     (checkout.environment / STAMP).unlink()
     (checkout.environment / "lib/python3.11/site-packages/torch.py").unlink()
@@ -61,6 +60,7 @@ def test_a_killed_installation_is_made_again_even_by_its_own_python(checkout) ->
     assert checkout.make("env").stdout == ""
 
 
+@pytest.mark.slow
 def test_other_content_of_a_lock_or_another_place_is_another_environment(checkout) -> None:
     # The last test of this checkout, which moves.
     with (checkout.folder / CPU_LOCK).open("a") as lock:
@@ -72,6 +72,7 @@ def test_other_content_of_a_lock_or_another_place_is_another_environment(checkou
     assert moved.installed_version("torch") == "2.0+cpu"
 
 
+@pytest.mark.slow
 def test_the_index_build_brings_what_it_needs_from_the_gpu_lock(make_checkout: MakeCheckout) -> None:
     checkout = make_checkout(cpu_build=False)
     outcome = checkout.make("env")
@@ -82,6 +83,7 @@ def test_the_index_build_brings_what_it_needs_from_the_gpu_lock(make_checkout: M
 
 
 @pytest.mark.parametrize("wheel", ["helper-1.0", "torch-2.0+cpu"])
+@pytest.mark.slow
 def test_a_file_with_another_hash_is_refused(make_checkout: MakeCheckout, wheel: str) -> None:
     checkout = make_checkout(cpu_build=True)
     (checkout.wheels / f"{wheel}-py3-none-any.whl").write_bytes(b"not what was locked")
@@ -118,32 +120,25 @@ def single_error(outcome) -> str:
     return lines[0]
 
 
-def this_python() -> str:
-    return f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" "$@"\n'
+THIS_PYTHON = f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" "$@"\n'
+NO_PYTHON = "error: Python 3.11 is missing: install it.*make env PYTHON=/path/to/python3.11"
+BROKEN = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n'
 
 
-def test_a_missing_python_is_told(bare, tmp_path: Path) -> None:
-    message = single_error(bare.make("env", PATH=tools(tmp_path)))
-    assert message.startswith("error: Python 3.11 is missing: install it")
-    assert "make env PYTHON=/path/to/python3.11" in message
-
-
-def test_a_python_of_another_version_or_a_broken_one_is_passed_over(bare, tmp_path: Path) -> None:
-    other = "#!/bin/sh\nexit 1\n"
-    broken = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n'
-    message = single_error(bare.make("env", PATH=tools(tmp_path, **{"python3": other, "python3.11": broken})))
-    assert message.startswith("error: Python 3.11 is missing")
-
-
-def test_a_wrong_python_given_by_name_is_told(bare, tmp_path: Path) -> None:
-    path = tools(tmp_path, **{"python3.11": this_python()})
-    assert single_error(bare.make("env", "PYTHON=python9", PATH=path)) == "error: PYTHON=python9 is no Python 3.11"
-
-
-def test_a_missing_git_is_told(bare, tmp_path: Path) -> None:
-    message = single_error(bare.make("env", PATH=tools(tmp_path, python3=this_python())))
-    assert message.startswith("error: git is needed")
-    assert "install git" in message
+@pytest.mark.parametrize(
+    ("programs", "words", "message"),
+    [
+        ({}, (), NO_PYTHON),
+        # Of another version, and broken.
+        ({"python3": "#!/bin/sh\nexit 1\n", "python3.11": BROKEN}, (), NO_PYTHON),
+        ({"python3.11": THIS_PYTHON}, ("PYTHON=python9",), "error: PYTHON=python9 is no Python 3.11$"),
+        ({"python3": THIS_PYTHON}, (), "error: git is needed.*install git"),
+    ],
+)
+def test_what_a_machine_lacks_is_told(
+    programs: dict[str, str], words: tuple[str, ...], message: str, bare, tmp_path: Path
+) -> None:
+    assert re.match(message, single_error(bare.make("env", *words, PATH=tools(tmp_path, **programs))))
 
 
 def test_a_python_without_the_venv_module_is_told(bare, tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
@@ -85,52 +83,33 @@ def test_a_deleted_manifest_is_one_line_and_the_rest_is_still_followed(toy: Any)
     assert stages(chain) == ["score_minimal_pairs", "pretrain", "encode_corpus", "missing", "source"]
 
 
-def test_a_digest_of_the_row_that_nothing_has_names_the_row(toy: Any) -> None:
-    chain = chain_of(toy, "0123456789ab")
-    assert chain.problems == [
+def test_an_edited_or_damaged_manifest_and_a_digest_that_nothing_or_too_much_has_are_named(toy: Any) -> None:
+    assert chain_of(toy, "0123456789ab").problems == [
         "here: nothing in results/ or resources/ has the digest 0123456789ab: deleted, or made anew since"
     ]
-
-
-def test_an_edited_manifest_is_no_longer_the_one_that_was_read(toy: Any) -> None:
-    path = toy.manifest("corpora/toy")
-    write_text(path, path.read_text(encoding="utf-8").replace("plain_text", "plain_texts"))
+    assert "beginning of several digests" in follow(ManifestIndex(toy.folder), [""], "here").problems[0]
+    corpus = toy.manifest("corpora/toy")
+    write_text(corpus, corpus.read_text(encoding="utf-8").replace("plain_text", "plain_texts"))
     assert len(chain_of(toy).problems) == 1
-
-
-def test_a_damaged_manifest_is_named(toy: Any) -> None:
     path = toy.manifest(PAIRS)
     write_text(path, "{}")
     assert "manifest.json: has the SHA-256" in chain_of(toy, sha256_file(path)[:12]).problems[0]
     path.with_name("provenance.json").unlink()
-    problems = chain_of(toy, sha256_file(path)[:12]).problems
-    assert len(problems) == 1
-    assert "not a manifest" in problems[0]
+    (problem,) = chain_of(toy, sha256_file(path)[:12]).problems
+    assert "not a manifest" in problem
 
 
-def test_changed_and_missing_outputs_are_all_named(toy: Any) -> None:
+def test_changed_and_missing_outputs_and_raw_files_are_all_named(toy: Any) -> None:
     chain = chain_of(toy)
     changed = toy.manifest("tokens/toy/toy").with_name("data.txt")
     write_text(changed, changed.read_text(encoding="utf-8").replace("made", "mAde"))
     toy.manifest("corpora/toy").with_name("data.txt").unlink()
-    problems = output_problems(chain)
-    assert len(problems) == 2
-    assert "tokens/toy/toy/data.txt: has the SHA-256" in problems[0]
-    assert "corpora/toy/data.txt: is missing" in problems[1]
-
-
-def test_changed_and_missing_raw_files_are_all_named(toy: Any) -> None:
-    chain = chain_of(toy)
     write_text(toy.folder / "data/raw/text3.txt", "raw text X\n")
     (toy.folder / "data/raw/text5.txt").unlink()
-    problems = raw_problems(chain)
-    assert len(problems) == 2
-    assert "'text3.txt': has the SHA-256" in problems[0]
-    assert "'text5.txt': is missing" in problems[1]
-
-
-def test_a_raw_folder_that_is_gone_is_one_line(toy: Any) -> None:
-    chain = chain_of(toy)
+    one, two = output_problems(chain)
+    assert "tokens/toy/toy/data.txt: has the SHA-256" in one and "corpora/toy/data.txt: is missing" in two
+    one, two = raw_problems(chain)
+    assert "'text3.txt': has the SHA-256" in one and "'text5.txt': is missing" in two
     shutil.rmtree(toy.folder / "data/raw")
     assert raw_problems(chain) == ["source 'toy': data/raw does not exist any more"]
 
@@ -143,11 +122,6 @@ def test_equal_manifests_are_shown_in_the_experiment_that_is_asked_about(toy: An
     for experiment in ("another", "exp", "zebra"):
         chain = follow(index, [digest], "here", f"results/{experiment}")
         assert chain.shown(chain.nodes[digest].path) == f"results/{experiment}/pretraining/elc_bert-s1/manifest.json"
-
-
-def test_a_beginning_of_several_digests_is_refused(toy: Any) -> None:
-    problems = follow(ManifestIndex(toy.folder), [""], "here").problems
-    assert "beginning of several digests" in problems[0]
 
 
 def test_generated_raw_files_lead_to_their_generator_and_are_compared_with_it(toy: Any) -> None:
@@ -177,33 +151,18 @@ def made(manifest: Path, inputs: dict[str, Path], command: list[str]) -> Path:
     return manifest
 
 
-@pytest.fixture
-def weights(tmp_path: Path) -> Path:
-    path = tmp_path / "elsewhere" / "config.json"
-    path.parent.mkdir()
-    path.write_text("{}")
-    return path
-
-
-def chain_from_outside(tmp_path: Path, weights: Path) -> Chain:
+def test_the_chain_leads_through_an_imported_model_to_its_files_and_names_one_that_changed(tmp_path: Path) -> None:
+    weights = tmp_path / "elsewhere" / "config.json"
+    write_text(weights, "{}")
     initial = tmp_path / "elsewhere" / "imported" / "manifest.json"
     made(initial, {"config": weights}, ["import_checkpoint.py", "--config", str(weights)])
     project = tmp_path / "project"
     run = project / "results" / "pretraining" / "manifest.json"
     made(run, {"initial_model": initial}, ["pretrain.py", "--initial-model", "../elsewhere/imported/manifest.json"])
-    return follow(ManifestIndex(project), [read_manifest(run).digest], "the run")
-
-
-def test_the_chain_leads_through_an_imported_model_to_its_files(tmp_path: Path, weights: Path) -> None:
-    chain = chain_from_outside(tmp_path, weights)
+    digest = read_manifest(run).digest
+    chain = follow(ManifestIndex(project), [digest], "the run")
     assert chain.problems == []
     assert [node.kind for node in chain.nodes.values()] == ["stage", "stage", "file"]
-
-
-def test_a_changed_file_outside_is_named(tmp_path: Path, weights: Path) -> None:
-    chain_from_outside(tmp_path, weights)
     weights.write_text("{} ")
-    project = tmp_path / "project"
-    run = read_manifest(project / "results" / "pretraining" / "manifest.json")
-    chain = follow(ManifestIndex(project), [run.digest], "the run")
-    assert len(chain.problems) == 1 and "input 'config'" in chain.problems[0]
+    (problem,) = follow(ManifestIndex(project), [digest], "the run").problems
+    assert "input 'config'" in problem

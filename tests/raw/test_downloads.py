@@ -13,10 +13,11 @@ import requests
 
 from hatchery.errors import SourceError
 from hatchery.raw import downloads
-from hatchery.raw.downloads import fetch
+from hatchery.raw.downloads import LONGEST_PAUSE_SECONDS, fetch
 from hatchery.raw.settings import Download
 
 CONTENT = random.Random("downloads").randbytes(3_000_000)
+CUT = -983_040
 OTHER = random.Random("another version").randbytes(3_000_000)
 
 
@@ -34,16 +35,15 @@ def download(web: Any) -> Download:
     return download_of(web)
 
 
-def test_a_file_is_fetched_and_kept(web: Any, download: Download, tmp_path: Path, tree: Any) -> None:
+def test_a_file_is_fetched_and_kept_and_fetched_again_where_it_was_changed(
+    web: Any, download: Download, tmp_path: Path, tree: Any
+) -> None:
     for _twice in range(2):
         assert fetch(download, tmp_path / "new", no_pause).read_bytes() == CONTENT
         assert tree(tmp_path) == ["new/data.bin"]
     assert web.requests == [("/data.bin", None)]
-
-
-def test_a_kept_file_that_was_changed_is_fetched_again(web: Any, download: Download, tmp_path: Path) -> None:
-    (tmp_path / "data.bin").write_bytes(OTHER)
-    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    (tmp_path / "new/data.bin").write_bytes(OTHER)
+    assert fetch(download, tmp_path / "new", no_pause).read_bytes() == CONTENT
 
 
 def test_an_empty_file_can_be_fetched(web: Any, tmp_path: Path) -> None:
@@ -51,13 +51,32 @@ def test_an_empty_file_can_be_fetched(web: Any, tmp_path: Path) -> None:
     assert fetch(download_of(web, b"", "empty"), tmp_path, no_pause).read_bytes() == b""
 
 
-def test_a_cut_connection_is_continued_where_it_broke(web: Any, download: Download, tmp_path: Path) -> None:
-    web.trouble = lambda number: -983_040 if number < 3 else None
+@pytest.mark.parametrize(
+    ("trouble", "attributes", "starts", "waited"),
+    [
+        (lambda number: CUT if number < 3 else None, {}, [None, "bytes=983040-", "bytes=1966080-"], [1.0, 1.0]),
+        (lambda number: CUT if number == 1 else None, {"ranges": False}, [None, "bytes=983040-"], [1.0]),
+        (lambda number: 429 if number <= 3 else None, {}, [None] * 4, [1.0, 2.0, 4.0]),
+        (lambda number: 500 if number <= 3 else None, {}, [None] * 4, [1.0, 2.0, 4.0]),
+        (lambda number: 503 if number == 1 else None, {"retry_after": "7"}, [None] * 2, [7.0]),
+        (lambda number: 503 if number == 1 else None, {"retry_after": "99999"}, [None] * 2, [LONGEST_PAUSE_SECONDS]),
+    ],
+)
+def test_what_passes_is_waited_for_and_a_part_is_continued_where_it_ended(
+    trouble: Callable[[int], int | None],
+    attributes: dict[str, object],
+    starts: list[str | None],
+    waited: list[float],
+    web: Any,
+    download: Download,
+    tmp_path: Path,
+) -> None:
+    for name, value in {"trouble": trouble, **attributes}.items():
+        setattr(web, name, value)
     pauses: list[float] = []
     assert fetch(download, tmp_path, pauses.append).read_bytes() == CONTENT
-    starts = [asked for _path, asked in web.requests]
-    assert starts == [None, "bytes=983040-", "bytes=1966080-"]
-    assert pauses == [1.0, 1.0]
+    assert [asked for _path, asked in web.requests] == starts
+    assert pauses == waited
 
 
 def test_a_killed_run_is_continued_by_the_next(
@@ -83,7 +102,7 @@ def test_a_killed_run_is_continued_by_the_next(
 def test_a_run_that_was_killed_before_comparing_needs_no_byte_more(
     web: Any, download: Download, tmp_path: Path
 ) -> None:
-    web.trouble = lambda number: -983_040 if number == 1 else 503
+    web.trouble = lambda number: CUT if number == 1 else 503
     with pytest.raises(SourceError, match="gave up"):
         fetch(download, tmp_path, no_pause)
     asked = len(web.requests)
@@ -95,43 +114,23 @@ def test_a_run_that_was_killed_before_comparing_needs_no_byte_more(
     assert len(web.requests) == asked
 
 
-def test_a_server_that_knows_no_ranges_is_read_again_from_the_start(
-    web: Any, download: Download, tmp_path: Path
-) -> None:
-    web.ranges = False
-    web.trouble = lambda number: -983_040 if number == 1 else None
-    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
-    assert [asked for _path, asked in web.requests] == [None, "bytes=983040-"]
-
-
-@pytest.mark.parametrize("heed_if_range", [True, False])
+@pytest.mark.parametrize(
+    ("first", "second", "heed_if_range"), [('"one"', '"two"', True), ('"one"', '"two"', False), (None, None, True)]
+)
 def test_a_file_that_changed_on_the_server_meanwhile_is_not_stitched_together(
-    heed_if_range: bool, web: Any, download: Download, tmp_path: Path
+    first: str | None, second: str | None, heed_if_range: bool, web: Any, download: Download, tmp_path: Path
 ) -> None:
-    web.content["data.bin"], web.heed_if_range = OTHER, heed_if_range
+    web.content["data.bin"], web.etag, web.heed_if_range = OTHER, first, heed_if_range
 
     def trouble(number: int) -> int | None:
         if number == 2:
-            web.content["data.bin"], web.etag = CONTENT, '"two"'
-        return -983_040 if number == 1 else None
+            web.content["data.bin"], web.etag = CONTENT, second
+        return CUT if number == 1 else None
 
     web.trouble = trouble
     assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
-
-
-def test_a_server_without_versions_whose_file_changed_is_read_again_from_the_start(
-    web: Any, download: Download, tmp_path: Path
-) -> None:
-    web.content["data.bin"], web.etag = OTHER, None
-
-    def trouble(number: int) -> int | None:
-        if number == 2:
-            web.content["data.bin"] = CONTENT
-        return -983_040 if number == 1 else None
-
-    web.trouble = trouble
-    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
-    assert [asked for _path, asked in web.requests] == [None, "bytes=983040-", None]
+    # Without versions only the checksum tells, and the file is read again from the start.
+    assert first or [asked for _path, asked in web.requests] == [None, "bytes=983040-", None]
 
 
 def test_a_wrong_checksum_is_told_with_both_and_the_file_is_removed(
@@ -157,59 +156,30 @@ def test_a_wrong_size_is_told_before_the_file_is_fetched(
     assert tree(tmp_path) == []
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 410])
-def test_a_file_that_the_server_does_not_give_is_told_at_once(
-    status: int, web: Any, download: Download, tmp_path: Path, tree: Any
+@pytest.mark.parametrize(
+    ("trouble", "said", "requests"),
+    [
+        (lambda number: 401, "the server answers 401 ", 1),
+        (lambda number: 404, "the server answers 404 ", 1),
+        (lambda number: 503, "gave up after 6 attempts: the server answers 503 .* set its `path` in config/config", 6),
+        (lambda number: CUT if number % 2 else 416, "gave up after 6 attempts: ", 6),
+    ],
+)
+def test_a_file_that_the_server_does_not_give_is_told_in_one_line(
+    trouble: Callable[[int], int], said: str, requests: int, web: Any, download: Download, tmp_path: Path, tree: Any
 ) -> None:
-    web.trouble = lambda number: status
-    with pytest.raises(SourceError, match=rf"data\.bin: the server answers {status} "):
+    web.trouble = trouble
+    with pytest.raises(SourceError, match=said) as caught:
         fetch(download, tmp_path, no_pause)
-    assert len(web.requests) == 1
-    assert tree(tmp_path) == []
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_passing_failure_of_the_server_is_waited_for(
-    status: int, web: Any, download: Download, tmp_path: Path
-) -> None:
-    web.trouble = lambda number: status if number <= 3 else None
-    pauses: list[float] = []
-    assert fetch(download, tmp_path, pauses.append).read_bytes() == CONTENT
-    assert pauses == [1.0, 2.0, 4.0]
-
-
-@pytest.mark.parametrize(("said", "waited"), [("7", 7.0), ("99999", downloads.LONGEST_PAUSE_SECONDS)])
-def test_the_server_may_say_how_long_to_wait(
-    said: str, waited: float, web: Any, download: Download, tmp_path: Path
-) -> None:
-    web.trouble = lambda number: 503 if number == 1 else None
-    web.retry_after = said
-    pauses: list[float] = []
-    fetch(download, tmp_path, pauses.append)
-    assert pauses == [waited]
-
-
-def test_a_failure_that_does_not_pass_is_given_up_in_one_line(web: Any, download: Download, tmp_path: Path) -> None:
-    web.trouble = lambda number: 503
-    with pytest.raises(SourceError) as caught:
-        fetch(download, tmp_path, no_pause)
-    assert "gave up after 6 attempts: the server answers 503" in str(caught.value)
-    assert str(caught.value).endswith("or get it yourself and set its `path` in config/config.yaml")
     assert "\n" not in str(caught.value)
-    assert len(web.requests) == downloads.ATTEMPTS
+    assert len(web.requests) == requests
+    assert "data.bin" not in tree(tmp_path) and (requests > 1 or tree(tmp_path) == [])
 
 
 def test_a_server_that_cannot_be_reached_is_told_in_one_line(web: Any, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="gave up after 6 attempts: the connection failed") as caught:
         fetch(Download("http://127.0.0.1:9/data.bin", 1, "0" * 64), tmp_path, no_pause)
     assert "\n" not in str(caught.value)
-
-
-def test_a_server_that_cuts_and_forgets_in_turn_is_given_up(web: Any, download: Download, tmp_path: Path) -> None:
-    web.trouble = lambda number: -983_040 if number % 2 else 416
-    with pytest.raises(SourceError, match="gave up"):
-        fetch(download, tmp_path, no_pause)
-    assert len(web.requests) < 10
 
 
 def test_a_compressed_file_that_the_server_calls_encoded_stays_compressed(web: Any, tmp_path: Path) -> None:
@@ -219,7 +189,7 @@ def test_a_compressed_file_that_the_server_calls_encoded_stays_compressed(web: A
 
 
 def test_what_was_kept_of_another_download_is_not_continued(web: Any, download: Download, tmp_path: Path) -> None:
-    web.trouble = lambda number: -983_040
+    web.trouble = lambda number: CUT
     with pytest.raises(SourceError):
         fetch(
             Download(download.url, download.bytes, "0" * 64), tmp_path, lambda seconds: web.__setattr__("ranges", False)

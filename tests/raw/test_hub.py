@@ -64,12 +64,20 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".parquet"}
 
 
-def test_a_split_becomes_shards_in_its_own_order(
-    dataset: Path, tmp_path: Path, tree: Callable[[Path], list[str]]
+def test_a_split_becomes_shards_in_its_own_order_and_is_taken_as_it_is_until_something_else_is_asked_for(
+    dataset: Path, tmp_path: Path, tree: Callable[[Path], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = fetch_hub(of(dataset), tmp_path / "fetched/c4", PER_SHARD)
     assert texts(folder) == expected()
     assert tree(tmp_path / "fetched") == [f"c4/{STAMP}", *(f"c4/train-{index:05d}.parquet" for index in range(5))]
+    with monkeypatch.context() as patch:
+        patch.setattr(hub_module, "open_stream", lambda hub, split: pytest.fail("asked the hub again"))
+        fetch_hub(of(dataset), tmp_path / "fetched/c4", PER_SHARD)
+    fetch_hub(of(dataset, revision="1" * 40, documents=3), folder, PER_SHARD)
+    assert texts(folder) == expected()[:3] and len(contents(folder)) == 1
+    # A split that ends with a full shard has no empty one.
+    fetch_hub(of(dataset), folder, 100)
+    assert sorted(contents(folder)) == [f"train-{index:05d}.parquet" for index in range(3)]
 
 
 @pytest.mark.parametrize("documents", [1, 69, 70, 71, 140, 300, 5000])
@@ -79,37 +87,12 @@ def test_the_first_documents_of_a_split_can_be_taken(documents: int, dataset: Pa
     assert len(contents(folder)) == -(-min(documents, 300) // PER_SHARD)
 
 
-def test_a_split_that_ends_with_a_full_shard_has_no_empty_one(dataset: Path, tmp_path: Path) -> None:
-    folder = fetch_hub(of(dataset), tmp_path / "out", 100)
-    assert sorted(contents(folder)) == [f"train-{index:05d}.parquet" for index in range(3)]
-
-
-def test_no_more_files_are_opened_than_the_documents_need(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (dataset / "en/c4-train.00002-of-00003.json.gz").write_bytes(b"damaged")
-    assert texts(fetch_hub(of(dataset, documents=150), tmp_path / "out", PER_SHARD)) == expected()[:150]
-
-
 def test_several_splits_and_columns_are_kept(dataset: Path, tmp_path: Path) -> None:
     wanted = of(dataset, splits=("validation", "train"), columns=("url", "text"), documents=40)
     folder = fetch_hub(wanted, tmp_path / "out", PER_SHARD)
     assert texts(folder, "validation") == expected("validation", 1, 30)
     assert texts(folder, "train") == expected()[:40]
     assert pq.read_schema(folder / "train-00000.parquet").names == ["url", "text"]
-
-
-def test_a_finished_folder_is_taken_as_it_is(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
-    monkeypatch.setattr(hub_module, "open_stream", lambda hub, split: pytest.fail("asked the hub again"))
-    fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
-
-
-def test_another_revision_is_fetched_anew_in_place_of_the_old(dataset: Path, tmp_path: Path) -> None:
-    fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
-    folder = fetch_hub(of(dataset, revision="1" * 40, documents=3), tmp_path / "out", PER_SHARD)
-    assert texts(folder) == expected()[:3]
-    assert len(contents(folder)) == 1
 
 
 class Interrupting:
@@ -147,11 +130,15 @@ def test_a_killed_run_goes_on_behind_its_last_shard_with_the_same_bytes(
     assert counting.read == 300 - after // 70 * 70
 
 
-def test_files_behind_the_stream_are_not_opened_again(
+def test_no_files_are_opened_before_or_behind_the_documents_that_are_needed(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = (dataset / "en/c4-train.00002-of-00003.json.gz").read_bytes()
-    (dataset / "en/c4-train.00003-of-00004.json.gz").write_bytes(content)
+    last = dataset / "en/c4-train.00002-of-00003.json.gz"
+    content = last.read_bytes()
+    last.write_bytes(b"damaged")
+    assert texts(fetch_hub(of(dataset, documents=150), tmp_path / "first", PER_SHARD)) == expected()[:150]
+    for path in (last, dataset / "en/c4-train.00003-of-00004.json.gz"):
+        path.write_bytes(content)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(hub_module, "_write_shard", Interrupting(355).write_shard)
         fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
@@ -196,23 +183,18 @@ def test_a_failing_network_is_told_and_finished_shards_are_kept(
         ({"splits": ("dev",)}, "dev"),
         ({"config": "fr"}, "fr"),
         ({"dataset": "owner/there-is-none"}, "owner/there-is-none"),
+        # Its second file is damaged.
+        ({}, "finished shards are kept"),
     ],
 )
 def test_what_the_hub_does_not_have_is_told_in_one_line(
     changes: dict[str, Any], reason: str, dataset: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(SourceError) as caught:
-        fetch_hub(of(dataset, **changes), tmp_path / "out", PER_SHARD)
-    assert reason in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_damaged_file_is_told_in_one_line(dataset: Path, tmp_path: Path) -> None:
     file = dataset / "en/c4-train.00001-of-00003.json.gz"
     file.write_bytes(file.read_bytes()[:200])
     with pytest.raises(SourceError) as caught:
-        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+        fetch_hub(of(dataset, **changes), tmp_path / "out", PER_SHARD)
+    assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 

@@ -71,27 +71,16 @@ def test_missing_data_is_told_in_one_message(tmp_path: Path, register: Any) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_path_that_is_not_there_is_told_and_nothing_is_fetched_instead(web: Any, register: Any) -> None:
+def test_a_path_wins_over_a_download_also_where_nothing_is_there(web: Any, register: Any, tmp_path: Path) -> None:
+    entry = offer(web, "a.txt", b"a")
     with pytest.raises(SourceError) as caught:
-        register(path="no/such", download=[offer(web, "a.txt", b"a")], **ADVICE)
+        register(path="no/such", download=[entry], **ADVICE)
     assert str(caught.value).startswith(
         "source 'x' is not at no/such: set data.x.path in config/config.yaml, or to null to have it fetched; from the"
     )
-    assert web.requests == []
-
-
-def test_a_path_wins_over_a_download(web: Any, register: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_bytes(b"mine")
-    source = register(path=str(tmp_path / "mine.txt"), download=[offer(web, "a.txt", b"a")])
-    assert source.read_bytes("mine.txt") == b"mine"
+    assert register(path=str(tmp_path / "mine.txt"), download=[entry]).read_bytes("mine.txt") == b"mine"
     assert web.requests == []
-
-
-def test_licence_and_terms_are_recorded_and_shown(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"abc")
-    line = register_settings({"name": "x", "path": str(tmp_path / "a.txt"), **ADVICE}, tmp_path / "x.json")
-    assert line == "source 'x': 1 file, 3 bytes; licence: BNC User Licence; terms: research only"
-    assert json.loads((tmp_path / "x.location.json").read_text())["terms"] == "research only"
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip", ""])
@@ -112,15 +101,13 @@ def test_a_local_archive_is_unpacked_once(
         patch.setattr(obtain, "unpack", lambda *arguments: pytest.fail("unpacked again"))
         register(path=str(archive))
     archive.write_bytes(packed(("books/two.txt", b"two")))
-    assert register(path=str(archive)).names() == ["books/two.txt"]
-
-
-def test_the_identity_of_an_unpacked_archive_is_that_of_its_files(register: Any, tmp_path: Path) -> None:
+    source = register(path=str(archive))
+    assert source.names() == ["books/two.txt"]
+    # Its identity is that of its files.
     (tmp_path / "raw/books").mkdir(parents=True)
-    (tmp_path / "raw/books/one.txt").write_bytes(b"one")
-    (tmp_path / "books.tgz").write_bytes(tar_of(("books/one.txt", b"one")))
-    folder = register(path=str(tmp_path / "raw")).manifest.read_bytes()
-    assert register(path=str(tmp_path / "books.tgz")).manifest.read_bytes() == folder
+    (tmp_path / "raw/books/two.txt").write_bytes(b"two")
+    of_archive = json.loads(source.manifest.read_text())["files"]
+    assert json.loads(register(path=str(tmp_path / "raw")).manifest.read_text())["files"] == of_archive
 
 
 def test_a_bad_local_tar_leaves_nothing_and_the_older_files_stay(register: Any, tmp_path: Path, tree: Any) -> None:
@@ -135,31 +122,36 @@ def test_a_bad_local_tar_leaves_nothing_and_the_older_files_stay(register: Any, 
     assert not (tmp_path / "resources/fetched/.x.partial").exists()
 
 
-def test_a_downloaded_file_is_itself_the_source(web: Any, register: Any, tmp_path: Path, tree: Any) -> None:
+def test_a_downloaded_file_is_itself_the_source_until_another_takes_its_place(
+    web: Any, register: Any, tmp_path: Path, tree: Any
+) -> None:
     source = register(download=[offer(web, "words.txt", b"words")])
     assert (source.kind, source.names()) == ("file", ["words.txt"])
-    assert tree(tmp_path / "resources") == [
-        f"fetched/x/{STAMP}",
-        "fetched/x/words.txt",
-        "sources/.x.listing.json",
-        "sources/x.json",
-        "sources/x.location.json",
-    ]
+    made = [f"fetched/x/{STAMP}", "fetched/x/words.txt"]
+    made += ["sources/.x.listing.json", "sources/x.json", "sources/x.location.json"]
+    assert tree(tmp_path / "resources") == made
+    wrong = {**offer(web, "words.txt", b"wrong"), "sha256": "0" * 64}
+    with pytest.raises(SourceError, match="checksum mismatch"):
+        register(download=[wrong])
+    assert [name for name in tree(tmp_path / "resources") if "begun" not in name] == made
+    assert register(download=[offer(web, "words.txt", b"new")]).read_bytes("words.txt") == b"new"
 
 
-def test_a_downloaded_zip_is_a_source_of_its_files(web: Any, register: Any) -> None:
+def test_a_downloaded_archive_is_a_source_of_its_files_and_lies_beside_other_downloads(
+    web: Any, register: Any, tmp_path: Path
+) -> None:
     entry = offer(web, "words.zip", zip_of(("words/en", b"a\nb\n")))
     zipped = register(download=[entry])
     assert (zipped.kind, zipped.names(), zipped.read_bytes("words/en")) == ("zip", ["words/en"], b"a\nb\n")
     unpacked = register(download=[{**entry, "unpack": True}])
     assert (unpacked.kind, unpacked.names()) == ("folder", ["words/en"])
     assert not (unpacked.root / "words.zip").exists()
-
-
-def test_several_downloads_lie_in_one_folder(web: Any, register: Any) -> None:
-    archive = offer(web, "a.tgz", tar_of(("data/one.txt", b"one")), unpack=True)
-    source = register(download=[archive, offer(web, "two.txt", b"two")])
-    assert source.names() == ["data/one.txt", "two.txt"]
+    downloads = [offer(web, "a.tgz", tar_of(("data/one.txt", b"one")), unpack=True), offer(web, "two.txt", b"two")]
+    web.requests.clear()
+    for _twice in range(2):
+        source = register(download=downloads)
+        assert source.names() == ["data/one.txt", "two.txt"]
+    assert [path for path, _range in web.requests] == ["/a.tgz", "/two.txt"], "each is fetched once"
     location = json.loads(source.manifest.with_name("x.location.json").read_text())
     assert [entry["url"] for entry in location["origin"]["download"]] == [web.url("a.tgz"), web.url("two.txt")]
 
@@ -173,13 +165,6 @@ def test_downloads_whose_files_collide_are_refused(web: Any, register: Any, tmp_
         register(download=[archive, second])
     assert not (tmp_path / "resources/fetched/x").exists()
     assert not (tmp_path / "resources/sources").exists()
-
-
-def test_finished_downloads_are_not_asked_for_again(web: Any, register: Any) -> None:
-    entries = [offer(web, "one.txt", b"one"), offer(web, "two.txt", b"two")]
-    register(download=entries)
-    register(download=entries)
-    assert [path for path, _range in web.requests] == ["/one.txt", "/two.txt"]
 
 
 def test_a_run_that_breaks_off_between_downloads_keeps_the_finished_ones(web: Any, register: Any) -> None:
@@ -212,18 +197,6 @@ def test_a_run_that_is_killed_after_the_downloads_goes_on_without_them(
     assert register(download=entries).names() == ["one.txt", "two.txt"]
     assert len(web.requests) == asked
     assert tree(tmp_path / "resources/fetched") == [f"x/{STAMP}", "x/one.txt", "x/two.txt"]
-
-
-def test_a_checksum_mismatch_registers_nothing(web: Any, register: Any, tmp_path: Path, tree: Any) -> None:
-    with pytest.raises(SourceError, match="checksum mismatch"):
-        register(download=[{**offer(web, "one.txt", b"one"), "sha256": "0" * 64}])
-    assert [name for name in tree(tmp_path / "resources") if "begun" not in name] == []
-
-
-def test_a_changed_download_takes_the_place_of_the_old(web: Any, register: Any) -> None:
-    register(download=[offer(web, "one.txt", b"one")])
-    source = register(download=[offer(web, "one.txt", b"new")])
-    assert source.read_bytes("one.txt") == b"new"
 
 
 def test_a_full_disk_leaves_no_half_unpacked_folder(small_disk: Path, tmp_path: Path) -> None:

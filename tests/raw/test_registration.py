@@ -27,12 +27,62 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_folder_lists_its_files_sorted_without_hidden_ones(folder: Path, tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_known_by_name_size_and_checksum_without_hidden_ones(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "link.txt").symlink_to("b.txt")
+    names = ['say "yes".txt', "日本.txt", "new\nline.txt", "a\\b.txt"]
+    for name in names:
+        (folder / "sub" / name).write_text(name, encoding="utf-8")
     register_source("x", folder, tmp_path / "x.json")
     source = open_source(tmp_path / "x.json")
-    assert source.names() == ["b.txt", "sub/a.txt"]
+    assert source.names() == sorted(["b.txt", "link.txt", "sub/a.txt", *(f"sub/{name}" for name in names)])
     assert source.names("a.*") == ["sub/a.txt"]
-    assert source.read_bytes("sub/a.txt") == b"ay"
+    assert [source.read_bytes(f"sub/{name}").decode() for name in names] == names
+    assert source.read_bytes("sub/a.txt") == b"ay" and source.read_bytes("link.txt") == b"bee"
+    assert (source.size("b.txt"), source.sha256("b.txt")) == (3, hashlib.sha256(b"bee").hexdigest())
+    for ask in (source.size, source.sha256, source.check, source.open, source.read_bytes):
+        with pytest.raises(SourceError, match=r"there is no file 'c\.txt'"):
+            ask("c.txt")
+    moved = folder.rename(tmp_path / "moved")
+    register_source("x", moved, tmp_path / "moved.json")
+    assert (tmp_path / "moved.json").read_bytes() == (tmp_path / "x.json").read_bytes()
+    register_source("x", moved / "b.txt", tmp_path / "file.json")
+    assert open_source(tmp_path / "file.json").read_bytes("b.txt") == b"bee"
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a link to nothing": (
+        lambda folder: (folder / "link.txt").symlink_to("gone.txt"),
+        r"link\.txt: a link \(gone\.txt\) to nothing that can be read",
+    ),
+    "a link to a folder": (
+        lambda folder: (folder / "link.txt").symlink_to("sub"),
+        r"link\.txt: a link \(sub\) to a folder; give it",
+    ),
+    "a name that is not UTF-8": (
+        lambda folder: (folder / "b.txt").rename(folder / os.fsdecode(b"b\xff.txt")),
+        r"the file name 'b\\udcff\.txt' is not UTF-8",
+    ),
+    "no files": (lambda folder: (shutil.rmtree(folder), folder.mkdir()), "holds no files"),
+    "itself a link to nothing": (
+        lambda folder: (shutil.rmtree(folder), folder.symlink_to("gone")),
+        "raw is a link to gone, which does not exist",
+    ),
+    "a device": (
+        lambda folder: (shutil.rmtree(folder), folder.symlink_to("/dev/zero")),
+        "raw is a device or a pipe, expected a file or a folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_read_is_told_not_left_out(what: str, folder: Path, tmp_path: Path) -> None:
+    spoil, message = REFUSED[what]
+    spoil(folder)
+    with pytest.raises(SourceError, match=message):
+        register_source("x", folder, tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_a_zip_that_was_registered_to_be_read_in_place_is_to_be_registered_again(folder: Path, tmp_path: Path) -> None:
@@ -43,52 +93,6 @@ def test_a_zip_that_was_registered_to_be_read_in_place_is_to_be_registered_again
         (tmp_path / name).write_text(json.dumps(found | {key: value}))
     with pytest.raises(SourceError, match=r"was registered when archives were still read .* --force .*x\.json"):
         open_source(tmp_path / "x.json")
-
-
-def test_a_single_file_is_a_source(folder: Path, tmp_path: Path) -> None:
-    register_source("x", folder / "b.txt", tmp_path / "x.json")
-    assert open_source(tmp_path / "x.json").read_bytes("b.txt") == b"bee"
-
-
-@pytest.mark.parametrize(
-    ("target", "message"), [("gone.txt", "nothing that can be read"), ("sub", "a folder; give it")]
-)
-def test_a_link_that_cannot_be_read_is_told_not_left_out(
-    target: str, message: str, folder: Path, tmp_path: Path
-) -> None:
-    (folder / "link.txt").symlink_to(target)
-    with pytest.raises(SourceError, match=rf"link\.txt: a link \({target}\) to {message}"):
-        register_source("x", folder, tmp_path / "x.json")
-    (folder / "link.txt").unlink()
-    (folder / "link.txt").symlink_to("b.txt")
-    register_source("x", folder, tmp_path / "x.json")
-    assert open_source(tmp_path / "x.json").read_bytes("link.txt") == b"bee"
-
-
-def test_a_broken_link_as_a_source_is_told(tmp_path: Path) -> None:
-    (tmp_path / "raw").symlink_to("gone")
-    with pytest.raises(SourceError, match="raw is a link to gone, which does not exist"):
-        register_source("x", tmp_path / "raw", tmp_path / "x.json")
-
-
-def test_identity_does_not_depend_on_the_place(folder: Path, tmp_path: Path) -> None:
-    register_source("x", folder, tmp_path / "one.json")
-    moved = folder.rename(tmp_path / "moved")
-    register_source("x", moved, tmp_path / "two.json")
-    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-
-
-def test_a_file_that_grew_since_registration_is_told(folder: Path, tmp_path: Path) -> None:
-    register_source("x", folder, tmp_path / "x.json")
-    (folder / "b.txt").write_text("longer", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"'b\.txt': has 6 bytes, expected 3 .*--force .*x\.json"):
-        open_source(tmp_path / "x.json").verify()
-
-
-def test_an_empty_folder_is_told(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match="holds no files"):
-        register_source("x", tmp_path / "empty", tmp_path / "x.json")
 
 
 def test_place_origin_licence_and_terms_are_beside_the_manifest_and_not_in_it(folder: Path, tmp_path: Path) -> None:
@@ -120,52 +124,26 @@ def test_sources_that_were_exchanged_are_refused(folder: Path, tmp_path: Path) -
         open_source(first)
 
 
-def test_size_and_checksum_of_a_member_are_known(folder: Path, tmp_path: Path) -> None:
+def test_a_changed_file_is_told_and_one_that_looks_as_it_did_is_read_only_where_that_is_asked(
+    folder: Path, tmp_path: Path
+) -> None:
     register_source("x", folder, tmp_path / "x.json")
-    source = open_source(tmp_path / "x.json")
-    assert source.size("b.txt") == 3
-    assert source.sha256("b.txt") == hashlib.sha256(b"bee").hexdigest()
-    for ask in (source.size, source.sha256, source.check, source.open, source.read_bytes):
-        with pytest.raises(SourceError, match=r"there is no file 'c\.txt'"):
-            ask("c.txt")
-
-
-def test_verification_notices_content_of_the_same_size(folder: Path, tmp_path: Path) -> None:
-    register_source("x", folder, tmp_path / "x.json")
-    open_source(tmp_path / "x.json").verify()
-    (folder / "b.txt").write_text("BEE", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"'b\.txt': has the SHA-256 \w{16}, expected \w{16} "):
-        open_source(tmp_path / "x.json").verify()
-
-
-def test_what_looks_as_it_was_registered_is_read_again_only_where_that_is_asked(folder: Path, tmp_path: Path) -> None:
-    register_source("x", folder, tmp_path / "x.json")
-    before = (folder / "b.txt").stat()
-    (folder / "b.txt").write_text("BEE", encoding="utf-8")
+    before, source = (folder / "b.txt").stat(), open_source(tmp_path / "x.json")
+    source.verify()
+    for text, message in (
+        ("longer", r"'b\.txt': has 6 bytes, expected 3 .*--force .*x\.json"),
+        ("BEE", r"'b\.txt': has the SHA-256 \w{16}, expected \w{16} "),
+    ):
+        (folder / "b.txt").write_text(text, encoding="utf-8")
+        with pytest.raises(SourceError, match=message):
+            source.verify()
     os.utime(folder / "b.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
-    source = open_source(tmp_path / "x.json")
     source.verify()
     with pytest.raises(SourceError, match=r"'b\.txt': has the SHA-256"):
         source.check("b.txt")
     kept_listing(tmp_path / "x.json").unlink()
     with pytest.raises(SourceError, match=r"'b\.txt': has the SHA-256"):
         source.verify()
-
-
-def test_a_file_name_that_is_not_utf_8_is_told(folder: Path, tmp_path: Path) -> None:
-    (folder / "b.txt").rename(folder / os.fsdecode(b"b\xff.txt"))
-    with pytest.raises(SourceError, match=r"the file name 'b\\udcff\.txt' is not UTF-8"):
-        register_source("x", folder, tmp_path / "x.json")
-    assert not (tmp_path / "x.json").exists()
-
-
-def test_names_with_quotes_and_letters_of_other_scripts_come_back_unchanged(folder: Path, tmp_path: Path) -> None:
-    names = ['say "yes".txt', "日本.txt", "new\nline.txt", "a\\b.txt"]
-    for name in names:
-        (folder / name).write_text(name, encoding="utf-8")
-    register_source("x", folder, tmp_path / "x.json")
-    source = open_source(tmp_path / "x.json")
-    assert [source.read_bytes(name).decode() for name in names] == names
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"name": 1}', '{"name": "x", "kind": "file", "files": [{}]}'])

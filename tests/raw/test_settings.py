@@ -1,6 +1,7 @@
 """Settings of a source: what is pinned, and what is refused before anything is fetched."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, usable_path
 from hatchery.raw.archives import ArchiveLimits
 from hatchery.raw.obtain import obtain
-from hatchery.raw.registration import register_source
 from hatchery.raw.settings import SourceSettings, path_problem, source_settings
 from hatchery.typed import keys_of, validated
 
@@ -23,46 +23,28 @@ HUB = {"dataset": "allenai/c4", "revision": COMMIT}
 DOWNLOAD = {"url": "https://example.org/a/CBTest.tgz", "bytes": 5, "sha256": CHECKSUM}
 
 
-def test_a_bare_entry_has_the_defaults() -> None:
-    source = source_settings({"name": "x", "path": None, "obtain": ""})
-    assert (source.path, source.hub, source.download, source.limits) == (None, None, None, ArchiveLimits())
-
-
-def test_the_settings_of_the_stage_are_accepted() -> None:
-    document = {"data": {"x": {"hub": HUB}, "y": {"download": [DOWNLOAD]}}}
+def test_the_settings_of_the_stage_are_accepted_and_have_the_defaults_of_the_configuration() -> None:
+    encoded = {**DOWNLOAD, "url": "https://example.org/a%20b.zip?raw=1"}
+    document = {"data": {"x": {"hub": HUB}, "y": {"download": [DOWNLOAD, encoded]}, "z": {}}}
     entry = validated(FILES["config"], document, "config.yaml").data
-    x = source_settings({"stage": "register_source", "stage_version": 2, "name": "x", **keys_of(entry["x"])})
-    y = source_settings({"stage": "register_source", "stage_version": 2, "name": "y", **keys_of(entry["y"])})
+    stage = {"stage": "register_source", "stage_version": 2}
+    x, y, z = (source_settings({**stage, "name": name, **keys_of(entry[name])}) for name in "xyz")
     assert x.hub is not None
     assert (x.hub.splits, x.hub.columns, x.hub.documents) == (("train",), ("text",), None)
     assert y.download is not None
-    assert (y.download[0].file_name, y.download[0].unpack) == ("CBTest.tgz", False)
+    assert [(part.file_name, part.unpack) for part in y.download] == [("CBTest.tgz", False), ("a b.zip", False)]
+    assert z == source_settings({"name": "z", "path": None, "obtain": ""})
+    assert (z.path, z.hub, z.download, z.limits) == (None, None, None, ArchiveLimits())
 
 
-def test_the_limits_of_the_schema_are_those_of_the_library() -> None:
-    entry = validated(FILES["config"], {"data": {"x": {}}}, "config.yaml").data["x"]
-    assert source_settings({"name": "x", **keys_of(entry)}) == source_settings({"name": "x"})
-
-
-def test_the_name_of_a_download_is_the_end_of_its_address() -> None:
-    source = source_settings({"name": "x", "download": [{**DOWNLOAD, "url": "https://example.org/a%20b.zip?raw=1"}]})
-    assert source.download is not None
-    assert source.download[0].file_name == "a b.zip"
-
-
-@pytest.mark.parametrize("revision", ["main", "607bd4c", COMMIT.upper(), COMMIT + "0", "v1.1.0", ""])
-def test_a_hub_revision_that_is_no_commit_is_refused(revision: str) -> None:
-    with pytest.raises(ConfigError, match=r"data\.x\.hub\.revision: got '.*', expected a commit"):
-        source_settings({"name": "x", "hub": {**HUB, "revision": revision}})
-    with pytest.raises(ConfigError, match=r"data\.x\.hub\.revision"):
-        validated(FILES["config"], {"data": {"x": {"hub": {**HUB, "revision": revision}}}}, "config.yaml")
-
-
-def test_a_hub_data_set_without_a_revision_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"data\.x\.hub\.revision: the key is missing"):
-        source_settings({"name": "x", "hub": {"dataset": "allenai/c4"}})
-    with pytest.raises(ConfigError, match=r"revision: the key is missing"):
-        validated(FILES["config"], {"data": {"x": {"hub": {"dataset": "allenai/c4"}}}}, "config.yaml")
+@pytest.mark.parametrize("revision", ["main", "607bd4c", COMMIT.upper(), COMMIT + "0", "v1.1.0", "", None])
+def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> None:
+    hub = {key: value for key, value in {**HUB, "revision": revision}.items() if value is not None}
+    expected = "the key is missing" if revision is None else "got '.*', expected a commit"
+    with pytest.raises(ConfigError, match=rf"data\.x\.hub\.revision: {expected}"):
+        source_settings({"name": "x", "hub": hub})
+    with pytest.raises(ConfigError, match=rf"data\.x\.hub\.revision: {expected}"):
+        validated(FILES["config"], {"data": {"x": {"hub": hub}}}, "config.yaml")
 
 
 @pytest.mark.parametrize(
@@ -102,55 +84,32 @@ def test_every_shipped_source_is_possible_and_says_where_to_get_it(repository: P
         assert source.licence or source.terms or name.startswith("my_"), name
 
 
-@pytest.fixture
-def places(tmp_path: Path) -> dict[str, str]:
-    """Paths by what is wrong with them."""
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to(tmp_path / "gone")
-    (tmp_path / "a{b}c").mkdir()
-    return {
-        "device": "/dev/zero",
-        "pipe": str(tmp_path / "pipe"),
-        "link": str(tmp_path / "link"),
-        "braces": str(tmp_path / "a{b}c"),
-        "nothing": str(tmp_path / "nothing"),
-        "null": "a\0b",
-        "long": "x" * 5000,
-    }
-
-
-EXPECTED = {
-    "device": "lies at /dev/zero, which is a device or a pipe, expected a file or a folder",
-    "pipe": "which is a device or a pipe, expected a file or a folder",
-    "link": "gone, which does not exist",
-    "braces": "a path with { or }, which Snakemake would fill in; rename it or link to it",
-    "nothing": "is not at ",
-    "null": "cannot be read at a",
-    "long": "cannot be read at x",
+PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "/dev/zero": (Path, "lies at /dev/zero, which is a device or a pipe, expected a file or a folder"),
+    "pipe": (os.mkfifo, "which is a device or a pipe, expected a file or a folder"),
+    "link": (lambda path: path.symlink_to("gone"), "gone, which does not exist"),
+    "a{b}c": (Path.mkdir, "a path with { or }, which Snakemake would fill in; rename it or link to it"),
+    "nothing": (Path, "is not at "),
+    "a\0b": (Path, "cannot be read at a"),
+    "x" * 5000: (Path, "cannot be read at x"),
 }
 
 
-@pytest.mark.parametrize("kind", EXPECTED)
-def test_a_path_that_nothing_can_be_read_at_says_why_in_one_line(kind: str, places: dict[str, str]) -> None:
-    assert EXPECTED[kind] in (path_problem(places[kind]) or "")
+@pytest.mark.parametrize("name", PLACES)
+def test_a_path_that_nothing_can_be_read_at_says_why_in_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, why = PLACES[name]
+    make(Path(name))
+    assert why in (path_problem(name) or "")
+    assert path_problem(tmp_path) is None and path_problem(Path(__file__)) is None
     with pytest.raises(SourceError) as caught:
-        obtain(SourceSettings(name="mine", path=places[kind], obtain="ask Ann", licence="CC0"))
+        obtain(SourceSettings(name="mine", path=name, obtain="ask Ann", licence="CC0"))
     said = str(caught.value)
-    assert EXPECTED[kind] in said
+    assert why in said and "\n" not in said
     assert said.startswith("source 'mine' ")
     assert "set data.mine.path in config/config.yaml; ask Ann; licence: CC0" in said
-    assert "\n" not in said
-
-
-def test_files_and_folders_are_read(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("text", encoding="utf-8")
-    assert path_problem(tmp_path) is None
-    assert path_problem(tmp_path / "x.txt") is None
-
-
-def test_a_device_is_not_registered(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="/dev/zero is a device or a pipe, expected a file or a folder"):
-        register_source("mine", "/dev/zero", tmp_path / "mine.json")
 
 
 def test_all_missing_sources_are_told_with_where_to_get_them(tmp_path: Path) -> None:

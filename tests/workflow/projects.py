@@ -1,5 +1,6 @@
 """Project folders in which tests run the real workflow: links to the code, a configuration of their own."""
 
+import csv
 import os
 import re
 import shutil
@@ -64,6 +65,12 @@ def snakemake(
         timeout=timeout,
         check=False,
     )
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """The rows of a CSV table by column."""
+    with table.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
 
 
 def planned_rules(folder: Path, *targets: str) -> dict[str, int]:

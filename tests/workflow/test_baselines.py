@@ -1,13 +1,12 @@
 """Models of others in the workflow: told when they are not there, left out by one key, and evaluated beside ours."""
 
-import csv
 import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from baseline_cases import ARCHITECTURES, build
-from projects import make_project, planned_rules, snakemake
+from projects import make_project, planned_rules, rows_of, snakemake
 
 NAMES = ("bert", "gpt2", "t5")
 ORGANISERS = ("opt_125m", "roberta_base", "t5_base")
@@ -75,8 +74,7 @@ def test_tiny_models_of_others_go_through_every_evaluation_beside_ours_and_stand
     assert made.returncode == 0, made.stdout + made.stderr
 
     results = project / "results/tiny"
-    with (results / "summary.csv").open(newline="", encoding="utf-8") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(results / "summary.csv")
     suites = {model: {row["suite"] for row in rows if row["model"] == model} for model in ("ltg_bert", *NAMES)}
     for name in NAMES:
         assert suites[name] == suites["ltg_bert"] - {"pretraining"}, name

@@ -1,10 +1,9 @@
 """The demo means something: minimal pairs go from chance to far above it, and pretraining helps fine-tuning."""
 
-import csv
 from pathlib import Path
 
 import pytest
-from projects import LINKED, snakemake
+from projects import LINKED, rows_of, snakemake
 
 pytestmark = pytest.mark.slow
 
@@ -16,8 +15,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[dic
         (folder / name).symlink_to((repository / name).resolve())
     result = snakemake(folder, "--cores", "2", "results/demo/summary.csv", timeout=1800)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    with (folder / "results/demo/summary.csv").open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
+    return rows_of(folder / "results/demo/summary.csv")
 
 
 def mean(rows: list[dict[str, str]], model: str, suite: str, task: str) -> float:

@@ -67,7 +67,8 @@ def test_a_dry_run_makes_nothing(tmp_path: Path, repository: Path) -> None:
     text = config.read_text(encoding="utf-8")
     before = {path.name for path in project.iterdir()}
     config.write_text(text.replace("storage_root: null", f"storage_root: {tmp_path / 'large'}"), encoding="utf-8")
-    assert snakemake(project, "-n", "results/tiny/summary.csv").returncode == 0
+    planned = snakemake(project, "-n", "results/tiny/summary.csv")
+    assert planned.returncode == 0 and "missing: " not in planned.stderr, "generated text misses nothing"
     assert {path.name for path in project.iterdir()} == before | {".snakemake"}
     # Snakemake's own folder is there, without anything of ours.
     assert not (project / ".snakemake/configurations").exists()

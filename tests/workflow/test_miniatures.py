@@ -1,6 +1,5 @@
 """The miniatures of the papers' experiments run from generated raw files to pages, tables, figures and reports."""
 
-import csv
 import json
 import re
 import sys
@@ -11,7 +10,7 @@ import pytest
 import yaml
 from lxml import etree
 from page_links import link_problems
-from projects import make_project, planned_rules, snakemake
+from projects import make_project, planned_rules, rows_of, snakemake
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
@@ -68,15 +67,10 @@ def jobs(folder: Path) -> Jobs:
     return Jobs(Project(folder / "config"))
 
 
-def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
-    with (folder / f"results/{experiment}/summary.csv").open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 @pytest.mark.parametrize("experiment", MINIATURES)
 def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, jobs: Jobs) -> None:
     block = jobs.project.experiment(experiment)
-    rows = summary(folder, experiment)
+    rows = rows_of(folder / f"results/{experiment}/summary.csv")
     for run in block.runs:
         of_run = [row for row in rows if row["model"] == run]
         assert set(block.finetuning.tasks) <= {row["task"] for row in of_run}
@@ -127,7 +121,7 @@ def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, fo
 
 
 def test_a_cell_is_traced_to_raw_bytes_by_one_command(folder: Path, repository: Path) -> None:
-    row = next(row for row in summary(folder, "bnc_mini") if row["task"] == "demo_glue_mnli")
+    row = next(row for row in rows_of(folder / "results/bnc_mini/summary.csv") if row["task"] == "demo_glue_mnli")
     cell = "/".join(row[key] for key in ("model", "suite", "task", "metric"))
     command = [sys.executable, str(repository / "scripts/trace.py"), "results/bnc_mini/summary.csv", "--cell", cell]
     result = forked.run(

@@ -1,6 +1,5 @@
 """Text and pairs of one's own become a page with one command, and what people do to their files is noticed."""
 
-import csv
 import os
 import re
 import shutil
@@ -8,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from projects import configure, make_project, planned_rules, snakemake
+from projects import configure, make_project, planned_rules, rows_of, snakemake
 
 pytestmark = pytest.mark.slow
 
@@ -79,8 +78,7 @@ def test_one_big_file_in_a_zip_becomes_a_page_without_any_other_data(
     result = snakemake(folder, "--cores", "2", "results/my_text/index.html")
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     assert (folder / "results/my_text/index.html").is_file()
-    with (folder / "results/my_text/summary.csv").open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(folder / "results/my_text/summary.csv")
     measured = {row["model"] for row in rows if (row["suite"], row["metric"]) == ("perplexity", "perplexity")}
     assert measured == {"random", "ltg_bert", "elc_bert"}
     accuracies = {(row["model"], row["suite"]) for row in rows if row["task"] == "paradigm_average"}
@@ -106,8 +104,8 @@ def test_a_table_of_two_columns_becomes_a_model_that_translates(tmp_path: Path, 
     result = snakemake(folder, "--cores", "2", "results/my_translations/index.html")
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     assert (folder / "results/my_translations/index.html").is_file()
-    with (folder / "results/my_translations/summary.csv").open(encoding="utf-8", newline="") as handle:
-        measured = {(row["task"], row["metric"]) for row in csv.DictReader(handle)}
+    rows = rows_of(folder / "results/my_translations/summary.csv")
+    measured = {(row["task"], row["metric"]) for row in rows}
     assert {("held_out", "bleu"), ("held_out", "chrf")} <= measured
 
 

@@ -94,12 +94,6 @@ def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: P
     assert [f"missing: {line.removeprefix('- ')}" for line in said] == missing
 
 
-def test_a_plan_on_generated_text_misses_nothing(project: Path) -> None:
-    planned = snakemake(project, "-n", "results/tiny/summary.csv")
-    assert planned.returncode == 0
-    assert "missing: " not in planned.stderr
-
-
 def test_a_plan_says_that_a_text_is_read_several_times(project: Path) -> None:
     corpus = "corpora/reduced_vocabulary_unconstrained.yaml"
     edit(project, corpus, "maximum_sequences: 9281490", "maximum_sequences: 3227200")

@@ -1,10 +1,9 @@
 """The reduced-vocabulary study in miniature, from generated raw text to its page; a change reruns what it must."""
 
-import csv
 from pathlib import Path
 
 import pytest
-from projects import changed, make_project, planned_rules, snakemake
+from projects import changed, make_project, planned_rules, rows_of, snakemake
 
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
@@ -33,16 +32,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     return folder
 
 
-def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
-    with (folder / f"results/{experiment}/summary.csv").open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 @pytest.mark.parametrize("experiment", [CONSTRAINED, UNCONSTRAINED])
 def test_every_model_and_its_twin_have_losses_and_scores_on_all_and_on_filtered_rows(
     experiment: str, folder: Path
 ) -> None:
-    rows = summary(folder, experiment)
+    rows = rows_of(folder / f"results/{experiment}/summary.csv")
     for run in Project(folder / "config").experiment(experiment).runs:
         found = {(row["suite"], row["task"]) for row in rows if row["model"] == run}
         for task in TASKS:
@@ -65,13 +59,16 @@ def test_models_of_any_words_are_tested_on_the_same_text_as_the_others(folder: P
         folder / f"results/sequences/{name}" for name in ("demo_reduced", "demo_unconstrained")
     )
     assert constrained.is_dir() and unconstrained.is_dir()
-    trained = {row["model"]: row["mean"] for row in summary(folder, UNCONSTRAINED) if row["task"] == "test"}
+    trained = {
+        row["model"]: row["mean"]
+        for row in rows_of(folder / f"results/{UNCONSTRAINED}/summary.csv")
+        if row["task"] == "test"
+    }
     assert set(trained) == set(Project(folder / "config").experiment(UNCONSTRAINED).runs)
 
 
 def numbers(folder: Path, entry: str) -> list[dict[str, str]]:
-    with (folder / f"results/{STUDY}/analyses/{entry}/numbers.csv").open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
+    return rows_of(folder / f"results/{STUDY}/analyses/{entry}/numbers.csv")
 
 
 def test_the_page_has_the_figures_and_the_tables_of_the_study_which_are_latex_too(folder: Path) -> None:

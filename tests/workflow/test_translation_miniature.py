@@ -1,10 +1,9 @@
 """The translation experiments of the natural-bias study in miniature, from generated pairs to the study's table."""
 
-import csv
 from pathlib import Path
 
 import pytest
-from projects import make_project, snakemake
+from projects import make_project, rows_of, snakemake
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.sentences_file import read_examples
@@ -29,11 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     result = snakemake(folder, "--cores", "2", *targets, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
 
 
 def test_every_start_translates_above_sixty_points_over_its_seeds(folder: Path) -> None:

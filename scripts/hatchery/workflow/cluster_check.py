@@ -31,13 +31,11 @@ RUN_NAME = "RUN"
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """One job: where it runs and what is asked for it."""
+    """One job and what is asked for it."""
 
     rule: str
     wildcards: dict[str, str]
-    # Runs on the machine that submits; then there is no sbatch line.
-    local: bool
-    # Without the command that Slurm wraps, which is Snakemake's call of itself.
+    # Empty for a job of the machine that submits. Without the command that Slurm wraps, Snakemake's call of itself.
     sbatch: str
 
     @property
@@ -63,18 +61,15 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
         # Under the dry run's own executor every rule would count as local.
         workflow._executor_plugin = ExecutorPluginRegistry().get_plugin("slurm")
         partitions = read_partition_file(settings.partition_config) if settings.partition_config else None
-        jobs = [_planned(job, workflow, settings, partitions) for job in workflow.dag.jobs]
+        jobs = [
+            ClusterJob(
+                job.rule.name,
+                wildcards_of(job),
+                "" if workflow.is_local(job.rule) else _sbatch_line(job, settings, partitions),
+            )
+            for job in workflow.dag.jobs
+        ]
         return sorted(jobs, key=lambda job: job.name)
-
-
-def _planned(job: Any, workflow: Any, settings: Any, partitions: Any) -> ClusterJob:
-    local = bool(workflow.is_local(job.rule))
-    return ClusterJob(
-        rule=job.rule.name,
-        wildcards=wildcards_of(job),
-        local=local,
-        sbatch="" if local else _sbatch_line(job, settings, partitions),
-    )
 
 
 def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
@@ -149,7 +144,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
     """Why Slurm would not run some of the jobs, and what to do: a line for each problem, with its rules."""
     shapes: dict[str, tuple[ClusterJob, set[str]]] = {}
     for job in jobs:
-        if not job.local:
+        if job.sbatch:
             shapes.setdefault(_without_name(job), (job, set()))[1].add(job.rule)
     if not shapes:
         return []

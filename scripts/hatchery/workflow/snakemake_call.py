@@ -28,8 +28,7 @@ import psutil
 from snakemake.logging import logger
 from snakemake.settings.types import DeploymentMethod
 
-from hatchery.workflow.failed_jobs import INTERRUPTED, Words, as_they_are
-from hatchery.workflow.job_lines import report_jobs
+from hatchery.workflow.job_lines import INTERRUPTED, Words, as_they_are, report_jobs
 
 # Until a signal that was sent to the whole group has ended the child.
 PATIENCE_SECONDS = 0.5

@@ -1,7 +1,5 @@
 """The tiny experiment really runs, from generated raw files to the page and the report, and twice to the same bytes."""
 
-import csv
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -10,7 +8,7 @@ from pathlib import Path
 import polars
 import pytest
 from lxml import etree
-from projects import make_project, snakemake
+from projects import rows_of, snakemake
 
 from hatchery.analysis.tidy_tables import RUNS
 from hatchery.artifacts.manifests import read_manifest
@@ -30,29 +28,17 @@ COLUMNS = [
 ]
 
 
-def summary(project: Path, experiment: str) -> list[dict[str, str]]:
-    with (project / f"results/{experiment}/summary.csv").open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_the_summary_has_the_contracts_columns_and_a_row_for_every_model(finished_project: Path) -> None:
-    rows = summary(finished_project, "tiny")
+    rows = rows_of(finished_project / "results/tiny/summary.csv")
     assert list(rows[0]) == COLUMNS
     assert {row["model"] for row in rows} == {"random", "ltg_bert", "elc_bert", "roberta"}
     assert all(row["experiment"] == "tiny" for row in rows)
     finetuned = [row for row in rows if row["task"] == "demo_acceptability" and row["metric"].startswith("accuracy")]
     assert {int(row["n"]) + int(row["n_without_number"]) for row in finetuned} == {2}
-
-
-def test_every_kind_of_evaluation_has_its_rows(finished_project: Path) -> None:
-    rows = summary(finished_project, "tiny")
     found = {(row["suite"], row["task"]) for row in rows if row["model"] == "elc_bert"}
     assert {("perplexity", "dev"), ("tiny_pairs", "paradigm_average"), ("demo_probing", "demo_probe_dp")} <= found
-    assert {task for _, task in found if task.startswith("demo_hans")} == {
-        "demo_hans",
-        "demo_hans_as_published",
-        "demo_hans_summed",
-    }
+    hans = {"demo_hans", "demo_hans_as_published", "demo_hans_summed"}
+    assert {task for _, task in found if task.startswith("demo_hans")} == hans
 
 
 def test_every_manifest_vouches_for_its_files(finished_project: Path) -> None:
@@ -71,7 +57,12 @@ def test_a_number_can_be_followed_back_to_raw_bytes(finished_project: Path) -> N
         manifest = read_manifest(path)
         if manifest.stage in ("encode_corpus", "pretrain", "score_minimal_pairs", "finetune", "train_tokenizer"):
             assert known & set(manifest.inputs.values()), f"{path} names no manifest among its inputs"
-    quoted = {digest for row in summary(finished_project, "tiny") for digest in row["manifests"].split(";") if digest}
+    quoted = {
+        digest
+        for row in rows_of(finished_project / "results/tiny/summary.csv")
+        for digest in row["manifests"].split(";")
+        if digest
+    }
     assert quoted
     assert all(any(full.startswith(digest) for full in known) for digest in quoted)
 
@@ -156,23 +147,6 @@ def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, 
     # The command's own line, when it failed, and the last one.
     assert sum(line.startswith("error: ") for line in [*result.stdout.splitlines(), *lines]) == 2
     assert not (project / "results/tiny/pretraining/ltg_bert-s42/manifest.json").exists()
-
-
-def test_missing_raw_data_is_told_with_where_to_get_it(tmp_path: Path, repository: Path) -> None:
-    project = make_project(tmp_path / "project", repository)
-    result = snakemake(project, "--cores", "1", "results/corpora/babylm_100M/manifest.json")
-    assert result.returncode != 0
-    errors = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
-    assert "set data.babylm.path in config/config.yaml" in errors[0]
-    assert "babylm_data" in errors[0]
-
-
-def test_provenance_says_when_where_and_with_what(finished_project: Path) -> None:
-    path = finished_project / "results/tiny/pretraining/ltg_bert-s42/provenance.json"
-    provenance = json.loads(path.read_text(encoding="utf-8"))
-    assert provenance["wall_seconds"] > 0
-    assert provenance["peak_memory_mib"] > 0
-    assert provenance["packages"]["torch"]
 
 
 DRAWING = {"draw_figure", "describe_corpus"}

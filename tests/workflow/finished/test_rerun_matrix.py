@@ -1,9 +1,8 @@
 """Changing one value reruns exactly the stages that depend on it; a comment reruns nothing."""
 
-import csv
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from projects import (
     TINY,
     changed,
     planned_rules,
+    rows_of,
 )
 
 pytestmark = pytest.mark.slow
@@ -44,162 +44,161 @@ AFTER_SELECTION = {"group_sequences", *CARD}
 EVERY_CORPUS = {"build_vocabulary", "select_text", "group_sequences", "convert_corpus", "sample_corpus"}
 
 
-@dataclass(frozen=True)
-class Change:
-    """One edit of one file and the rules that it must set off."""
-
-    file: str
-    old: str
-    new: str
-    expected: set[str]
-
-
-CHANGES = {
-    "nothing": Change(EXPERIMENT, "steps: 12", "steps: 12", set()),
-    "a comment": Change(EXPERIMENT, "corpus: tiny", "# why\ncorpus: tiny  # because", set()),
-    "key order": Change(EXPERIMENT, "corpus: tiny\ntokenizer: tiny", "tokenizer: tiny\ncorpus: tiny", set()),
-    "a number written differently": Change(EXPERIMENT, "5.0e-4", "0.0005", set()),
-    "a default written out": Change(EXPERIMENT, "steps: 12", "steps: 12\n  precision: auto", set()),
-    "checkpoint interval": Change(
-        "config/config.yaml", "checkpoint_interval_steps: 100", "checkpoint_interval_steps: 7", set()
+CONFIG, CORPUS, TOKENIZER = "config/config.yaml", "config/corpora/tiny.yaml", "config/tokenizers/tiny.yaml"
+PHENOMENA = "scripts/hatchery/views/figures/phenomena.py"
+# One edit of one file (what stands there, and what instead), and the rules that it must set off.
+CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
+    "nothing": (EXPERIMENT, "steps: 12", "steps: 12", set()),
+    "a comment": (EXPERIMENT, "corpus: tiny", "# why\ncorpus: tiny  # because", set()),
+    "key order": (EXPERIMENT, "corpus: tiny\ntokenizer: tiny", "tokenizer: tiny\ncorpus: tiny", set()),
+    "a number written differently": (EXPERIMENT, "5.0e-4", "0.0005", set()),
+    "a default written out": (EXPERIMENT, "steps: 12", "steps: 12\n  precision: auto", set()),
+    "checkpoint interval": (CONFIG, "checkpoint_interval_steps: 100", "checkpoint_interval_steps: 7", set()),
+    "threads": (CONFIG, "evaluation_threads: 1", "evaluation_threads: 2", set()),
+    "nodes of the cluster": (CONFIG, "\n  nodes: 1", "\n  nodes: 2", COST),
+    "partition of the cluster": (CONFIG, "\n  partition: null", "\n  partition: main", set()),
+    "tasks of a fine-tuning job": (
+        EXPERIMENT,
+        "finetuning:",
+        "finetuning:\n  tasks_per_job: 2",
+        (FINETUNE - {"finetune"}) | {"finetune_tasks"},
     ),
-    "threads": Change("config/config.yaml", "evaluation_threads: 1", "evaluation_threads: 2", set()),
-    "nodes of the cluster": Change("config/config.yaml", "\n  nodes: 1", "\n  nodes: 2", COST),
-    "partition of the cluster": Change("config/config.yaml", "\n  partition: null", "\n  partition: main", set()),
-    "tasks of a fine-tuning job": Change(
-        EXPERIMENT, "finetuning:", "finetuning:\n  tasks_per_job: 2", (FINETUNE - {"finetune"}) | {"finetune_tasks"}
-    ),
-    "another experiment": Change("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
-    "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
-    "figure width": Change(EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
-    "version of a figure": Change(
-        "scripts/hatchery/views/figures/phenomena.py",
-        "    version=",
-        "    version=1",
-        {"draw_figure phenomena", "write_page"},
-    ),
-    "caption of a figure": Change(
-        "scripts/hatchery/views/figures/phenomena.py",
+    "another experiment": ("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
+    "description": (EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
+    "figure width": (EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
+    "version of a figure": (PHENOMENA, "    version=", "    version=1", {"draw_figure phenomena", "write_page"}),
+    "caption of a figure": (
+        PHENOMENA,
         'caption="Accuracy on',
         'caption="The accuracy on',
         {"draw_figure phenomena", "write_page"},
     ),
-    "fine-tuning rate": Change(EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE),
-    "a fine-tuning seed removed": Change(EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", {*FINETUNE, *COST}),
-    "a named protocol": Change("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
-    "description of a protocol": Change(
-        "config/protocols/ltg_bert_probing.yaml", "description: >-", "description: >-\n  Once more.", set()
+    "fine-tuning rate": (EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE),
+    "a fine-tuning seed removed": (EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", {*FINETUNE, *COST}),
+    "a named protocol": ("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
+    "description of a protocol": (
+        "config/protocols/ltg_bert_probing.yaml",
+        "description: >-",
+        "description: >-\n  Once more.",
+        set(),
     ),
-    "a task that another one is transferred to": Change("config/tasks/hans.yaml", "[heuristic, ", "[", FINETUNE),
-    "a task of another experiment": Change("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]", set()),
-    "masks of the perplexity": Change(
-        EXPERIMENT, "splits: [dev]", "splits: [dev], mask_probability: 0.2", {"measure_perplexity", *FIGURES, *SUMMARY}
+    "a task that another one is transferred to": ("config/tasks/hans.yaml", "[heuristic, ", "[", FINETUNE),
+    "a task of another experiment": ("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]", set()),
+    "masks of the perplexity": (
+        EXPERIMENT,
+        "splits: [dev]",
+        "splits: [dev], mask_probability: 0.2",
+        {"measure_perplexity", *FIGURES, *SUMMARY},
     ),
-    "bins of the frequency": Change(
-        CAUSAL_EXPERIMENT, "nats: 1.0", "nats: 2.0", {"measure_perplexity", *AFTER_CAUSAL_PERPLEXITY}
+    "bins of the frequency": (
+        CAUSAL_EXPERIMENT,
+        "nats: 1.0",
+        "nats: 2.0",
+        {"measure_perplexity", *AFTER_CAUSAL_PERPLEXITY},
     ),
-    "the frequency no longer asked for": Change(
+    "the frequency no longer asked for": (
         CAUSAL_EXPERIMENT,
         ", frequency_bin_nats: 1.0",
         "",
         {"measure_perplexity", *SUMMARY, *CAUSAL_FIGURES} - {"draw_figure token_frequency"},
     ),
-    "packing of a causal model": Change(
-        CAUSAL_EXPERIMENT, "{task: causal}", "{task: causal, segments: documents}", {*AFTER_CAUSAL, *COST}
+    "packing of a causal model": (
+        CAUSAL_EXPERIMENT,
+        "{task: causal}",
+        "{task: causal, segments: documents}",
+        {*AFTER_CAUSAL, *COST},
     ),
-    "the objective of a causal model": Change(
-        CAUSAL_EXPERIMENT, "  objective: {task: causal}\n", "", {*AFTER_CAUSAL, *COST}
-    ),
-    "pairs per paradigm": Change(
+    "the objective of a causal model": (CAUSAL_EXPERIMENT, "  objective: {task: causal}\n", "", {*AFTER_CAUSAL, *COST}),
+    "pairs per paradigm": (
         "config/suites/tiny_pairs.yaml",
         "paradigm: 6",
         "paradigm: 5",
         {"score_minimal_pairs", "analyse", *FIGURES, *SUMMARY, *COST},
     ),
-    "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {*AFTER_TOKENS, *COST}),
-    "dropout of the model": Change(
+    "pretraining steps": (EXPERIMENT, "steps: 12", "steps: 13", {*AFTER_TOKENS, *COST}),
+    "dropout of the model": (
         "config/models/ltg_tiny.yaml",
         "hidden_size: 16",
         "hidden_size: 16\nhidden_dropout_prob: 0.2",
         {*AFTER_TOKENS, *COST},
     ),
-    "a run's change of its model": Change(
-        EXPERIMENT, "{layer_weighting: zero}", "{layer_weighting: biased}", {*AFTER_TOKENS, *COST}
+    "a run's change of its model": (
+        EXPERIMENT,
+        "{layer_weighting: zero}",
+        "{layer_weighting: biased}",
+        {*AFTER_TOKENS, *COST},
     ),
-    "a run's change written in its model's file": Change(
-        "config/models/roberta_tiny.yaml", "family: roberta", "family: roberta\nlayer_weighting: zero", set()
+    "a run's change written in its model's file": (
+        "config/models/roberta_tiny.yaml",
+        "family: roberta",
+        "family: roberta\nlayer_weighting: zero",
+        set(),
     ),
-    "masking of one run": Change(EXPERIMENT, "kind: whole_word", "kind: subword", {*AFTER_TOKENS, *COST}),
-    "start of the output bias": Change(EXPERIMENT, "kind: unigram", "kind: none", {*AFTER_TOKENS, *COST}),
-    "two values swapped": Change(
+    "masking of one run": (EXPERIMENT, "kind: whole_word", "kind: subword", {*AFTER_TOKENS, *COST}),
+    "start of the output bias": (EXPERIMENT, "kind: unigram", "kind: none", {*AFTER_TOKENS, *COST}),
+    "two values swapped": (
         EXPERIMENT,
         "steps: 12\n  batch_size: 8",
         "steps: 8\n  batch_size: 12",
         {*AFTER_TOKENS, *COST},
     ),
-    "a value equal to another's": Change(
+    "a value equal to another's": (
         EXPERIMENT,
         "evaluation_interval_steps: 6",
         "evaluation_interval_steps: 12",
         {*AFTER_TOKENS, *COST},
     ),
-    "vocabulary size": Change(
-        "config/tokenizers/tiny.yaml",
+    "vocabulary size": (
+        TOKENIZER,
         "vocabulary_size: 400",
         "vocabulary_size: 380",
         {"train_tokenizer", *AFTER_TOKENIZER, *COST},
     ),
-    "special tokens": Change(
-        "config/tokenizers/tiny.yaml",
+    "special tokens": (
+        TOKENIZER,
         "kind: byte_bpe",
         "kind: byte_bpe\nspecial_tokens: bnc",
         {"train_tokenizer", *AFTER_TOKENIZER},
     ),
-    "a sweep of tokenizers": Change("config/tokenizer_sweeps/demo.yaml", "corpus: demo", "corpus: tiny", set()),
-    "shard size": Change(
-        "config/corpora/tiny.yaml",
-        "documents_per_shard: 20",
-        "documents_per_shard: 10",
-        {"convert_corpus", *AFTER_CORPUS},
-    ),
-    "seed of the embedded sources": Change(
-        "config/config.yaml",
+    "a sweep of tokenizers": ("config/tokenizer_sweeps/demo.yaml", "corpus: demo", "corpus: tiny", set()),
+    "shard size": (CORPUS, "documents_per_shard: 20", "documents_per_shard: 10", {"convert_corpus", *AFTER_CORPUS}),
+    "seed of the embedded sources": (
+        CONFIG,
         "embedded: {",
         "embedded: {seed: 9, ",
         {"generate_embedded_sources", "register_source", *EVERY_CORPUS, *AFTER_CORPUS},
     ),
-    "processes of a conversion": Change(
-        "config/config.yaml", "device: auto", "device: auto\n  corpus_threads: 3", set()
-    ),
-    "description of a corpus": Change("config/corpora/tiny.yaml", "One written", "A written", {*CARD, *EXPORT}),
-    "licence of a raw input": Change("config/config.yaml", "licence: ", "licence: by agreement, ", set()),
-    "reading of the vocabulary": Change(
+    "processes of a conversion": (CONFIG, "device: auto", "device: auto\n  corpus_threads: 3", set()),
+    "description of a corpus": (CORPUS, "One written", "A written", {*CARD, *EXPORT}),
+    "licence of a raw input": (CONFIG, "licence: ", "licence: by agreement, ", set()),
+    "reading of the vocabulary": (
         "config/vocabularies/demo.yaml",
         "kind: transcripts",
         "kind: transcripts\nreading: as_published",
         {"build_vocabulary", "select_text", *AFTER_SELECTION},
     ),
-    "minimum of a selection": Change(
+    "minimum of a selection": (
         "config/selections/demo_c4_sentences.yaml",
         "level: sentences",
         "level: sentences\nminimum_counted_words: 4",
         {"select_text", *AFTER_SELECTION},
     ),
-    "share of held-out sequences": Change(
-        "config/corpora/demo_reduced.yaml", "test: 0.05", "test: 0.1", AFTER_SELECTION
+    "share of held-out sequences": ("config/corpora/demo_reduced.yaml", "test: 0.05", "test: 0.1", AFTER_SELECTION),
+    "size of a sample": (
+        "config/corpora/demo_books_sample.yaml",
+        "characters: 20000",
+        "characters: 10000",
+        {"sample_corpus", *CARD},
     ),
-    "size of a sample": Change(
-        "config/corpora/demo_books_sample.yaml", "characters: 20000", "characters: 10000", {"sample_corpus", *CARD}
-    ),
-    "reader option of a sampled corpus": Change(
+    "reader option of a sampled corpus": (
         "config/corpora/demo_books.yaml",
         "lines_per_document: 50",
         "lines_per_document: 40",
         {"convert_corpus", "sample_corpus", *CARD},
     ),
-    "a docstring of the library": Change("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
-    "a script": Change("scripts/run.py", "import argparse", "# touched\nimport argparse", set()),
-    "a new model": Change(
+    "a docstring of the library": ("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
+    "a script": ("scripts/run.py", "import argparse", "# touched\nimport argparse", set()),
+    "a new model": (
         EXPERIMENT,
         "  elc_bert:",
         "  second: {model: ltg_tiny, seeds: [7]}\n  elc_bert:",
@@ -209,20 +208,15 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_one_change_reruns_exactly_the_stages_that_depend_on_it(
-    name: str, finished_project: Path, tmp_path: Path
-) -> None:
-    change = CHANGES[name]
-    path = finished_project / change.file
-    with own_copy_of_code(finished_project, change.file), changed(path, change.old, change.new):
-        assert set(planned_rules(finished_project, *TINY, *CAUSAL)) == change.expected
+def test_one_change_reruns_exactly_the_stages_that_depend_on_it(name: str, finished_project: Path) -> None:
+    file, old, new, expected = CHANGES[name]
+    with own_copy_of_code(finished_project, file), changed(finished_project / file, old, new):
+        assert set(planned_rules(finished_project, *TINY, *CAUSAL)) == expected
 
 
 @contextmanager
 def own_copy_of_code(project: Path, file: str) -> Iterator[None]:
     """Replace the link to the checkout's code by a copy while a test edits a file of it."""
-    import shutil
-
     link = project / Path(file).parts[0]
     if not link.is_symlink():
         yield
@@ -266,8 +260,7 @@ def test_a_model_can_be_asked_for_by_its_readable_name(finished_project: Path) -
 
 def test_a_finished_study_has_nothing_to_do_and_tells_equal_models_apart(study: Path) -> None:
     assert planned_rules(study, STUDY_PAGE) == {}
-    with (study / "results/side/summary.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(study / "results/side/summary.csv")
     assert {(row["experiment"], row["model"].partition("/")[0]) for row in rows} == {("tiny",) * 2, ("second",) * 2}
     means = {(row["model"], row["suite"], row["task"], row["metric"]): row["mean"] for row in rows}
     assert all(means[f"second/{key[0].partition('/')[2]}", *key[1:]] == mean for key, mean in means.items())

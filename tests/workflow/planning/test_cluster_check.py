@@ -73,7 +73,7 @@ def test_the_plan_holds_every_job_with_its_line(small_workflow: Path) -> None:
         "rule_summarise_wildcards_x",
     ]
     prepare, pretrain, _, summarise = found
-    assert (prepare.local, prepare.sbatch) == (True, "")
+    assert prepare.sbatch == ""
     assert pretrain.sbatch == PRETRAIN
     assert "-t 5 --mem 500 --ntasks=1 --cpus-per-task=1" in summarise.sbatch
     assert not (small_workflow / "results").exists()

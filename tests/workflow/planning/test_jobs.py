@@ -41,14 +41,14 @@ def kept(experiment: str, place: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_copied_or_renamed_experiment_finds_the_same_results(folder: Path, place: str) -> None:
-    edited(folder, ("As small as", "As large as"), name="copied")
-    assert kept("copied", place) == kept("tiny", place) != f"results/tiny/{place}/manifest.json"
-
-
-def test_two_runs_with_equal_settings_are_one_model(folder: Path) -> None:
-    edited(folder, ("  elc_bert:", "  again: {model: ltg_tiny, seeds: [42]}\n  elc_bert:"))
-    assert kept("tiny", "pretraining/again-s42") == kept("tiny", f"pretraining/{RUN}")
+def test_a_copied_or_renamed_experiment_and_a_run_with_equal_settings_find_the_same_results(
+    folder: Path, place: str
+) -> None:
+    again = ("  elc_bert:", "  again: {model: ltg_tiny, seeds: [42]}\n  elc_bert:")
+    edited(folder, ("As small as", "As large as"), again, name="copied")
+    own = kept("tiny", place)
+    assert own != f"results/tiny/{place}/manifest.json"
+    assert kept("copied", place) == kept("copied", place.replace(RUN, "again-s42")) == own
 
 
 @pytest.mark.parametrize(
@@ -92,27 +92,18 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     assert job.title(model) == RUN
 
 
-def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
+def test_what_is_asked_for_after_the_start_is_written_at_once_and_an_altered_file_anew_at_the_next(
+    folder: Path,
+) -> None:
     running = jobs()
     running.write_calls()
     path = running.call("write_cost", experiment="tiny").path
     assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
-
-
-def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folder: Path) -> None:
-    first = jobs()
-    path = first.call("write_cost", experiment="tiny").path
-    first.write_calls()
     path.write_text(path.read_text().replace("12", "13", 1))
     again = jobs()
     again.call("write_cost", experiment="tiny")
     again.write_calls()
-    read_call(path)
-
-
-def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
-        jobs().call_at("tiny-0123456789abcdef")
+    assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
 
 
 @pytest.mark.parametrize(
@@ -133,13 +124,21 @@ def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
         planned.call(stage, corpus=corpus)
 
 
-def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"has no model 'ltg_bret-s42'.*did you mean 'ltg_bert-s42'"):
-        kept("tiny", "pretraining/ltg_bret-s42")
-    with pytest.raises(
-        ConfigError, match=r"has no fine-tuning task 'demo_acceptance'.*did you mean 'demo_acceptability'"
-    ):
-        kept("tiny", f"finetuning/{RUN}/demo_acceptance")
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("pretraining/ltg_bret-s42", r"has no model 'ltg_bret-s42'.*did you mean 'ltg_bert-s42'"),
+        (
+            f"finetuning/{RUN}/demo_acceptance",
+            r"has no fine-tuning task 'demo_acceptance'.*did you mean 'demo_acceptability'",
+        ),
+    ],
+)
+def test_unknown_models_tasks_and_addresses_are_told_with_what_there_is(place: str, message: str, folder: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        kept("tiny", place)
+    with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
+        jobs().call_at("tiny-0123456789abcdef")
 
 
 @pytest.mark.parametrize(

@@ -73,67 +73,42 @@ def test_a_job_that_was_told_nothing_reads_what_lies_there(told: str, monkeypatc
     assert frozen_configuration("config", is_main_process=False) == Path("config")
 
 
-@pytest.fixture
-def without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_sending_jobs_needs_slurm_and_where_it_is_missing_that_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-
-
-@pytest.mark.usefixtures("without_slurm")
-def test_sending_jobs_from_a_machine_without_slurm_is_one_line() -> None:
     with pytest.raises(ConfigError, match="this machine has no sbatch and no squeue") as caught:
         require_slurm("slurm", dry_run=False)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.usefixtures("without_slurm")
-def test_a_dry_run_and_other_executors_need_no_slurm() -> None:
     require_slurm("slurm", dry_run=True)
     require_slurm("local", dry_run=False)
-
-
-def test_a_machine_with_slurm_may_send_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in ("sbatch", "squeue"):
         (tmp_path / command).touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
     require_slurm("slurm", dry_run=False)
 
 
-def summary(path: Path, text: str) -> Path:
+def summary(path: Path, text: str) -> None:
     """A summary with its checksum beside it."""
     path.write_text(text, encoding="utf-8")
     write_checksums([path])
-    return path
 
 
-def test_summaries_are_printed_in_the_given_order(tmp_path: Path) -> None:
-    for name in ("b", "a"):
+def test_summaries_are_printed_in_the_given_order_and_one_that_is_missing_or_altered_stops_no_other(
+    tmp_path: Path,
+) -> None:
+    for name in ("b", "a", "altered"):
         summary(tmp_path / name, f"summary of {name}\n")
     stream = io.StringIO()
     show_summaries([tmp_path / "b", tmp_path / "a"], stream)
     assert stream.getvalue() == "\nsummary of b\n\nsummary of a\n"
-
-
-def test_a_missing_summary_is_told_and_does_not_stop_the_others(tmp_path: Path) -> None:
-    summary(tmp_path / "a", "summary of a\n")
+    (tmp_path / "altered").write_text("score 91.0\n", encoding="utf-8")
     stream = io.StringIO()
-    show_summaries([tmp_path / "gone", tmp_path / "a"], stream)
-    assert "no summary to show" in stream.getvalue()
+    show_summaries([tmp_path / "gone", tmp_path / "altered", tmp_path / "a"], stream)
+    assert stream.getvalue().count("no summary to show") == 2
+    assert "SHA-256" in stream.getvalue() and "91.0" not in stream.getvalue()
     assert stream.getvalue().endswith("summary of a\n")
-
-
-def test_characters_that_the_terminal_lacks_do_not_stop_it(tmp_path: Path) -> None:
     summary(tmp_path / "a", "zażółć\n")
     buffer = io.BytesIO()
-    stream = io.TextIOWrapper(buffer, encoding="ascii")
-    show_summaries([tmp_path / "a"], stream)
-    assert buffer.getvalue() == b"\nza????\n"
-
-
-def test_an_altered_summary_is_not_printed(tmp_path: Path) -> None:
-    path = summary(tmp_path / "a", "score 51.0\n")
-    path.write_text("score 91.0\n", encoding="utf-8")
-    stream = io.StringIO()
-    show_summaries([path], stream)
-    assert "91.0" not in stream.getvalue()
-    assert "no summary to show" in stream.getvalue()
-    assert "SHA-256" in stream.getvalue()
+    terminal = io.TextIOWrapper(buffer, encoding="ascii")
+    show_summaries([tmp_path / "a"], terminal)
+    assert buffer.getvalue() == b"\nza????\n", "characters that the terminal lacks"

@@ -18,7 +18,7 @@ from hatchery.experiment.project import Project
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES, stage_of
-from hatchery.workflow.resources import JobFacts, Resource, Resources, is_slurm_job, launch_command, shape_of
+from hatchery.workflow.resources import JobFacts, Resource, Resources, is_slurm_job, launch_command
 from hatchery.workflow.resources import job_resources as resources_of
 
 
@@ -68,6 +68,8 @@ def test_what_is_not_configured_is_no_resource():
 
 def test_local_rules_ask_for_nothing_of_a_cluster():
     settings = cluster(partition="cpu", account="a", gpus_per_node=2)
+    # What downloads runs where the network is.
+    assert STAGES["register_source"].sort == "local"
     for rule, need in STAGES.items():
         if need.sort == "local":
             assert job_resources(rule, settings, JobFacts(1), attempt=3).keys() == {"mem_mb", "runtime"}
@@ -148,10 +150,6 @@ def test_a_mistake_in_the_block_is_told_with_its_key_and_what_is_expected(mistak
 # The workflow's side.
 
 
-def test_what_downloads_runs_where_the_network_is():
-    assert STAGES["register_source"].sort == "local"
-
-
 def addresses(jobs: Any, place: str) -> SimpleNamespace:
     """The wildcards of the job that makes a result of an experiment."""
     _, _, model, *address = jobs.place(f"results/{place}/manifest.json").split("/")[:-1]
@@ -227,45 +225,29 @@ ONE_GPU = {"gres": "gpu:1", "cpus_per_task": 4}
 ONE_NODE = {"mpi": "srun", "nodes": 1, "tasks_per_node": 8}
 TWO_SINGLES = {"mpi": "srun", "nodes": 2, "tasks": 2, "tasks_per_gpu": 0}
 FOUR_NODES = {"mpi": "srun", "nodes": 4, "tasks_per_node": 8}
+SRUN = "srun --nodes={} --ntasks-per-node={} --distribution=block --cpus-per-task=6 --kill-on-bad-exit=1 --label python"
+TORCHRUN = "python -m torch.distributed.run --standalone --nproc-per-node={} --shutdown-timeout=180"
 
 
 @pytest.mark.parametrize(
-    ("resources", "shape"),
-    [({}, (1, 1)), (ONE_GPU, (1, 1)), (ONE_NODE, (1, 8)), (TWO_SINGLES, (2, 1)), (FOUR_NODES, (4, 8))],
-)
-def test_nodes_and_tasks_are_read_from_the_keys_of_every_shape(
-    resources: dict[str, Any], shape: tuple[int, int]
-) -> None:
-    assert shape_of(resources) == shape
-
-
-@pytest.mark.parametrize(
-    ("resources", "layout"),
+    ("resources", "gpus_here", "in_slurm_job", "elsewhere"),
     [
-        (ONE_NODE, "--nodes=1 --ntasks=8 --ntasks-per-node=8"),
-        (TWO_SINGLES, "--nodes=2 --ntasks=2 --ntasks-per-node=1"),
-        (FOUR_NODES, "--nodes=4 --ntasks=32 --ntasks-per-node=8"),
+        # One process needs nothing that starts it.
+        ({}, 8, "python", "python"),
+        (ONE_GPU, 8, "python", "python"),
+        (TWO_SINGLES, 0, SRUN.format("2 --ntasks=2", 1), "python"),
+        # A laptop runs a configuration for a cluster in one process, one big machine in no more than a node would.
+        (FOUR_NODES, 0, SRUN.format("4 --ntasks=32", 8), "python"),
+        (FOUR_NODES, 1, SRUN.format("4 --ntasks=32", 8), "python"),
+        (ONE_NODE, 2, SRUN.format("1 --ntasks=8", 8), TORCHRUN.format(2)),
+        (ONE_NODE, 16, SRUN.format("1 --ntasks=8", 8), TORCHRUN.format(8)),
     ],
 )
-def test_in_a_slurm_job_srun_is_told_every_node_and_task(resources: dict[str, Any], layout: str) -> None:
-    options = "--distribution=block --cpus-per-task=6 --kill-on-bad-exit=1 --label"
-    assert launch_command(resources, 6, in_slurm_job=True, gpus_here=0) == f"srun {layout} {options} python"
-
-
-@pytest.mark.parametrize("in_slurm_job", [True, False])
-def test_one_process_needs_nothing_that_starts_it(in_slurm_job: bool) -> None:
-    assert launch_command(ONE_GPU, 4, in_slurm_job, gpus_here=8) == "python"
-
-
-@pytest.mark.parametrize("gpus", [0, 1])
-def test_a_laptop_runs_a_configuration_for_a_cluster_in_one_process(gpus: int) -> None:
-    assert launch_command(FOUR_NODES, 4, in_slurm_job=False, gpus_here=gpus) == "python"
-
-
-@pytest.mark.parametrize(("gpus", "processes"), [(2, 2), (8, 8), (16, 8)])
-def test_one_big_machine_starts_a_process_for_each_gpu_but_no_more_than_asked_for(gpus: int, processes: int) -> None:
-    command = launch_command(ONE_NODE, 4, in_slurm_job=False, gpus_here=gpus)
-    assert command.startswith(f"python -m torch.distributed.run --standalone --nproc-per-node={processes} ")
+def test_one_command_starts_every_shape(
+    resources: dict[str, Any], gpus_here: int, in_slurm_job: str, elsewhere: str
+) -> None:
+    assert launch_command(resources, 6, True, gpus_here) == in_slurm_job
+    assert launch_command(resources, 6, False, gpus_here) == elsewhere
 
 
 def test_a_main_process_inside_an_allocation_is_no_slurm_job() -> None:
@@ -300,16 +282,13 @@ pathlib.Path(sys.argv[1]).write_text(json.dumps([gpus, start, time.monotonic()])
 """
 
 
-@pytest.mark.parametrize("profile", ["slurm", "gpus"])
-def test_a_profile_is_found_by_its_name_from_the_top_of_the_checkout(profile, repository):
-    settings = yaml.safe_load((repository / profile / "config.yaml").read_text(encoding="utf-8"))
-    assert settings["executor"] == {"slurm": "slurm", "gpus": "local"}[profile]
-    assert settings["scheduler"] == "greedy" and settings["rerun-incomplete"] and settings["keep-going"]
-    # What a rule directive says would be tried several times inside one job of Slurm.
-    assert settings["retries"] >= 1
-
-
-def test_the_default_profile_leaves_the_resources_of_the_others_alone(repository):
+def test_profiles_are_found_by_their_names_from_the_top_of_the_checkout(repository):
+    for profile, executor in (("slurm", "slurm"), ("gpus", "local")):
+        settings = yaml.safe_load((repository / profile / "config.yaml").read_text(encoding="utf-8"))
+        assert settings["executor"] == executor
+        assert settings["scheduler"] == "greedy" and settings["rerun-incomplete"] and settings["keep-going"]
+        # What a rule directive says would be tried several times inside one job of Slurm.
+        assert settings["retries"] >= 1
     default = yaml.safe_load((repository / "profiles/default/config.yaml").read_text(encoding="utf-8"))
     assert not {"default-resources", "resources", "executor", "jobs", "retries"} & default.keys()
 

@@ -1,5 +1,6 @@
 """The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
 
+import io
 import re
 import shutil
 import subprocess
@@ -13,8 +14,7 @@ import pytest
 from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
 
-from hatchery.workflow.failed_jobs import FailedJob, FailedJobs, last_error
-from hatchery.workflow.job_lines import JobLines, other_workflow
+from hatchery.workflow.job_lines import FailedJob, JobLines, last_error, other_workflow
 
 Say = Callable[..., tuple[int, list[str]]]
 
@@ -32,11 +32,26 @@ def test_each_job_has_one_line_and_the_details_are_in_the_log(say: Say, folder: 
     assert "rule part:" in details and "Finished jobid" in details and "resources: tmpdir" in details
 
 
-def test_the_error_of_a_failed_job_is_the_last_line(say: Say) -> None:
-    status, lines = say("results/explained.txt")
+EXPLAINED = "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+
+
+@pytest.mark.parametrize(
+    ("options", "own_words"),
+    [
+        ((), []),
+        (("--printshellcmds",), ["localrule explain:"]),
+        (("--verbose",), ["localrule explain:"]),
+        (("--quiet", "rules", "progress", "--"), []),
+    ],
+)
+def test_the_error_of_a_failed_job_is_the_last_line_also_where_snakemake_speaks_itself(
+    say: Say, options: tuple[str, ...], own_words: list[str]
+) -> None:
+    status, lines = say(*options, "results/explained.txt")
     assert status == 1
-    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
-    assert not any("set -euo pipefail" in line or "At least one job" in line for line in lines)
+    assert lines[-1] == EXPLAINED
+    assert [line for line in lines if line == "localrule explain:"] == own_words
+    assert options or not any("set -euo pipefail" in line or "At least one job" in line for line in lines)
 
 
 def test_an_error_that_stands_in_the_log_alone_is_the_last_line_too(say: Say, folder: Path) -> None:
@@ -46,7 +61,7 @@ def test_an_error_that_stands_in_the_log_alone_is_the_last_line_too(say: Say, fo
     status, lines = say("results/explained.txt")
     assert status == 1
     assert [line for line in lines if "got 0" in line] == [lines[-1]]
-    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+    assert lines[-1] == EXPLAINED
 
 
 def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder: Path) -> None:
@@ -55,7 +70,7 @@ def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder
     status, lines = say("--keep-going", "join", "results/explained.txt")
     assert status == 1
     assert sorted(lines[-3:]) == [
-        "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)",
+        EXPLAINED,
         'error: part/one: ended with status 3; its log ends with "progress of one" (log: logs/part/one.log)',
         'error: part/two: ended with status 3; its log ends with "progress of two" (log: logs/part/two.log)',
     ]
@@ -73,20 +88,6 @@ def test_a_job_that_succeeds_at_a_later_attempt_is_no_error(say: Say, folder: Pa
     assert [line for line in lines if line.startswith("error: ") and "got 0" not in line] == []
 
 
-@pytest.mark.parametrize("option", ["--printshellcmds", "--verbose"])
-def test_an_option_brings_snakemakes_own_words_back(say: Say, option: str) -> None:
-    status, lines = say(option, "results/explained.txt")
-    assert status == 1
-    assert "localrule explain:" in lines
-    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
-
-
-def test_a_quiet_call_ends_with_the_error(say: Say) -> None:
-    status, lines = say("--quiet", "rules", "progress", "--", "results/explained.txt")
-    assert status == 1
-    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
-
-
 def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> None:
     status, lines = say("--dry-run", "join")
     assert status == 0
@@ -95,8 +96,7 @@ def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> N
 
 
 def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
-    failed = FailedJobs()
-    lines = JobLines(failed)
+    lines = JobLines(sys.stderr)
     started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"run": "a-s1"}}
     records = [
         {"event": LogEvent.RUN_INFO, "msg": "Job stats: ...", "stats": {"pretrain": 1, "summarise": 1, "total": 2}},
@@ -105,10 +105,7 @@ def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
         {"msg": "Job 7 has been submitted with SLURM jobid 28 (log: /x/28.log)."},
         {**started, "jobid": 8, "rule_name": "summarise", "wildcards": {}, "local": True},
     ]
-    said = []
-    for record in map(makeLogRecord, records):
-        failed.handle(record)
-        said.append(lines.format(record))
+    said = [lines.line_of(makeLogRecord(record)) for record in records]
     assert said[0] == "2 jobs to run: 1 pretrain, 1 summarise"
     assert said[1] == "SLURM run ID: hatchery_1"
     assert said[2] == ""
@@ -147,10 +144,10 @@ def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     record = makeLogRecord({"event": LogEvent.ERROR, "msg": str(LockException()), "exception": "LockException"})
-    assert "--unlock" in JobLines(FailedJobs()).format(record)
+    assert "--unlock" in JobLines(sys.stderr).line_of(record)
     with subprocess.Popen(["bash", "-c", "exec -a snakemake sleep 60"]) as first:
         deadline = time.monotonic() + 60
-        while "--unlock" in (line := JobLines(FailedJobs()).format(record)) and time.monotonic() < deadline:
+        while "--unlock" in (line := JobLines(sys.stderr).line_of(record)) and time.monotonic() < deadline:
             time.sleep(0.05)
         first.kill()
     assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait for its end" in line
@@ -171,9 +168,9 @@ def test_a_job_that_a_killed_workflow_left_behind_is_no_workflow(
 
 def test_a_link_that_was_made_beforehand_is_no_warning() -> None:
     text = "Warning: the following output files of rule show_result were not present when the DAG was created:\n{'x'}"
-    assert JobLines(FailedJobs()).format(makeLogRecord({"msg": text})) == ""
+    assert JobLines(sys.stderr).line_of(makeLogRecord({"msg": text})) == ""
     other = makeLogRecord({"msg": text.replace("show_result", "part")})
-    assert "rule part" in JobLines(FailedJobs()).format(other)
+    assert "rule part" in JobLines(sys.stderr).line_of(other)
 
 
 TRACEBACK = """\
@@ -228,11 +225,11 @@ def test_without_an_error_the_end_of_the_log_stands_for_it(tmp_path: Path) -> No
     ],
 )
 def test_how_a_command_ended_is_told(exception: str, ending: str) -> None:
-    failed = FailedJobs()
+    lines = JobLines(io.StringIO())
     said = {"jobid": 1, "rule_name": "pretrain", "log": []}
-    failed.handle(makeLogRecord({"event": LogEvent.ERROR, "msg": exception, "thread": 1}))
-    failed.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, "thread": 1, **said}))
-    assert failed.lines() == [f"error: job 1: {ending}; its log is empty"]
+    lines.handle(makeLogRecord({"event": LogEvent.ERROR, "msg": exception, "thread": 1}))
+    lines.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, "thread": 1, **said}))
+    assert lines.errors() == [f"error: job 1: {ending}; its log is empty"]
 
 
 def test_a_job_that_slurm_ended_is_told_with_its_state_and_the_log_that_says_something(
@@ -246,11 +243,11 @@ def test_a_job_that_slurm_ended_is_told_with_its_state_and_the_log_that_says_som
     # As the executor for Slurm has it logged.
     words = "SLURM-job '41' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable"
     said = {"jobid": 1, "rule_name": "pretrain", "rule_msg": words, "log": [str(own), str(slurms)]}
-    failed = FailedJobs()
-    failed.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, **said}))
+    lines = JobLines(io.StringIO())
+    lines.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, **said}))
     ended = "error: job 1: TIMEOUT in Slurm; its log ends with"
-    assert failed.lines() == [
+    assert lines.errors() == [
         f'{ended} "srun: error: task 0" (log: .snakemake/slurm_logs/rule_pretrain/41.log)',
     ]
     own.write_text("step 7\n", encoding="utf-8")
-    assert failed.lines() == [f'{ended} "step 7" (log: own.log)']
+    assert lines.errors() == [f'{ended} "step 7" (log: own.log)']

@@ -14,15 +14,21 @@ import pytest
 from projects import make_project, snakemake
 from snakemake.settings.types import DeploymentMethod, DeploymentSettings
 
-from hatchery.workflow.failed_jobs import GO_ON
+from hatchery.workflow.job_lines import GO_ON
 from hatchery.workflow.snakemake_call import choose_software, has_conda
 
 Call = Callable[..., subprocess.Popen[str]]
 
 
-@pytest.mark.parametrize("to", ["the process", "its group"])
-def test_a_job_is_told_once_and_may_save_what_it_has(start: Call, folder: Path, to: str) -> None:
-    process = start("results/trained.txt")
+@pytest.mark.parametrize(("to", "ignored"), [("the process", False), ("its group", False), ("the process", True)])
+def test_a_job_is_told_once_and_may_save_what_it_has(start: Call, folder: Path, to: str, ignored: bool) -> None:
+    """Also where the surroundings ignore SIGINT, as in the background of a script."""
+    former = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else former)
+        process = start("results/trained.txt")
+    finally:
+        signal.signal(signal.SIGINT, former)
     try:
         log = folder / "logs/train.log"
         while not (log.exists() and "training" in log.read_text(encoding="utf-8")):
@@ -39,36 +45,16 @@ def test_a_job_is_told_once_and_may_save_what_it_has(start: Call, folder: Path, 
     assert "Traceback" not in output
 
 
-def test_sigint_counts_where_the_surroundings_ignore_it(start: Call, folder: Path) -> None:
-    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        process = start("results/trained.txt")
-    finally:
-        signal.signal(signal.SIGINT, former)
-    log = folder / "logs/train.log"
-    while not (log.exists() and "training" in log.read_text(encoding="utf-8")):
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
-    assert (folder / "checkpoint.txt").read_text(encoding="utf-8") == "1"
-
-
 Say = Callable[..., tuple[int, list[str]]]
 WITHOUT_CONDA = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
 
 
-def test_a_profile_that_asks_for_conda_runs_without_it(say: Say, folder: Path) -> None:
-    status, lines = say("--software-deployment-method", "conda", "--", "join", PATH=WITHOUT_CONDA)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_profile_that_asks_for_conda_runs_without_it_and_says_so_once(say: Say, options: tuple[str, ...]) -> None:
+    status, lines = say(*options, "--software-deployment-method", "conda", "--", "join", PATH=WITHOUT_CONDA)
     assert status == 0
-    told = [line for line in lines if "conda" in line]
-    assert len(told) == 1 and told[0].startswith("conda is not on PATH: jobs run in the environment of this shell (")
-
-
-def test_a_dry_run_says_it_too(say: Say) -> None:
-    status, lines = say("--dry-run", "--software-deployment-method", "conda", "--", "join", PATH=WITHOUT_CONDA)
-    assert status == 0
-    assert sum(line.startswith("conda is not on PATH") for line in lines) == 1
+    told = [line for line in lines if line.startswith("conda is not on PATH: jobs run in the environment of this ")]
+    assert len(told) == 1
 
 
 def test_conda_is_used_where_it_is(say: Say, folder: Path) -> None:
@@ -102,9 +88,7 @@ def test_only_conda_outside_of_containers_is_left_out(
     unchanged = DeploymentSettings(deployment_method=frozenset(asked))
     assert choose_software(unchanged, lambda: True) is None
     assert set(unchanged.deployment_method) == asked
-
-
-def test_conda_may_be_a_function_of_the_shell() -> None:
+    # conda may be a function of the shell.
     assert has_conda(lambda name: None, {"BASH_FUNC_conda%%": "() { :; }"})
     assert not has_conda(lambda name: None, {})
 
