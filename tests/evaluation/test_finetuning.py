@@ -92,35 +92,29 @@ def scripted(values, model):
     return Development(rows(6, seed=1), value), seen
 
 
-def test_the_best_epoch_is_restored_and_the_earliest_of_equal_ones(model):
-    network = model()
-    development, seen = scripted([0.5, 0.8, 0.6, 0.8, 0.7, 0.1], network)
-    result = train(network, rows(20), development)
-    assert (result.best_step, result.development_value, len(seen)) == (10, 0.8, 6)
-    assert all(torch.equal(value, seen[1][name]) for name, value in network.named_parameters())
-    assert not torch.equal(seen[1]["head.output.weight"], seen[5]["head.output.weight"])
-
-
-def test_training_stops_after_patience_evaluations_without_a_better_value(model):
+@pytest.mark.parametrize(
+    ("values", "patience", "best", "evaluations"),
+    [
+        ([0.5, 0.8, 0.6, 0.8, 0.7, 0.1], None, 1, 6),
+        # Of equal values the first; one below the best does not renew the patience.
+        ([0.5, 0.8, 0.6, 0.8, 0.9, 0.9], 2, 1, 4),
+        # No state can be better than a perfect one.
+        ([0.5, 1.0, 1.0], None, 1, 2),
+        # What is no number is worse than any.
+        ([float("nan"), -0.5, float("nan"), -0.6, 0.0, -0.1], None, 4, 6),
+    ],
+)
+def test_the_best_epoch_is_restored_and_training_stops_when_it_cannot_be_bettered(
+    model, values, patience, best, evaluations
+):
     network, steps = model(), []
-    development, seen = scripted([0.5, 0.8, 0.6, 0.8, 0.9, 0.9], network)
-    result = train(network, rows(20), development, replace(PROTOCOL, patience_evaluations=2), on_step=steps.append)
-    assert (result.best_step, len(seen)) == (10, 4)
+    development, seen = scripted(values, network)
+    protocol = replace(PROTOCOL, patience_evaluations=patience)
+    result = train(network, rows(20), development, protocol, on_step=steps.append)
+    assert (result.best_step, result.development_value, len(seen)) == (5 * (best + 1), values[best], evaluations)
+    assert all(torch.equal(value, seen[best][name]) for name, value in network.named_parameters())
+    assert not torch.equal(seen[best]["head.output.weight"], seen[best - 1]["head.output.weight"])
     assert sum(steps) == 6 * 5  # the skipped steps are reported, so progress reaches its total
-
-
-def test_training_stops_at_a_perfect_value_because_no_state_can_be_better(model):
-    network, steps = model(), []
-    development, seen = scripted([0.5, 1.0, 1.0], network)
-    result = train(network, rows(20), development, on_step=steps.append)
-    assert (result.best_step, len(seen), sum(steps)) == (10, 2, 30)
-
-
-def test_a_value_that_is_no_number_is_worse_than_any(model):
-    network = model()
-    development, seen = scripted([float("nan"), -0.5, float("nan"), -0.6, 0.0, -0.1], network)
-    result = train(network, rows(20), development)
-    assert (result.best_step, result.development_value, len(seen)) == (25, 0.0, 6)
 
 
 def test_without_an_evaluation_the_last_state_stays(model):
