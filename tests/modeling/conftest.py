@@ -1,4 +1,4 @@
-"""Small models and the models measured on the authors' code, for all tests of the modeling library."""
+"""Small models of all kinds, a small batch for every head, and the models measured on the authors' code."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from head_cases import PAD, Case, head_cases
+from torch import Tensor
 
+from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.families import model_config
-from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.heads.registry import HEADS, build_task_model
+from hatchery.modeling.heads.task_model import HeadContext, TaskModel
+from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
 from hatchery.modeling.ltg.published_names import from_published
 
 
@@ -49,27 +53,44 @@ def load_golden(golden_directory: Path) -> Callable[..., GoldenModel]:
     return load
 
 
+SIZES: dict[str, Any] = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 64,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
 @pytest.fixture
 def make_model() -> Callable[..., LanguageModel]:
-    """A small initialised model without dropout; keyword arguments replace fields of its configuration."""
+    """A small initialised model without dropout; keyword arguments replace fields of its configuration.
 
-    def make(seed: int = 1, **changes: Any) -> LanguageModel:
-        fields = {
-            "vocab_size": 61,
-            "hidden_size": 24,
-            "intermediate_size": 40,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 3,
-            "max_position_embeddings": 64,
-            "position_bucket_size": 8,
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-        }
-        model = LanguageModel(LtgBertConfig(**{**fields, **changes}))
+    `disturbed` is the deviation of what is added to every parameter, so that no constant of the start can hide.
+    """
+
+    def make(seed: int = 1, *, causal: bool = False, disturbed: float = 0.0, **changes: Any) -> LanguageModel:
+        own = {"position_bucket_size": 8} if changes.get("family", "ltg") == "ltg" else {}
+        model = build_language_model(model_config({**SIZES, **own, **changes}), causal=causal)
         initialise_(model, seed)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.parameters() if disturbed else ():
+                parameter += disturbed * torch.randn(parameter.shape, generator=generator)
         return model
 
     return make
+
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    "ltg": {},
+    "elc": {"layer_weighting": "weighted_output"},
+    "causal": {"causal": True},
+    "roberta": {"family": "roberta", "embedding_size": 16, "tie_word_embeddings": False},
+}
 
 
 @pytest.fixture
@@ -80,3 +101,33 @@ def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     mask = torch.arange(12) < torch.tensor([12, 9, 5])[:, None]
     labelled = (torch.rand(3, 12, generator=generator) < 0.3) & mask
     return ids.where(mask, 3), mask, ids.where(labelled, -100)
+
+
+@pytest.fixture
+def make_encoder(make_model: Callable[..., LanguageModel]) -> Callable[..., LayeredEncoder]:
+    """The initialised encoder of one of ENCODERS; keyword arguments replace its values."""
+    return lambda kind="ltg", **changes: make_model(**{**ENCODERS[kind], **changes}).encoder
+
+
+@pytest.fixture
+def make_head(make_encoder: Callable[..., LayeredEncoder]) -> Callable[..., TaskModel]:
+    """A head of the registry on an encoder of its own."""
+
+    def make(name: str, encoder: str = "ltg", seed: int = 5, dropout: float = 0.0, **options: Any) -> TaskModel:
+        context = HeadContext(3 if HEADS[name].has_label_set else None, dropout, seed, PAD)
+        return build_task_model(name, make_encoder(encoder), context, options)
+
+    return make
+
+
+@pytest.fixture
+def tokens(batch: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    """Ids and mask [3, 12] of sequences of 12, 9 and 5 tokens."""
+    ids, mask, _ = batch
+    return ids.where(mask, PAD), mask
+
+
+@pytest.fixture
+def cases(tokens: tuple[Tensor, Tensor]) -> dict[str, Case]:
+    """One case per head."""
+    return head_cases(*tokens)

@@ -1,12 +1,19 @@
-"""Behaviour of the encoder that the papers do not measure: padding, precision, dropout, long inputs, compilation."""
+"""Behaviour of the encoder that the papers do not measure: padding, precision, dropout, long inputs, compilation.
+
+Also what is read of it: the last states at a few positions, and the judgement of sentence pairs.
+"""
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from hatchery.errors import ModelError
+from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
 from hatchery.modeling.ltg.relative_positions import RelativePositions, bucket_of_distance
 from hatchery.modeling.norm_and_dropout import Dropout
+from hatchery.training.optimizers import is_decayed, parameter_groups
+from hatchery.training.settings import OptimizerSettings
 
 
 @pytest.mark.parametrize(("bucket_size", "max_positions"), [(32, 512), (8, 64)])
@@ -154,3 +161,88 @@ def test_the_traced_graph_computes_the_same(make_model, batch):
     model = make_model(layer_weighting="weighted_output")
     compiled = torch.compile(model.encoder, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(*batch[:2])[-1], model.encoder(*batch[:2])[-1], atol=1e-6, rtol=0)
+
+
+VARIANTS = [
+    *(("ltg", {"layer_weighting": name}) for name in LAYER_WEIGHTINGS),
+    ("ltg", {"normalisation": "post_norm"}),
+    ("ltg", {"position_embedding": "absolute"}),
+    ("ltg", {"position_head_layout": "bnc"}),
+    ("ltg", {"position_to_content_index": "key_minus_query"}),
+    ("ltg", {"num_attention_heads": 1, "position_bucket_size": 2}),
+    ("ltg", {"num_hidden_layers": 1, "layer_weighting": "weighted_output"}),
+    ("roberta", {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), VARIANTS)
+@pytest.mark.parametrize("mask", [None, "full", "padded", "by query"])
+def test_a_few_rows_are_rows_of_the_whole(make_encoder, tokens, kind, changes, mask):
+    ids, padded = tokens
+    masks = {None: None, "full": torch.ones_like(padded), "padded": padded}
+    causal = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
+    masks["by query"] = (padded[:, None] & causal) | torch.eye(ids.shape[1], dtype=torch.bool)
+    encoder = make_encoder(kind, **changes).eval()
+    with torch.no_grad():  # a fresh model has no biases and attends to all alike, which would hide a wrong score
+        for parameter in encoder.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    # In no order and one of them twice, all of them tokens.
+    rows = torch.tensor([17, 1, 26, 1])
+    with torch.no_grad():
+        whole = encoder(ids, masks[mask])[-1].flatten(0, 1)[rows]
+        few = encoder.hidden_at(ids, masks[mask], rows, few=True)
+    torch.testing.assert_close(few, whole, atol=1e-5, rtol=0)
+
+
+def test_training_computes_every_row_so_that_dropout_is_where_it_always_is(make_encoder, tokens):
+    encoder = make_encoder(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).train()
+    rows, found = torch.tensor([3, 30]), []
+    for few in (True, False):
+        torch.manual_seed(0)
+        found.append(encoder.hidden_at(tokens[0], None, rows, few=few))
+    assert torch.equal(*found)
+
+
+def test_the_last_layer_feeds_forward_nothing_else(make_encoder, tokens):
+    encoder, seen = make_encoder().eval(), []
+    for layer in encoder.layers:
+        layer.feed_forward.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape[:-1].numel()))
+    encoder.hidden_at(tokens[0], None, torch.tensor([3, 30]), few=True)
+    assert seen == [36, 36, 2]
+
+
+def test_the_loss_is_the_cross_entropy_of_the_first_tokens_logit(make_model, batch):
+    model = make_model(sentence_pair_head=True)
+    ids, mask, labels = batch
+    pair_labels = torch.tensor([1, 0, 1])
+    output = model(ids, mask, labels, pair_labels)
+    logits = model.pair_head(model.encoder(ids, mask)[-1][:, 0])
+    expected = F.binary_cross_entropy(torch.sigmoid(logits), pair_labels.float(), reduction="sum")
+    torch.testing.assert_close(output.pair_loss_sum, expected)
+    assert int(output.n_pairs_correct) == int(((logits > 0).long() == pair_labels).sum())
+    torch.testing.assert_close(output.loss_sum, model(ids, mask, labels).loss_sum)
+    assert model(ids, mask, labels).pair_loss_sum is None
+
+
+def test_every_weight_of_the_head_is_trained(make_model, batch):
+    """The published loop left the head out of its optimiser."""
+    model = make_model(sentence_pair_head=True)
+    model(*batch, torch.tensor([1, 0, 1])).pair_loss_sum.backward()
+    head = {f"pair_head.{name}": parameter for name, parameter in model.pair_head.named_parameters()}
+    assert all(parameter.grad.abs().max() > 0 for parameter in head.values())
+    grouped = {id(parameter) for group in parameter_groups(model, OptimizerSettings()) for parameter in group["params"]}
+    assert all(id(parameter) in grouped for parameter in head.values())
+    assert {name for name in head if is_decayed(name)} == {"pair_head.linear.weight", "pair_head.output.weight"}
+
+
+def test_labelled_padding_and_first_tokens_are_read_from_a_padded_batch_as_from_a_full_one(make_model, batch):
+    """Padding is left out of the computation; what is asked for at a padded position is not."""
+    model = make_model(sentence_pair_head=True)
+    ids, mask, labels = batch
+    labels = labels.clone()
+    labels[2, 10:] = 3
+    output = model(ids, mask, labels, torch.tensor([1, 0, 1]))
+    hidden = model.encoder(ids, mask)[-1]
+    wanted = labels != -100
+    expected = F.cross_entropy(model.logits_at(hidden[wanted]), labels[wanted], reduction="sum")
+    torch.testing.assert_close(output.loss_sum, expected)

@@ -254,36 +254,6 @@ def test_every_named_model_and_every_published_size_has_one_line():
     assert not {row.size for row in published_counts()} - set(listed)
 
 
-STUDY_ROWS = 19_010
-
-
-def study_model(hidden: int, inner: int, layers: int, embedding: int | None = None) -> RobertaConfig:
-    """A model of the study: untied where embeddings have a width of their own."""
-    sizes = {"hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": 1}
-    tied = embedding is None
-    return RobertaConfig(vocab_size=STUDY_ROWS, embedding_size=embedding, tie_word_embeddings=tied, **sizes)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "parameters"),
-    [
-        ((256, 1024, 8, 256), 16_237_122),
-        ((256, 128, 8, 256), 12_559_938),
-        ((256, 1024, 8, 32), 11_891_522),
-        ((32, 1024, 8, 256), 6_105_154),
-        ((256, 1024, 1, 256), 10_708_802),
-        ((32, 128, 2, 32), 1_267_586),
-        ((32, 64, 1, 32), 1_250_722),
-        ((256, 1024, 8), 11_304_258),
-        ((256, 128, 8), 7_627_074),
-        ((256, 256, 8), 8_152_386),
-        ((256, 512, 8), 9_203_010),
-    ],
-)
-def test_the_formula_gives_the_sizes_of_the_study(sizes, parameters):
-    assert roberta_parameters(study_model(*sizes)) == parameters
-
-
 @st.composite
 def sizes(draw: st.DrawFn) -> dict[str, int]:
     """What all configurations have."""
