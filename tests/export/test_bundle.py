@@ -1,3 +1,5 @@
+"""The modelling file of an exported model: whole, alone, the library's own code, and what cannot be merged."""
+
 import ast
 import py_compile
 import subprocess

@@ -1,5 +1,9 @@
+"""The stage that exports a model: its folder, its card, what it refuses, and the list of exported models."""
+
 import json
 import re
+import resource
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,6 +52,10 @@ def summary(tmp_path: Path) -> Path:
     return write_summary(tmp_path, lines)
 
 
+def code_of(card: str) -> str:
+    return card.split("```python\n")[1].split("\n```\n")[0]
+
+
 def front_matter(card: str) -> dict[str, object]:
     _, block, _ = card.split("---\n", 2)
     return yaml.safe_load(block)
@@ -70,17 +78,12 @@ def test_the_folder_holds_what_the_manifest_names_and_the_weights_of_pretraining
 
 
 def test_two_exports_are_the_same_to_the_byte(pretrained, export_settings, summary, tmp_path):
-    digests = []
+    digests = set()
     for name in ("one", "two"):
-        run_stage(
-            export_model,
-            export_settings,
-            tmp_path / name / "manifest.json",
-            pretraining=pretrained("elc_zero"),
-            summary=summary,
-        )
-        digests.append(read_manifest(tmp_path / name / "manifest.json").digest)
-    assert digests[0] == digests[1]
+        output = tmp_path / name / "manifest.json"
+        run_stage(export_model, export_settings, output, pretraining=pretrained("elc_zero"), summary=summary)
+        digests.add(read_manifest(output).digest)
+    assert len(digests) == 1
 
 
 def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, tmp_path):
@@ -108,14 +111,21 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     assert "no limit on the length" in card
 
 
-def test_the_example_of_the_card_runs(hub, exported, monkeypatch, capsys):
-    folder = exported("roberta_tied")
+@pytest.mark.parametrize(
+    ("variant", "said"),
+    [
+        ("roberta_tied", "at most 64 tokens"),
+        ("hybrid_ltg", "what it says of a hidden token stands at the position before it"),
+    ],
+)
+def test_the_example_of_the_card_runs(hub, exported, variant, said, monkeypatch, capsys):
+    folder = exported(variant)
     card = (folder / "README.md").read_text()
-    assert "at most 64 tokens" in card
-    code = card.split("```python\n")[1].split("```")[0]
+    assert said in " ".join(card.split())
     monkeypatch.chdir(folder)
-    exec(compile(code, "card", "exec"), {})
-    assert len(capsys.readouterr().out.splitlines()) == 5
+    exec(compile(code_of(card), "card", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 if variant == "roberta_tied" else any(line.strip() for line in lines)
 
 
 def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):
@@ -130,7 +140,7 @@ def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_se
     facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]", ("masked",))
     example = Example(f'"); import os\n```\n\x1b[2J\u202e({GAP} near\x9b', "dogs", (Answer("cats"),))
     written = Examples("fill", (example,))
-    code = model_card(settings, facts, [], written).split("```python\n")[1].split("\n```\n")[0]
+    code = code_of(model_card(settings, facts, [], written))
     (loop,) = [line for line in code.splitlines() if line.startswith("for guess in fill(")]
     text = json.loads(loop.removeprefix("for guess in fill(").removesuffix("):"))
     assert text == '"); import os\n```\n\ufffd[2J\ufffd([MASK] near\ufffd'
@@ -189,41 +199,19 @@ def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, to
 
 
 def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_path):
+    output = tmp_path / "o" / "manifest.json"
+    files = {"pretraining": pretrained("ltg"), "summary": summary}
     with pytest.raises(ConfigError, match=r"export\.seeds"):
-        run_stage(
-            export_model,
-            {**export_settings, "seeds": [8, 9]},
-            tmp_path / "o" / "manifest.json",
-            pretraining=pretrained("ltg"),
-            summary=summary,
-        )
+        run_stage(export_model, {**export_settings, "seeds": [8, 9]}, output, **files)
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
-        run_stage(
-            export_model,
-            export_settings,
-            tmp_path / "o" / "manifest.json",
-            pretraining=tmp_path / "nowhere.json",
-            summary=summary,
-        )
+        run_stage(export_model, export_settings, output, **{**files, "pretraining": tmp_path / "nowhere.json"})
     summary.write_bytes(summary.read_bytes()[:-1] + b"?")
     with pytest.raises(ManifestError, match=r"summary\.parquet: has the SHA-256 \w{16}, expected"):
-        run_stage(
-            export_model,
-            export_settings,
-            tmp_path / "o" / "manifest.json",
-            pretraining=pretrained("ltg"),
-            summary=summary,
-        )
+        run_stage(export_model, export_settings, output, **files)
     write_checksums([summary])
     with pytest.raises(ManifestError, match=r"summary\.parquet: not a readable Parquet file"):
-        run_stage(
-            export_model,
-            export_settings,
-            tmp_path / "o" / "manifest.json",
-            pretraining=pretrained("ltg"),
-            summary=summary,
-        )
-    assert not (tmp_path / "o" / "manifest.json").exists()
+        run_stage(export_model, export_settings, output, **files)
+    assert not output.exists()
 
 
 def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_path, repository):
@@ -245,3 +233,25 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
     assert "blimp: phenomenon_average, accuracy_percent" in text and "| 71.12 | 41.25 |" in text
     with pytest.raises(ConfigError, match="--model"):
         run_stage(list_exported_models, {**listing, "runs": ["a"]}, page, model={"elc-s7": output})
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
+def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
+    name: str, pretrained, exported, export_settings, tmp_path: Path, repository: Path
+) -> None:
+    # The limit on the size of a file stands in for a full disk: libraries meet both as a failing write.
+    most_bytes = (exported("untied_without_bias") / name).stat().st_size - 1
+    output = tmp_path / "model" / "manifest.json"
+    command = [sys.executable, repository / "scripts" / "run.py", "export_model", "--output", output]
+    outcome = subprocess.run(
+        [*command, "--settings", json.dumps(export_settings), "--pretraining", pretrained("untied_without_bias")],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 1
+    [line] = outcome.stderr.splitlines()
+    assert line.startswith(f"error: {output.parent / name}: File too large; the limit on the size of files (ulimit -f)")
+    assert not output.exists()
+    assert not list(output.parent.glob(".*"))

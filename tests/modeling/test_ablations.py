@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hatchery.errors import ConfigError, ModelError
+from hatchery.errors import ModelError
 from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.family import LtgBertConfig
@@ -149,11 +149,6 @@ def test_a_model_without_scales_does_not_say_so_and_keeps_its_settings(make_mode
     assert keys & keys_of(said).keys() == {"head_scaling"}
 
 
-def test_layers_that_are_added_to_nothing_have_no_residual_to_scale(make_model):
-    with pytest.raises(ConfigError, match="residual_scaling: got True, expected false with a layer_weighting"):
-        make_model(layer_weighting="zero", residual_scaling=True)
-
-
 def test_absolute_positions_are_added_to_the_words_and_leave_plain_attention(make_model):
     model = perturbed(make_model(position_embedding="absolute"))
     encoder, ids = model.encoder, torch.arange(6, 24).view(2, 9)
@@ -196,15 +191,3 @@ def test_the_two_orders_of_the_heads_dropout_differ_in_training_and_agree_in_eva
     for head in orders:
         head.eval()
     assert torch.equal(*(head.features(hidden) for head in orders))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"block_norm_affine": True}, "block_norm_affine: got True, expected null with normalisation normformer"),
-        ({"num_attention_heads": 5}, "num_attention_heads: got 5, expected a divisor of hidden_size"),
-    ],
-)
-def test_impossible_combinations_are_refused_by_name(make_model, changes, message):
-    with pytest.raises(ConfigError, match=message):
-        make_model(**changes)

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from hatchery.errors import ConfigError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.roberta.family import RobertaConfig
 
 
 def statistics_of(model) -> dict[str, torch.Tensor]:
@@ -61,51 +58,41 @@ def test_every_kind_of_weight_has_the_published_distribution(golden_directory):
         assert values.abs().max().item() <= row["max"] * scale * 1.0001, kind
 
 
-def test_only_the_seed_decides_the_weights(make_model):
-    torch.manual_seed(1)
-    first = make_model(seed=5).state_dict()
-    torch.manual_seed(2)
-    torch.rand(17)
-    second = make_model(seed=5).state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    other = make_model(seed=6).state_dict()
-    same = {name for name in first if torch.equal(first[name], other[name])}
-    assert all("bias" in name or "layer_norm" in name for name in same)
-
-
-def test_initialising_leaves_torchs_generator_alone(make_model):
-    model = make_model()
-    state = torch.get_rng_state()
-    initialise_(model, 3)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_tensors_of_one_shape_get_different_numbers(make_model):
-    state = make_model().state_dict()
-    first, second = (state[f"encoder.layers.{n}.attention.value_projection.weight"] for n in (0, 1))
-    assert not torch.equal(first, second)
-
-
-SIZES: dict[str, Any] = {
-    "vocab_size": 61,
+ROBERTA: dict[str, Any] = {
+    "family": "roberta",
     "embedding_size": 16,
-    "hidden_size": 256,
-    "intermediate_size": 40,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
+    "hidden_size": 240,
     "extra_vocabulary_rows": 3,
     "tie_word_embeddings": False,
 }
 
 
-def fresh(seed: int = 3, **changes: Any) -> dict[str, Tensor]:
-    """Every parameter of an initialised model by its name."""
-    model = LanguageModel(RobertaConfig(**{**SIZES, **changes}))
-    initialise_(model, seed)
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+@pytest.mark.parametrize("changes", [{}, ROBERTA])
+def test_seed_and_name_alone_decide_the_weights(make_model, changes):
+    torch.manual_seed(1)
+    first = make_model(seed=5, **changes)
+    torch.manual_seed(2)
+    state = torch.get_rng_state()
+    initialise_(first, 5)
+    assert torch.equal(torch.get_rng_state(), state), "torch's generator is left alone"
+    again, shallower, other = (
+        make_model(seed, num_hidden_layers=layers, **changes).state_dict() for seed, layers in ((5, 3), (5, 2), (6, 3))
+    )
+    first = first.state_dict()
+    assert all(torch.equal(first[name], weight) for name, weight in (*again.items(), *shallower.items()))
+    same = {name for name in first if torch.equal(first[name], other[name])}
+    assert all("bias" in name or "norm" in name for name in same)
+    one, two = (first[f"encoder.layers.{n}.attention.value_projection.weight"] for n in (0, 1))
+    assert not torch.equal(one, two), "tensors of one shape get different numbers"
 
 
-def test_published_initialisation_is_xavier_and_leaves_one_norm_at_a_hundredth():
+@pytest.fixture
+def fresh(make_model):
+    """Every parameter of an initialised model of the reduced-vocabulary study by its name."""
+    return lambda **changes: make_model(3, **ROBERTA, **changes).state_dict()
+
+
+def test_published_initialisation_is_xavier_and_leaves_one_norm_at_a_hundredth(fresh):
     for name, weight in fresh(initialisation="as_published").items():
         if weight.dim() == 2:
             expected = math.sqrt(2 / sum(weight.shape))
@@ -118,7 +105,7 @@ def test_published_initialisation_is_xavier_and_leaves_one_norm_at_a_hundredth()
     assert fresh(initialisation="as_published")["encoder.embedding.word_embedding.weight"][1].any()
 
 
-def test_corrected_initialisation_mends_only_the_constants():
+def test_corrected_initialisation_mends_only_the_constants(fresh):
     published, corrected = fresh(initialisation="as_published"), fresh()
     for name, weight in corrected.items():
         if weight.dim() == 2:
@@ -126,31 +113,3 @@ def test_corrected_initialisation_mends_only_the_constants():
         else:
             is_gain = "norm" in name and name.endswith("weight")
             assert bool((weight == float(is_gain)).all()), name
-
-
-def test_initial_weights_depend_on_seed_and_name_alone():
-    torch.manual_seed(1)
-    first = fresh()
-    torch.manual_seed(2)
-    again, shallower, other = fresh(), fresh(num_hidden_layers=2), fresh(seed=4)
-    assert all(torch.equal(first[name], weight) for name, weight in again.items())
-    assert all(torch.equal(first[name], weight) for name, weight in shallower.items())
-    assert not torch.equal(first["head.vocabulary_weight"], other["head.vocabulary_weight"])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_attention_heads": 5}, r"num_attention_heads: got 5, expected a divisor of hidden_size \(256\)"),
-        ({"tie_word_embeddings": True}, "tie_word_embeddings: got True, expected false with embedding_size 16"),
-        ({"embedding_size": 0}, "embedding_size: got 0, expected at least 1"),
-        ({"extra_vocabulary_rows": -1}, "extra_vocabulary_rows: got -1, expected at least 0"),
-        ({"pad_token_id": 61}, r"pad_token_id: got 61, expected an id below vocab_size \(61\)"),
-        ({"max_position_embeddings": 0}, "max_position_embeddings: got 0, expected at least 2"),
-        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob: got 1.0"),
-        ({"layer_norm_eps": 0.0}, "layer_norm_eps: got 0.0"),
-    ],
-)
-def test_an_impossible_configuration_is_refused_with_key_and_value(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        RobertaConfig(**{**SIZES, **changes})

@@ -1,4 +1,4 @@
-"""Priors in output layers: their values, where they are written, the scale of the matrix, what a model predicts first."""
+"""Priors in output layers: their values, where they are written, the matrix's scale, what a model predicts first."""
 
 import math
 from collections.abc import Callable

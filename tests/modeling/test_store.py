@@ -1,6 +1,5 @@
 """The model folder: exact round trips, and one clear line for everything that can be wrong with it."""
 
-import dataclasses
 import json
 
 import pytest
@@ -24,14 +23,24 @@ def replace_tensors(folder, change) -> None:
     save_file(tensors, folder / "model.safetensors")
 
 
-@pytest.mark.parametrize("name", ["none", "weighted_output"])
-def test_a_saved_model_comes_back_unchanged(tmp_path, make_model, batch, name):
-    model = make_model(layer_weighting=name)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"layer_weighting": "weighted_output"},
+        {"family": "roberta"},
+        {"family": "roberta", "embedding_size": 16, "tie_word_embeddings": False, "extra_vocabulary_rows": 3},
+        {"family": "roberta", "vocabulary_bias": False, "sentence_pair_head": True},
+    ],
+)
+def test_a_saved_model_comes_back_unchanged(tmp_path, make_model, batch, changes):
+    model = make_model(disturbed=0.1, **changes)
     paths = save_model(tmp_path, model)
     assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
     loaded = load_language_model(tmp_path)
     assert loaded.config == model.config
     assert torch.equal(loaded(*batch).loss_sum, model(*batch).loss_sum)
+    assert torch.equal(loaded.encoder(*batch[:2])[-1], model.encoder(*batch[:2])[-1])
     loaded(*batch).loss_sum.backward()
 
 
@@ -109,22 +118,45 @@ def test_an_impossible_configuration_file_is_named(folder, change, message):
         load_config(folder)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("num_attention_heads", 5),
-        ("num_hidden_layers", 0),
-        ("hidden_dropout_prob", 1.0),
-        ("attention_probs_dropout_prob", float("nan")),
-        ("layer_norm_eps", 0.0),
-        ("layer_norm_eps", float("inf")),
-        ("position_bucket_size", 1),
-        ("max_position_embeddings", 1),
+IMPOSSIBLE = {
+    "ltg": [
+        ({"num_attention_heads": 5}, r"num_attention_heads: got 5, expected a divisor of hidden_size \(24\)"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers: got 0, expected at least 1"),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob: got 1.0"),
+        ({"attention_probs_dropout_prob": float("nan")}, "attention_probs_dropout_prob: got nan"),
+        ({"layer_norm_eps": 0.0}, "layer_norm_eps: got 0.0"),
+        ({"layer_norm_eps": float("inf")}, "layer_norm_eps: got inf"),
+        ({"position_bucket_size": 1}, "position_bucket_size: got 1"),
+        ({"max_position_embeddings": 1}, "max_position_embeddings: got 1, expected at least 2"),
+        ({"block_norm_affine": True}, "block_norm_affine: got True, expected null with normalisation normformer"),
+        (
+            {"layer_weighting": "zero", "residual_scaling": True},
+            "residual_scaling: got True, expected false with a layer_weighting",
+        ),
     ],
+    "roberta": [
+        (
+            {"tie_word_embeddings": True, "embedding_size": 16},
+            "tie_word_embeddings: got True, expected false with embedding_size 16",
+        ),
+        ({"embedding_size": 0}, "embedding_size: got 0, expected at least 1"),
+        ({"extra_vocabulary_rows": -1}, "extra_vocabulary_rows: got -1, expected at least 0"),
+        ({"pad_token_id": 61}, r"pad_token_id: got 61, expected an id below vocab_size \(61\)"),
+    ],
+    "encoder_decoder": [
+        ({"layer_weighting": "zero"}, "layer_weighting: got 'zero', expected none"),
+        ({"sep_token_id": 61}, r"sep_token_id: got 61, expected an id below vocab_size \(61\)"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "message"),
+    [(family, *case) for family, cases in IMPOSSIBLE.items() for case in cases],
 )
-def test_a_configuration_refuses_impossible_values(make_model, key, value):
-    with pytest.raises(ConfigError, match=rf"{key}: got"):
-        dataclasses.replace(make_model().config, **{key: value})
+def test_a_configuration_refuses_impossible_values(make_model, family, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        make_model(family=family, **changes)
 
 
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):

@@ -1,13 +1,19 @@
-"""Beam search against an exhaustive one, and from text to text."""
+"""Beam search against an exhaustive one, from text to text, and the pairs of a test set in either direction."""
 
 import itertools
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor
 
+from hatchery.artifacts.manifests import stage_run
+from hatchery.errors import CorpusError
+from hatchery.evaluation.settings import HeldOutPairs
+from hatchery.evaluation.translation import read_pairs
 from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import initialise_
@@ -145,3 +151,37 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
     whole = tokenizer.encode_sentences(SENTENCES)
     assert max(map(len, whole)) > 6
     assert sorted(read) == sorted([*ids[: longest - 1], tokenizer.sep_id] for ids in whole)
+
+
+TEST = HeldOutPairs(corpus="mine")
+
+
+def corpus_of(folder: Path, split: str, texts: list[str]) -> Path:
+    output = folder / "manifest.json"
+    with stage_run(output, {"stage": "convert_corpus", "stage_version": 1}, {}) as run:
+        names = [f"{split}/{index}" for index in range(len(texts))]
+        table = pa.table({"doc_id": names, "source": ["mine"] * len(texts), "text": texts})
+        pq.write_table(table, run.add_output(folder / f"{split}-00000-of-00001.parquet"))
+    return output
+
+
+@pytest.mark.parametrize(
+    ("direction", "expected"), [("forward", (["Eins", "Zwei"], ["One", "Two"])), ("backward", (["One"], ["Eins"]))]
+)
+def test_the_direction_says_which_side_is_the_source(
+    tmp_path: Path, direction: str, expected: tuple[list[str], list[str]]
+) -> None:
+    pairs = ["Eins\nOne", "Zwei\nTwo"][: len(expected[0])]
+    assert read_pairs(corpus_of(tmp_path, "test", pairs), TEST, direction) == expected
+
+
+@pytest.mark.parametrize("texts", [["A story.\nWith\n\nparagraphs."], ["Eins\nOne", "alone"], []])
+def test_a_corpus_without_pairs_is_refused(tmp_path: Path, texts: list[str]) -> None:
+    expected = r"the split 'test' holds no pairs of sentences; expected a corpus whose sources have the reader parallel"
+    with pytest.raises(CorpusError, match=expected):
+        read_pairs(corpus_of(tmp_path, "test", texts), TEST, "forward")
+
+
+def test_a_split_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="has no split 'test'; there are: dev"):
+        read_pairs(corpus_of(tmp_path, "dev", ["Eins\nOne"]), TEST, "forward")

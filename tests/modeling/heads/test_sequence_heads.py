@@ -203,7 +203,7 @@ def test_the_studys_loader_gives_models_of_one_width_the_stock_head_and_drops_th
     encoder = make_encoder("roberta", tie_word_embeddings=tied, embedding_size=None if tied else width)
     assert (encoder.projection is None) == tied
     model = loaded(encoder)
-    assert isinstance(model.pooling, FirstToken) and model.head.steps == TRANSFORMS["roberta"].steps
+    assert isinstance(model.pooling, FirstToken) and model.head.steps == TRANSFORMS["roberta"]
     assert model.encoder.projection is None and model.encoder.projection_layer_norm is None
     assert loaded(encoder, "regression").target == Number(rectified_loss=False)
 

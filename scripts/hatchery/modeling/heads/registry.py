@@ -35,7 +35,6 @@ from hatchery.typed import build
 class HeadDefinition(NamedTuple):
     """One entry of the registry."""
 
-    description: str
     options: type
     has_label_set: bool
     model: Callable[[Encoder, HeadContext, Any], TaskModel]
@@ -81,22 +80,18 @@ def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
 
 
 HEADS: dict[str, HeadDefinition] = {
-    "sequence_classification": HeadDefinition(
-        "One class per text or pair of texts: GLUE, HANS, MSGS.", SequenceOptions, True, SequenceClassifier
-    ),
-    "regression": HeadDefinition(
-        "One number per text or pair of texts: STS-B.", RegressionOptions, False, SequenceRegressor
-    ),
-    "multiple_choice": HeadDefinition("The best of several inputs: COPA.", ChoiceOptions, False, MultipleChoice),
-    "marked_words_classification": HeadDefinition(
-        "One class for words that are marked in a text or pair: WiC.", MarkedWordsOptions, True, MarkedWordsClassifier
-    ),
-    "token_classification": HeadDefinition("One class per token.", WordOptions, True, TokenClassifier),
-    "extractive_span": HeadDefinition("First and last token of an answer.", ExtractiveOptions, False, ExtractiveSpan),
-    "span_classification": HeadDefinition(
-        "Labels of given spans or pairs of spans: edge probing (POS, NER, SRL, coreference, dependencies).",
-        ProbeOptions,
-        True,
-        SpanClassifier,
-    ),
+    # One class per text or pair of texts: GLUE, HANS, MSGS.
+    "sequence_classification": HeadDefinition(SequenceOptions, True, SequenceClassifier),
+    # One number per text or pair of texts: STS-B.
+    "regression": HeadDefinition(RegressionOptions, False, SequenceRegressor),
+    # The best of several inputs: COPA.
+    "multiple_choice": HeadDefinition(ChoiceOptions, False, MultipleChoice),
+    # One class for words that are marked in a text or pair: WiC.
+    "marked_words_classification": HeadDefinition(MarkedWordsOptions, True, MarkedWordsClassifier),
+    # One class per token.
+    "token_classification": HeadDefinition(WordOptions, True, TokenClassifier),
+    # First and last token of an answer.
+    "extractive_span": HeadDefinition(ExtractiveOptions, False, ExtractiveSpan),
+    # Labels of given spans or pairs of spans: edge probing (POS, NER, SRL, coreference, dependencies).
+    "span_classification": HeadDefinition(ProbeOptions, True, SpanClassifier),
 }

@@ -29,17 +29,9 @@ from hatchery.modeling.output_bias import set_output_bias_
 
 PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 
-POOLINGS: dict[PoolingName, str] = {
-    "first_token": "The last state of the first token, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock).",
-    "last_token": "The last state of the last token, [SEP]: of causal models, whose first token has seen nothing.",
-    "mean": "The mean of the last states of all tokens, special tokens included.",
-    "position_linear": "One linear layer over 128 positions for all channels, padding included and attended to: the "
-    'custom family of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Heads").',
-}
-
 
 class FirstToken(nn.Module):
-    """The last state at position 0."""
+    """The last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding in front."""
@@ -51,7 +43,7 @@ class FirstToken(nn.Module):
 
 
 class LastToken(nn.Module):
-    """The last state at the last token that is not padding."""
+    """The last state at the last token that is not padding: of causal models, whose first token has seen nothing."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gives its first."""
@@ -63,7 +55,7 @@ class LastToken(nn.Module):
 
 
 class MeanOverTokens(nn.Module):
-    """The mean of the last states over everything that is not padding."""
+    """The mean of the last states over everything that is not padding, special tokens included."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
@@ -75,9 +67,9 @@ class MeanOverTokens(nn.Module):
 class PositionLinear(nn.Module):
     """A learned weight per position and one bias, the same for all channels.
 
-    Every input is padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, no
-    mask is passed to the encoder: tokens attend to padding. With `attend_padding` False they do not; padding is still
-    weighted.
+    The head of the reduced-vocabulary study's custom family (docs/papers/reduced-vocabulary.md, "Heads"). Every input
+    is padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, no mask is given
+    to the encoder: tokens attend to padding. With `attend_padding` False they do not; padding is still weighted.
     """
 
     def __init__(self, n_positions: int, pad_id: int, attend_padding: bool = True) -> None:
@@ -101,11 +93,19 @@ class PositionLinear(nn.Module):
         return self.position_weights(states.transpose(1, 2)).squeeze(-1)
 
 
+POOLINGS: dict[PoolingName, type[nn.Module]] = {
+    "first_token": FirstToken,
+    "last_token": LastToken,
+    "mean": MeanOverTokens,
+    "position_linear": PositionLinear,
+}
+
+
 def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_padding: bool) -> nn.Module:
     """The pooling of that name; all but the name are for "position_linear"."""
     if name == "position_linear":
         return PositionLinear(n_positions, pad_id, attend_padding)
-    return {"first_token": FirstToken, "last_token": LastToken, "mean": MeanOverTokens}[name]()
+    return POOLINGS[name]()
 
 
 @dataclass(frozen=True)

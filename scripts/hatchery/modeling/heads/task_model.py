@@ -10,7 +10,7 @@ order of a few steps alone, so each is an entry of `TRANSFORMS`, not a class. La
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -29,35 +29,19 @@ TransformName = Literal["ltg_wrapper", "ltg_code", "roberta", "none", "probe"]
 ACTIVATIONS: dict[Step, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu, "tanh": torch.tanh}
 
 
-class Transform(NamedTuple):
-    """The steps between a pooled vector and the output layer; at most one of them is linear."""
-
-    steps: tuple[Step, ...]
-    source: str
-
-
-TRANSFORMS: dict[TransformName, Transform] = {
-    "ltg_wrapper": Transform(
-        ("layer_norm", "linear", "gelu", "layer_norm", "dropout"),
-        "The wrapper of LTG-BERT's released checkpoints; also used for ELC-BERT, which published no head.",
-    ),
-    "ltg_code": Transform(
-        ("dropout", "linear", "relu", "layer_norm", "dropout"),
-        'LTG-BERT\'s GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").',
-    ),
-    "roberta": Transform(
-        ("dropout", "linear", "tanh", "dropout"),
-        "RoBERTa's stock sequence classifier; the tied family of the reduced-vocabulary study.",
-    ),
-    "none": Transform(
-        (),
-        "Output layer alone, no dropout: the custom family of the reduced-vocabulary study, after position_linear.",
-    ),
-    "probe": Transform(
-        ("linear", "gelu", "dropout"),
-        "One hidden layer, as the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.",
-    ),
+TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
+    # The wrapper of LTG-BERT's released checkpoints; also used for ELC-BERT, which published no head.
+    "ltg_wrapper": ("layer_norm", "linear", "gelu", "layer_norm", "dropout"),
+    # LTG-BERT's GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").
+    "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),
+    # RoBERTa's stock sequence classifier; the tied family of the reduced-vocabulary study.
+    "roberta": ("dropout", "linear", "tanh", "dropout"),
+    # Output layer alone, no dropout: the custom family of the reduced-vocabulary study, after position_linear.
+    "none": (),
+    # One hidden layer, as the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.
+    "probe": ("linear", "gelu", "dropout"),
 }
+"""The steps between a pooled vector and the output layer; at most one of them is linear."""
 
 
 class ScoreHead(nn.Module):
@@ -80,7 +64,7 @@ class ScoreHead(nn.Module):
             raise ModelError(f"n_labels: got {n_outputs!r}, expected 1 or more")
         if transform not in TRANSFORMS:
             raise ModelError(f"transform: got {transform!r}, allowed are: {', '.join(TRANSFORMS)}")
-        self.steps = TRANSFORMS[transform].steps
+        self.steps = TRANSFORMS[transform]
         self.layer_norm_eps = layer_norm_eps
         width = input_size
         if "linear" in self.steps:
