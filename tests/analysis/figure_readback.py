@@ -1,4 +1,4 @@
-"""What a figure shows, read back from its axes."""
+"""Settings of a figure, and what it shows, read back from its axes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,19 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from hatchery.analysis.settings import FigureSettings
+from hatchery.typed import build, stage_body
+
 WHITE = "#ffffff"
+ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
+"""The rows of ELC-BERT that models of these names repeat."""
+PRINTED = "config/published/values/elc_bert.csv"
+STRICT = {"paper": "elc_bert", "track": "strict", "rows": ROWS}
+
+
+def typed(experiment: Any, published: dict[str, Any] | None = None, **style: Any) -> FigureSettings:
+    """The settings of a figure of an experiment."""
+    return build(FigureSettings, stage_body(experiment.figure_settings(**style) | {"published": published}))
 
 
 def dots(axes: Axes, marker: str, failed: bool) -> list[tuple[float, float]]:

@@ -26,15 +26,16 @@ from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.page import PageInputs, compose_page
-from hatchery.views.paper_tables.views import PaperTableView, views_json
+from hatchery.views.paper_tables.write_all import PaperTableView, views_json
 from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.stages.write_provenance import write_provenance
-from hatchery.views.summary_notes import SectionNote, SummaryNotes, notes_json
+from hatchery.views.summary_notes import SummaryNotes, notes_json
+from hatchery.views.summary_sections import Section
 
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
 NOTES = SummaryNotes(
     ("mean ± standard deviation over n runs.",),
-    (SectionNote("Minimal pairs: blimp", "Accuracy in percent by phenomenon; chance is 50."),),
+    (Section("Minimal pairs: blimp", "Accuracy in percent by phenomenon; chance is 50.", []),),
 )
 TABLES = [
     PaperTableView(
@@ -152,6 +153,11 @@ class Site:
             lines.append(f"demo,{row},{sha256_file(manifest)[:12] if manifest else ''},{noise or ','}")
         return write_summary(self.results, lines)
 
+    def page_inputs(self, **more: Any) -> PageInputs:
+        """Of what a page is composed at least, once everything is written."""
+        names = ("summary.parquet", "summary.md", "summary_notes.json", "provenance.html")
+        return PageInputs(*(self.results / name for name in names), **more)
+
     def write(self, rows: Sequence[str], notes: SummaryNotes = NOTES, description: str = "A <small> test.") -> str:
         """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
         summary = self.write_summary(rows)
@@ -204,6 +210,20 @@ METRICS = [
     for step in (1, 2, 3)
 ]
 METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1}
+# Lines of the summary of `two_runs`, and of a model that others pretrained.
+ROWS = (
+    "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,0,,,,,",
+    "elc,blimp,phenomenon_average,accuracy_percent,61.0000,,1,0,,0,70.0,0.5,Paper Table 2,-9.0,below",
+    "elc,blimp,paradigm_average,accuracy_percent,61.0000,,1,0,,0,,,,,",
+    "elc,glue,average,score_percent,70.2500,1.2500,4,2,71.5000,0,70.0,,Paper Table 3,0.25,within",
+    "elc,glue,average,run_score_percent,70.2500,1.0000,4,2,,0,,,,,",
+    "elc,glue,cola,mcc_percent,,,0,0,,4,,,,,",
+    "elc,pretraining,development,perplexity,665.1000,,1,0,,0,,,,,",
+    "ltg,blimp,agreement,accuracy_percent,58.0000,,1,0,,0,,,,,",
+    "ltg,blimp,phenomenon_average,accuracy_percent,58.0000,,1,0,,0,60.0,,Paper Table 2,,not comparable",
+    "ltg,blimp,paradigm_average,accuracy_percent,58.0000,,1,0,,0,,,,,",
+    "roberta,blimp,phenomenon_average,accuracy_percent,75.0000,,1,0,,0,,,,,",
+)
 
 
 def two_runs(folder: Path) -> Site:

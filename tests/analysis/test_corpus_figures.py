@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from hatchery.rendering.drawing import figure_style
 from hatchery.rendering.style import Style
-from hatchery.views.cards import lengths
+from hatchery.views.cards.measure_corpus import bins_of, facts_of_lengths
 from hatchery.views.cards.vocabulary import Vocabulary, VocabularyFacts, facts_of, facts_of_all
 from hatchery.views.figures.corpus_growth import draw_vocabulary_growth, plot_vocabulary_growth
 from hatchery.views.figures.corpus_lengths import KINDS, Lengths, draw_lengths, plot_lengths
@@ -39,7 +39,7 @@ def growth_of(names: Sequence[str]) -> tuple[dict[str, VocabularyFacts], Vocabul
 
 def lengths_of(names: Sequence[str], scale: int = 1) -> Lengths:
     counted = Counter({scale * (3 + index): 20 - index for index in range(20)})
-    return {(name, kind): (lengths.bins_of(counted), lengths.facts_of(counted)) for name in names for kind in KINDS}
+    return {(name, kind): (bins_of(counted), facts_of_lengths(counted)) for name in names for kind in KINDS}
 
 
 def assert_nothing_is_cut_off(figure: Figure) -> None:
@@ -140,16 +140,3 @@ def test_a_name_that_looks_like_a_formula_or_a_comment_is_drawn_as_it_is(tmp_pat
         outside_comments = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
         assert "script" not in outside_comments
         assert "c &amp; &lt;d&gt;" in text
-
-
-def test_files_are_vectors_without_a_date_and_the_same_each_time(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        facts, together = growth_of(NAMES[11])
-        plot_vocabulary_growth("demo", facts, together, STYLE, tmp_path / f"{name}_growth.svg")
-        plot_lengths("demo", NAMES[11], lengths_of(NAMES[11]), STYLE, tmp_path / f"{name}_lengths.svg")
-    for kind in ("growth", "lengths"):
-        text = (tmp_path / f"first_{kind}.svg").read_text(encoding="utf-8")
-        assert text == (tmp_path / f"second_{kind}.svg").read_text(encoding="utf-8")
-        assert "<image" not in text
-        assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
-        assert "of demo</dc:title>" in text

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from figure_readback import assert_nothing_overlaps
+from figure_readback import assert_nothing_overlaps, row_names, typed
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis import read_tables
@@ -19,8 +19,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering import drawing
 from hatchery.rendering.style import Style, model_styles
 from hatchery.runner import run_stage
-from hatchery.typed import build, stage_body
-from hatchery.views.figures.layer_weights import draw_layer_weights, panels_of
+from hatchery.views.figures import layer_weights, phenomena
 from hatchery.views.figures.learning_curves import (
     curve_of,
     draw_learning_curves,
@@ -31,22 +30,19 @@ from hatchery.views.figures.learning_curves import (
 from hatchery.views.figures.phenomena import (
     AVERAGE_GAP,
     SuiteBars,
-    draw_phenomena,
-    suite_bars,
 )
 from hatchery.views.stages.draw_figure import draw_figure
 
 
-def typed(experiment: Any, **style: Any) -> FigureSettings:
-    return build(FigureSettings, stage_body(experiment.figure_settings(**style)))
-
-
-def weights_of(experiment: Any) -> dict[str, Any]:
-    return read_tables.read_layer_weights(experiment.tables()["layers"], typed(experiment).runs)
+def panels_of(experiment: Any) -> list[layer_weights.Panel]:
+    settings = typed(experiment)
+    return layer_weights.panels_of(
+        settings, read_tables.read_layer_weights(experiment.tables()["layers"], settings.runs)
+    )
 
 
 def test_the_first_panel_of_layer_weights_is_the_plain_residual_stream(two_models: Any) -> None:
-    plain, elc = panels_of(typed(two_models), weights_of(two_models))
+    plain, elc = panels_of(two_models)
     assert plain.title.startswith("plain (unit")
     assert plain.table.scaled == {(1, 0): 1.0, (2, 0): 1.0, (2, 1): 1.0}
     assert elc.title == "elc (1 seed)"
@@ -56,7 +52,7 @@ def test_the_first_panel_of_layer_weights_is_the_plain_residual_stream(two_model
 def test_layer_weights_are_averaged_over_the_seeds_of_a_model(experiment: Any) -> None:
     experiment.add_model("elc", 1, [], alphas={(1, 0): 1.0, (2, 0): 0.2, (2, 1): 0.8})
     experiment.add_model("elc", 2, [], alphas={(1, 0): 1.0, (2, 0): 0.4, (2, 1): 0.6})
-    (panel,) = panels_of(typed(experiment), weights_of(experiment))
+    (panel,) = panels_of(experiment)
     assert panel.title == "elc (2 seeds)"
     assert panel.table.scaled == {(1, 0): 1.0, (2, 0): pytest.approx(0.6), (2, 1): pytest.approx(1.4)}
 
@@ -64,7 +60,7 @@ def test_layer_weights_are_averaged_over_the_seeds_of_a_model(experiment: Any) -
 def test_plain_models_of_one_depth_share_a_panel(experiment: Any) -> None:
     for name, layers in (("random", 2), ("plain", 2), ("deep", 4)):
         experiment.add_model(name, 1, [], layers=layers)
-    panels = panels_of(typed(experiment), weights_of(experiment))
+    panels = panels_of(experiment)
     assert [panel.title.split(" (")[0] for panel in panels] == ["random, plain", "deep"]
     assert len(panels[1].table.scaled) == 10
 
@@ -72,8 +68,7 @@ def test_plain_models_of_one_depth_share_a_panel(experiment: Any) -> None:
 def test_every_cell_of_the_lower_triangle_is_drawn_and_annotated(experiment: Any) -> None:
     alphas = {(n, i): 1 / n for n in range(1, 14) for i in range(n)}
     experiment.add_model("weighted", 1, [], layers=12, alphas=alphas)
-    settings = typed(experiment)
-    figure = draw_layer_weights(settings, panels_of(settings, weights_of(experiment)))
+    figure = layer_weights.draw(typed(experiment), experiment.tables())
     axes = figure.axes[0]
     assert len([patch for patch in axes.patches if isinstance(patch, Rectangle)]) == 13 * 14 / 2
     assert {text.get_text() for text in axes.texts} == {"1.00"}
@@ -86,8 +81,7 @@ def test_numbers_can_be_read_on_dark_and_on_light_cells(experiment: Any) -> None
     experiment.add_model(
         "elc", 1, [], layers=3, alphas={(1, 0): 1, (2, 0): 0, (2, 1): 1, (3, 0): 0, (3, 1): 0, (3, 2): 1}
     )
-    settings = typed(experiment)
-    figure = draw_layer_weights(settings, panels_of(settings, weights_of(experiment)))
+    figure = layer_weights.draw(typed(experiment), experiment.tables())
     colours = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
     assert {name: colours[name] for name in ("0.00", "1.00", "3.00")} == {
         **{"0.00": "white", "1.00": "black", "3.00": "white"}
@@ -159,10 +153,8 @@ def test_seeds_are_one_line_with_a_band_and_models_that_were_not_trained_are_tol
 
 
 def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models: Any) -> None:
-    settings = typed(two_models)
-    panel = suite_bars("blimp", read_tables.read_measurements(two_models.tables()["measurements"], settings.runs))
-    assert panel.phenomena == ["agreement", "ellipsis", "phenomenon_average"]
-    axes = draw_phenomena(settings, [panel]).axes[0]
+    (axes,) = phenomena.draw(typed(two_models), two_models.tables()).axes
+    assert row_names(axes) == ["agreement", "ellipsis", "phenomenon average"]
     widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
     assert widths == pytest.approx([72.5, 77.5, 55.0, 75.0, 63.75, 76.25])
     # Only the model with two seeds has whiskers: one for each of its bars.
@@ -180,9 +172,7 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
     # The numbers of these bars stand where the line is.
     cell = experiment.add_model("elc", 1, [])
     experiment.add_minimal_pairs(cell, "blimp", {"agreement": {"a": (48, 100)}, "ellipsis": {"b": (49, 100)}})
-    settings = typed(experiment)
-    panel = suite_bars("blimp", read_tables.read_measurements(experiment.tables()["measurements"], settings.runs))
-    axes = draw_phenomena(settings, [panel]).axes[0]
+    (axes,) = phenomena.draw(typed(experiment), experiment.tables()).axes
     (line,) = [line for line in axes.lines if list(line.get_xdata()) == [50.0, 50.0]]
     numbers = [text for text in axes.texts if re.fullmatch(r"\d+\.\d", text.get_text())]
     assert len(numbers) == 3
@@ -207,7 +197,7 @@ def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(tw
     figure = draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
     above, below = (axes.get_position() for axes in figure.axes)
     assert above.y0 > below.y1, "one panel above the other"
-    assert_nothing_overlaps(draw_layer_weights(settings, panels_of(settings, weights_of(two_models))))
+    assert_nothing_overlaps(layer_weights.draw(settings, tables))
 
 
 def test_more_models_than_colours_are_still_told_apart() -> None:

@@ -5,21 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
+from figure_readback import PRINTED, ROWS, STRICT, assert_nothing_overlaps, dots, legend, published, row_names, typed
 
-from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.task_averages import MSGS_AMBIGUOUS_TASKS, bias_features
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
-from hatchery.typed import build, stage_body
-from hatchery.views.figures.bias_runs import read_bias_runs
-from hatchery.views.figures.bias_violins import draw_bias_violins, kernel_density, violins
-from hatchery.views.figures.feature_dots import draw_feature_dots
-from hatchery.views.figures.marks import BIAS_LANE, comparable_values, swarm_offsets
+from hatchery.views.figures import bias_violins, feature_dots
+from hatchery.views.figures.bias_runs import BIAS_LANE, read_bias_runs, swarm_offsets
+from hatchery.views.figures.bias_violins import kernel_density
 
 MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS
-ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
 SEEDS, RATES = (12, 369, 2395), (1e-5, 2e-5, 3e-5)
 
 
@@ -50,15 +46,10 @@ def bimodal(experiment: Any) -> Any:
     return experiment
 
 
-def typed(experiment: Any, with_published: bool = False, **style: Any) -> FigureSettings:
-    settings = experiment.figure_settings(**style)
-    if with_published:
-        settings["published"] = {"paper": "elc_bert", "track": "strict", "rows": ROWS}
-    return build(FigureSettings, stage_body(settings))
-
-
-def published_table(repository: Path) -> Path:
-    return repository / "config" / "published" / "values" / "elc_bert.csv"
+def drop_task(experiment: Any, task: str) -> None:
+    experiment.tasks.remove(task)
+    for cell in experiment.pretraining:
+        del experiment.finetuning[f"{cell}:{task}"]
 
 
 def test_the_six_ambiguous_tasks_are_all_pairs_of_features_and_nothing_else_is() -> None:
@@ -72,9 +63,7 @@ def test_the_six_ambiguous_tasks_are_all_pairs_of_features_and_nothing_else_is()
 
 
 def test_every_run_of_a_violin_is_a_dot_and_the_failed_ones_are_hollow(bimodal: Any) -> None:
-    settings = typed(bimodal)
-    panels = violins(settings, read_bias_runs(settings, bimodal.tables()), {})
-    figure = draw_bias_violins(settings, panels)
+    figure = bias_violins.draw(typed(bimodal), bimodal.tables())
     (axes,) = figure.axes
     assert row_names(axes) == ["ltg (1 seed)", "elc (1 seed)"]
     expected = sorted(value for place in range(6) for value in scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place))
@@ -87,9 +76,7 @@ def test_every_run_of_a_violin_is_a_dot_and_the_failed_ones_are_hollow(bimodal: 
 
 
 def test_a_violin_has_its_median_and_its_mean_over_tasks(bimodal: Any) -> None:
-    settings = typed(bimodal)
-    runs = read_bias_runs(settings, bimodal.tables())
-    axes = draw_bias_violins(settings, violins(settings, runs, {})).axes[0]
+    axes = bias_violins.draw(typed(bimodal), bimodal.tables()).axes[0]
     values = [value for place in range(6) for value in scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place)]
     means = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|"]  # type: ignore[index]
     assert means[0] == pytest.approx(np.mean(values))
@@ -113,10 +100,9 @@ def test_the_density_integrates_to_one_and_keeps_two_modes_apart() -> None:
 def test_the_published_mean_is_marked_where_it_is_over_the_same_tasks(
     bimodal: Any, repository: Path, tasks: tuple[str, ...]
 ) -> None:
-    settings = typed(bimodal, with_published=True)
-    values = comparable_values(settings, {"published": published_table(repository)})
-    runs = {task: models for task, models in read_bias_runs(settings, bimodal.tables()).items() if task.task in tasks}
-    figure = draw_bias_violins(settings, violins(settings, runs, values))
+    for task in set(MSGS_AMBIGUOUS_TASKS).difference(tasks):
+        drop_task(bimodal, task)
+    figure = bias_violins.draw(typed(bimodal, STRICT), bimodal.tables(repository / PRINTED))
     # ELC-BERT Table 2: LTG-BERT -0.42, ELC-BERT -0.26.
     complete = len(tasks) == 6
     assert [x for x, _ in published(figure.axes[0])] == (
@@ -126,9 +112,7 @@ def test_the_published_mean_is_marked_where_it_is_over_the_same_tasks(
 
 
 def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, repository: Path) -> None:
-    settings = typed(bimodal, with_published=True)
-    values = comparable_values(settings, {"published": published_table(repository)})
-    figure = draw_feature_dots(settings, read_bias_runs(settings, bimodal.tables()), values)
+    figure = feature_dots.draw(typed(bimodal, STRICT), bimodal.tables(repository / PRINTED))
     order = (MVLC, MVRTP, SCLC, SCRTP, CRLC, CRRTP)
     # ELC-BERT Table 10, last six columns of both models.
     printed = {
@@ -151,9 +135,9 @@ def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, r
 
 
 def test_pairs_of_features_that_were_not_run_say_so(bimodal: Any) -> None:
-    settings = typed(bimodal)
-    runs = read_bias_runs(settings, bimodal.tables())
-    figure = draw_feature_dots(settings, {task: runs[task] for task in runs if task.task in (MVLC, SCRTP)}, {})
+    for task in (MVRTP, CRLC, CRRTP, SCLC):
+        drop_task(bimodal, task)
+    figure = feature_dots.draw(typed(bimodal), bimodal.tables())
     shown = [[text.get_text() for text in axes.texts] == ["not run"] for axes in figure.axes]
     assert shown == [False, True, True, False]
     # The names stand beside the first panel of each row.
@@ -168,10 +152,9 @@ def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: di
         cell = experiment.add_model(name, 42, [])
         for task in MSGS_AMBIGUOUS_TASKS:
             add_runs(experiment, cell, task, [*scores(-0.9, 0.8)], {3: "zero_mcc"})
-    settings = typed(experiment, **style)
-    runs = read_bias_runs(settings, experiment.tables())
+    settings, tables = typed(experiment, **style), experiment.tables()
     with figure_style(settings.style):
-        for figure in (draw_bias_violins(settings, violins(settings, runs, {})), draw_feature_dots(settings, runs, {})):
+        for figure in (module.draw(settings, tables) for module in (bias_violins, feature_dots)):
             assert row_names(figure.axes[0]) == [f"{name} (1 seed)" for name in names]
             assert_nothing_overlaps(figure)
 
@@ -179,9 +162,8 @@ def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: di
 def test_models_of_which_every_run_failed_are_still_drawn(experiment: Any) -> None:
     cell = experiment.add_model("elc", 42, [])
     add_runs(experiment, cell, MVLC, [None] * 4 + [0.0] * 5, {i: "nan" if i < 4 else "zero_mcc" for i in range(9)})
-    settings = typed(experiment)
-    runs = read_bias_runs(settings, experiment.tables())
-    for figure in (draw_bias_violins(settings, violins(settings, runs, {})), draw_feature_dots(settings, runs, {})):
+    settings, tables = typed(experiment), experiment.tables()
+    for figure in (module.draw(settings, tables) for module in (bias_violins, feature_dots)):
         hollow = [x for x, _ in dots(figure.axes[0], "o", failed=True)]
         # Of a violin, the white median stands among them.
         medians = sum(label == "median" for label in legend(figure))

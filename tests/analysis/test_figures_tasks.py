@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
+from figure_readback import PRINTED, ROWS, STRICT, assert_nothing_overlaps, dots, legend, published, row_names, typed
 from matplotlib.axes import Axes
 
 from hatchery.analysis.read_tables import read_measurements
@@ -16,29 +16,12 @@ from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
 from hatchery.typed import build, stage_body
+from hatchery.views.figures import task_scores
 from hatchery.views.figures.marks import comparable_values
 from hatchery.views.figures.phenomena import draw_phenomena, suite_bars
-from hatchery.views.figures.task_scores import draw_task_scores, suite_scores
 from hatchery.views.stages.draw_figure import figure_settings
 
-ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
 SEEDS = (12, 13, 14)
-
-
-def typed(experiment: Any, published: dict[str, Any] | None = None, **style: Any) -> FigureSettings:
-    return build(FigureSettings, stage_body(experiment.figure_settings(**style) | {"published": published}))
-
-
-def choice(paper: str, track: str, rows: dict[str, str]) -> dict[str, Any]:
-    return {"paper": paper, "track": track, "rows": rows}
-
-
-def table(repository: Path, paper: str) -> Path:
-    return repository / "config" / "published" / "values" / f"{paper}.csv"
-
-
-def measured(experiment: Any, settings: FigureSettings) -> pl.DataFrame:
-    return read_measurements(experiment.tables()["measurements"], settings.runs, "finetuning")
 
 
 @pytest.fixture
@@ -86,15 +69,14 @@ def test_a_model_of_others_is_drawn_like_ours_under_its_name_alone(glue: Any) ->
     told = glue.figure_settings()
     told["runs"] = [*told["runs"], {"name": "gpt", "model": "gpt", "seed": 0, "is_baseline": True}]
     settings = build(FigureSettings, stage_body(told | {"published": None}))
-    figure = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {}))
+    figure = task_scores.draw(settings, glue.tables())
     # It is as good as the first of ours.
     assert means(figure.axes[0], MARKERS[2]) == means(figure.axes[0], MARKERS[0])
     assert {"gpt", "ltg (1 seed)"} <= set(legend(figure))
 
 
 def test_every_task_has_its_mean_its_deviation_and_its_runs(glue: Any) -> None:
-    settings = typed(glue)
-    figure = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {}))
+    figure = task_scores.draw(typed(glue), glue.tables())
     (axes,) = figure.axes
     tasks = [f"babylm {task.removeprefix('babylm_').replace('_', ' ')}" for task in sorted(BABYLM_GLUE_TASKS)]
     assert [name.split(" (")[0] for name in row_names(axes)] == [*tasks, "average", "average without wsc"]
@@ -115,8 +97,7 @@ def test_every_task_has_its_mean_its_deviation_and_its_runs(glue: Any) -> None:
 
 
 def test_a_model_of_which_no_run_gave_a_number_says_so_and_has_no_mean(glue: Any) -> None:
-    settings = typed(glue)
-    figure = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {}))
+    figure = task_scores.draw(typed(glue), glue.tables())
     axes = figure.axes[0]
     assert "babylm wsc" not in means(axes, MARKERS[1])
     assert "average" not in means(axes, MARKERS[1])
@@ -127,8 +108,7 @@ def test_a_model_of_which_no_run_gave_a_number_says_so_and_has_no_mean(glue: Any
 
 
 def test_the_most_frequent_label_is_a_line_where_the_score_is_an_accuracy(glue: Any) -> None:
-    settings = typed(glue)
-    axes = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {})).axes[0]
+    axes = task_scores.draw(typed(glue), glue.tables()).axes[0]
     lines = [line for line in axes.lines if line.get_linestyle() == "--" and line.get_color() == "black"]
     names = [name.split(" (")[0] for name in row_names(axes)]
     found = {}
@@ -142,9 +122,7 @@ def test_the_most_frequent_label_is_a_line_where_the_score_is_an_accuracy(glue: 
 
 
 def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, repository: Path) -> None:
-    settings = typed(glue, choice("elc_bert", "strict", ROWS))
-    values = comparable_values(settings, {"published": table(repository, "elc_bert")})
-    axes = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), values)).axes[0]
+    axes = task_scores.draw(typed(glue, STRICT), glue.tables(repository / PRINTED)).axes[0]
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = {(names[round(y)], y > round(y)): x for x, y in published(axes)}
     # ELC-BERT Table 9 and its averages; the second model stands below the middle of the group.
@@ -162,8 +140,7 @@ def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:
         cell, "glue_mnli", ("accuracy",), {12: ((0.8,), "")}, "glue", {"mismatched": {12: ((0.81,), "")}}, transfer
     )
     experiment.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {12: ((-0.4,), "")}, "msgs")
-    settings = typed(experiment)
-    figure = draw_task_scores(settings, suite_scores(settings, measured(experiment, settings), {}))
+    figure = task_scores.draw(typed(experiment), experiment.tables())
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["glue", "hans", "msgs"]
     assert row_names(figure.axes[0])[:2] == ["glue mnli (accuracy)", "glue mnli mismatched (accuracy)"]
     ranges = [axes.get_xlim() for axes in figure.axes]
@@ -176,8 +153,7 @@ def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:
 def test_no_axis_of_scores_goes_beyond_what_a_score_can_be(experiment: Any) -> None:
     cell = experiment.add_model("elc", 42, [])
     experiment.add_finetuning(cell, "glue_rte", ("accuracy",), {12: ((1.0,), ""), 13: ((0.98,), "")}, "glue")
-    settings = typed(experiment)
-    (axes,) = draw_task_scores(settings, suite_scores(settings, measured(experiment, settings), {})).axes
+    (axes,) = task_scores.draw(typed(experiment), experiment.tables()).axes
     assert max(axes.get_xticks()) == 100
     # Room for half a mark, and no more.
     assert 100 < axes.get_xlim()[1] < 101
@@ -192,7 +168,7 @@ def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: di
             experiment.add_finetuning(cell, task, ("accuracy",), runs, "glue", majority={"validation": 0.5})
     settings = typed(experiment, **style)
     with figure_style(settings.style):
-        figure = draw_task_scores(settings, suite_scores(settings, measured(experiment, settings), {}))
+        figure = task_scores.draw(settings, experiment.tables())
         assert len(legend(figure)) == 12 + 3
         assert_nothing_overlaps(figure)
 
@@ -223,8 +199,8 @@ def blimp(experiment: Any) -> Any:
 def test_published_accuracies_are_marked_on_the_bars(
     *, blimp: Any, repository: Path, paper: str, track: str, row: str, suite: str, printed: Any, averages: list[str]
 ) -> None:
-    settings = typed(blimp, choice(paper, track, {"ltg": row}))
-    values = comparable_values(settings, {"published": table(repository, paper)})
+    settings = typed(blimp, {"paper": paper, "track": track, "rows": {"ltg": row}})
+    values = comparable_values(settings, {"published": repository / f"config/published/values/{paper}.csv"})
     runs = read_measurements(blimp.tables()["measurements"], settings.runs)
     panel = suite_bars(suite, runs.filter(pl.col("suite") == suite), values)
     figure = draw_phenomena(settings, [panel])

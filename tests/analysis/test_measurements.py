@@ -28,9 +28,8 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.runner import run_stage
-from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_sections import sections
-from hatchery.views.summary_text import text_summary
+from hatchery.views.summary_text import markdown_summary, text_summary
 
 HEADER = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from page_links import link_problems, read_page
-from page_site import METRICS, NOTES, Site, two_runs
+from page_site import METRICS, NOTES, ROWS, Site, two_runs
 
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_json, write_text
@@ -21,26 +21,11 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style, model_styles
 from hatchery.typed import build
 from hatchery.views.figures.registry import declared_figures
-from hatchery.views.page import PageInputs, compose_page
-from hatchery.views.pages.examples import examples_section
-from hatchery.views.pages.files import MARKS, figure_of
-from hatchery.views.pages.runs import training_times
+from hatchery.views.page import _listed, compose_page
+from hatchery.views.page_files import MARKS, examples_section, figure_of
+from hatchery.views.page_runs import training_times
 from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes
-
-ROWS = (
-    "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,0,,,,,",
-    "elc,blimp,phenomenon_average,accuracy_percent,61.0000,,1,0,,0,70.0,0.5,Paper Table 2,-9.0,below",
-    "elc,blimp,paradigm_average,accuracy_percent,61.0000,,1,0,,0,,,,,",
-    "elc,glue,average,score_percent,70.2500,1.2500,4,2,71.5000,0,70.0,,Paper Table 3,0.25,within",
-    "elc,glue,average,run_score_percent,70.2500,1.0000,4,2,,0,,,,,",
-    "elc,glue,cola,mcc_percent,,,0,0,,4,,,,,",
-    "elc,pretraining,development,perplexity,665.1000,,1,0,,0,,,,,",
-    "ltg,blimp,agreement,accuracy_percent,58.0000,,1,0,,0,,,,,",
-    "ltg,blimp,phenomenon_average,accuracy_percent,58.0000,,1,0,,0,60.0,,Paper Table 2,,not comparable",
-    "ltg,blimp,paradigm_average,accuracy_percent,58.0000,,1,0,,0,,,,,",
-    "roberta,blimp,phenomenon_average,accuracy_percent,75.0000,,1,0,,0,,,,,",
-)
 
 
 @pytest.fixture
@@ -328,18 +313,15 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     broken = site.results / "phenomena.svg"
     write_text(broken, "<html></html>")
     write_checksums([broken])
-    names = ("summary.parquet", "summary.md", "summary_notes.json")
-    inputs = PageInputs(*(site.results / name for name in names), site.page, [broken])
     with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
-        compose_page(PageSettings("demo", ""), inputs, site.page)
+        compose_page(PageSettings("demo", ""), site.page_inputs(figures=[broken]), site.page)
     assert not site.page.exists()
 
 
 def test_the_table_of_runs_needs_no_file_of_a_run_and_no_altered_table(site: Site) -> None:
     first = site.write(ROWS)
-    names = ("summary.parquet", "summary.md", "summary_notes.json", "provenance.html")
     table = site.results / "runs.parquet"
-    inputs = PageInputs(*(site.results / name for name in names), runs=table)
+    inputs = site.page_inputs(runs=table)
     for path in site.pretraining.values():
         shutil.rmtree(path.parent)
     compose_page(PageSettings("demo", ""), inputs, site.page)
@@ -387,8 +369,7 @@ def test_the_page_tells_of_those_units_alone_that_it_has(written: Site) -> None:
 
 def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Site) -> None:
     site.write(ROWS)
-    names = ("summary.parquet", "summary.md", "summary_notes.json", "provenance.html")
-    inputs = PageInputs(*(site.results / name for name in names), parts={"a": site.page, "b": site.page})
+    inputs = site.page_inputs(parts={"a": site.page, "b": site.page})
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in ("a/other", "a/elc", "elc", "ltg")]
     parts = {name: {"description": "", "corpus": "c"} for name in ("a", "b")}
     page = site.results / "study.html"
@@ -397,3 +378,7 @@ def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Sit
     colour = model_styles([run["model"] for run in runs], Style())["ltg"].colour
     swatch = f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
     assert f"{swatch}ltg</th>" in page.read_text(encoding="utf-8")
+
+
+def test_names_with_commas_are_listed_with_semicolons() -> None:
+    assert _listed(["plain", "elc, rate 1", "third"]) == "plain; elc, rate 1 and third"

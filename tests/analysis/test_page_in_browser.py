@@ -4,17 +4,14 @@ from pathlib import Path
 
 import pytest
 from browser import BROWSER, measured
-from page_site import METRICS, Site
-from test_page import ROWS
+from page_site import ROWS, Site, two_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    site = Site(tmp_path_factory.mktemp("browser"))
-    for model in ("ltg", "elc"):
-        site.add_run(model, METRICS)
+    site = two_runs(tmp_path_factory.mktemp("browser"))
     site.write(ROWS)
     return site
 

@@ -31,7 +31,7 @@ from hatchery.analysis.task_averages import (
 )
 from hatchery.evaluation.metrics import METRICS
 from hatchery.experiment.written_blocks import WrittenBlocks
-from hatchery.views.paper_tables.tasks_table import METRICS as SIZES_OF_TASKS
+from hatchery.views.paper_tables.fact_tables import METRICS as SIZES_OF_TASKS
 
 BABYLM_MODELS = {
     ("OPT-125M", ""): "opt_125m",

@@ -5,13 +5,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.analysis.settings import SummarySettings, models_with_counts
+from hatchery.analysis.summary import Summary, summarised
 from hatchery.analysis.summary_rows import write_csv
 from hatchery.errors import ConfigError, ManifestError
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
 from hatchery.views.stages.summarise import summarise
+from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN, markdown_summary, text_summary
 
 PUBLISHED = (
     "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs,comparable,note\n"
@@ -57,6 +62,12 @@ def published(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def written(two_models: Any, tmp_path: Path, published: Path) -> list[Path]:
+    """The four forms of the summary of two models beside published values."""
+    return write(two_models, tmp_path, published)
+
+
 def test_the_same_work_gives_the_same_bytes_in_whatever_order_inputs_come(
     two_models: Any, tmp_path: Path, published: Path
 ) -> None:
@@ -65,10 +76,8 @@ def test_the_same_work_gives_the_same_bytes_in_whatever_order_inputs_come(
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
-def test_csv_numbers_have_four_decimals_and_absent_ones_are_empty(
-    two_models: Any, tmp_path: Path, published: Path
-) -> None:
-    path = write(two_models, tmp_path, published)[0]
+def test_csv_numbers_have_four_decimals_and_absent_ones_are_empty(written: list[Path]) -> None:
+    path = written[0]
     with path.open(newline="") as handle:
         rows = {(r["model"], r["suite"], r["task"], r["metric"]): r for r in csv.DictReader(handle)}
     cola = rows["plain", "finetuning", "cola", "accuracy_percent"]
@@ -82,8 +91,8 @@ def test_csv_numbers_have_four_decimals_and_absent_ones_are_empty(
     assert b"\r" not in path.read_bytes()
 
 
-def test_parquet_holds_the_rows_of_the_csv(two_models: Any, tmp_path: Path, published: Path) -> None:
-    csv_path, parquet, *_ = write(two_models, tmp_path, published)
+def test_parquet_holds_the_rows_of_the_csv(written: list[Path]) -> None:
+    csv_path, parquet, *_ = written
     table = pq.read_table(parquet)
     with csv_path.open(newline="") as handle:
         reader = csv.DictReader(handle)
@@ -94,10 +103,8 @@ def test_parquet_holds_the_rows_of_the_csv(two_models: Any, tmp_path: Path, publ
         assert texts == theirs
 
 
-def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
-    two_models: Any, tmp_path: Path, published: Path
-) -> None:
-    text = write(two_models, tmp_path, published)[2].read_text(encoding="utf-8")
+def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(written: list[Path]) -> None:
+    text = written[2].read_text(encoding="utf-8")
     assert "| model | average, by task | average, by run | cola | rte |" in text
     by_run, cola = "62.1 ± 1.7 (n=4, 1 failed (62.0 without))", "71.2 ± 2.2 (n=4, 1 failed (72.0 without))"
     assert f"| {by_run} | {cola} | 53.0 ± 2.6 (n=4) |" in text
@@ -112,6 +119,7 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
     assert "| +11.2 | above | ELC-BERT Table 1 | printed in bold |" in text
     assert "In all: 1 within, 1 above." in text
     assert "1 published values have no counterpart here: plain, blimp, binding, accuracy_percent." in text
+    assert text.index("### blimp") < text.index("| plain | agreement |") < text.index("### finetuning")
     tables = [block for block in text.split("\n\n") if block.startswith("|")]
     for table in tables:
         assert len({line.count("|") for line in table.splitlines()}) == 1
@@ -166,8 +174,8 @@ def test_markdown_keeps_bars_in_names_out_of_its_columns(experiment: Any, tmp_pa
     assert "| a\\|b | 70.0 (n=1) |" in write(experiment, tmp_path)[2].read_text(encoding="utf-8")
 
 
-def test_text_is_ascii_aligned_and_fits_the_terminal(two_models: Any, tmp_path: Path, published: Path) -> None:
-    lines = write(two_models, tmp_path, published)[3].read_text(encoding="ascii").splitlines()
+def test_text_is_ascii_aligned_and_fits_the_terminal(written: list[Path]) -> None:
+    lines = written[3].read_text(encoding="ascii").splitlines()
     assert max(map(len, lines)) <= 100
     header = next(line for line in lines if line.split() == ["Minimal", "pairs:", "blimp", "plain", "elc"])
     agreement = next(line for line in lines if line.strip().startswith("agreement"))
@@ -281,17 +289,10 @@ def test_every_suite_has_a_section_with_the_models_that_have_numbers_in_it(exper
     assert "| elc | 7.39 (n=1) | 50.0 (n=1) | 8.17 (n=1) | 45.0 (n=1) |" in sections["Perplexity on held-out text"]
     assert "| mnli | mnli mismatched | hans | mrpc |" in sections["Fine-tuning: glue"]
     assert "| mrpc f1 |" in sections["Fine-tuning: glue, further metrics"]
-
-
-def test_a_line_says_what_a_blind_guess_has(experiment: Any, tmp_path: Path) -> None:
-    markdown = write(many_suites(experiment), tmp_path)[2].read_text(encoding="utf-8")
-    lines = re.findall(r"^\| blind guess .*", markdown, re.MULTILINE)
+    guesses = re.findall(r"^\| blind guess .*", markdown, re.MULTILINE)
     # Matthews correlation, and glue: two averages of tasks, mnli, mnli mismatched, hans, mrpc; of F1 it is not known.
-    assert lines[-2:] == ["| blind guess | 0.0 |", "| blind guess | 52.0 | 52.0 | 35.7 | 35.4 | 50.0 | 68.4 |"]
-
-
-def test_tables_of_many_columns_continue_below(experiment: Any, tmp_path: Path) -> None:
-    markdown = write(many_suites(experiment), tmp_path)[2].read_text(encoding="utf-8")
+    assert guesses[-2:] == ["| blind guess | 0.0 |", "| blind guess | 52.0 | 52.0 | 35.7 | 35.4 | 50.0 | 68.4 |"]
+    # Tables of many columns continue below.
     header = [line for line in markdown.splitlines() if "| phenomenon " in line and line.startswith("| model")]
     assert [line.count("phenomenon ") for line in header] == [5, 4, 5]
     assert max(line.count("|") for line in markdown.splitlines()) <= 8
@@ -314,6 +315,54 @@ def test_long_names_of_tasks_stay_whole_on_the_terminal(experiment: Any, tmp_pat
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_published_values_stand_by_suite(two_models: Any, tmp_path: Path, published: Path) -> None:
-    text = write(two_models, tmp_path, published)[2].read_text(encoding="utf-8")
-    assert text.index("### blimp") < text.index("| plain | agreement |") < text.index("### finetuning")
+def summary_of_many(models: int) -> Summary:
+    runs = tuple(SeededRun(f"m{number}-s1", f"m{number}", 1) for number in range(models))
+    measured = pl.DataFrame(
+        [
+            {
+                **{"experiment": "many", "model": run.model, "run": run.name, "seed": 1, "kind": "finetuning"},
+                **{"suite": "suite", "task": task, "level": "task", "metric": "accuracy", "value": 50.0},
+                **{"finetuning_seed": 1, "learning_rate": 1e-3, "origin": task, "primary": True, "main": True},
+                **{"failed": "", "manifest": "ab", "items": 10, "sampling_deviation": None, "blind_guess": None},
+            }
+            for run in runs
+            for task in ("first", "second")
+        ]
+    )
+    return summarised(SummarySettings("many", runs, tasks=("first", "second")), measured, {})
+
+
+def test_a_terminal_shows_all_of_a_few_models() -> None:
+    text = text_summary(summary_of_many(MODELS_SHOWN))
+    assert f"m{MODELS_SHOWN - 1} " in text or f"m{MODELS_SHOWN - 1}\n" in text
+    assert "more are in summary.csv" not in text
+
+
+def test_a_terminal_shows_the_first_of_many_models_and_says_how_many_more_there_are() -> None:
+    text = text_summary(summary_of_many(300))
+    assert len(text.splitlines()) < 40
+    assert f"The first {MODELS_OF_MANY} models; {300 - MODELS_OF_MANY} more are in summary.csv and summary.md." in text
+    assert "m299" not in text and "m299" in markdown_summary(summary_of_many(300))
+
+
+LABEL = "elc, learning_rate 0.005, optimizer.name lamb"
+
+
+def test_a_run_that_a_sweep_made_is_called_by_what_differs_and_in_the_table_for_computers_by_its_short_name(
+    two_models: Any, tmp_path: Path
+) -> None:
+    for run in two_models.runs:
+        run["label"] = LABEL if run["model"] == "elc" else "plain, rate 1"
+    table, _, markdown, text = write(two_models, tmp_path)
+    lines = text.read_text().splitlines()
+    found = next(index for index, line in enumerate(lines) if line.endswith(" elc"))
+    assert lines[found + 1].endswith(" learning_rate 0.005") and lines[found + 2].endswith(" optimizer.name lamb")
+    assert all(len(line) <= 100 for line in lines)
+    assert f"| {LABEL} |" in markdown.read_text()
+    assert "- Failed or without a number: plain, rate 1, seed 2, cola: majority" in markdown.read_text()
+    assert {row["model"] for row in csv.DictReader(table.read_text().splitlines())} == {"elc", "plain"}
+
+
+def test_seeds_of_a_run_of_a_sweep_are_averaged_under_one_name() -> None:
+    runs = [SeededRun("a_x_1-s1", "a_x_1", 1, "a, x 1"), SeededRun("a_x_1-s2", "a_x_1", 2, "a, x 1")]
+    assert models_with_counts(runs) == {"a_x_1": "a, x 1 (2 seeds)"}

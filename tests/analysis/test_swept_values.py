@@ -14,7 +14,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.typed import build
-from hatchery.views.figures.drawable import drawable
+from hatchery.views.figures.needs import drawable
 from hatchery.views.figures.swept_values import draw, draw_swept, main_values, swept_panels
 from hatchery.views.stages.draw_figure import figure_settings
 

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from hatchery.errors import ConfigError
-from hatchery.rendering.escaping import breakable
+from hatchery.rendering.escaping import breakable, latex_text, markdown_text
 from hatchery.rendering.table import Cell, Column, Group, Row, Table, as_json, divided, from_json, table
 
 SCORES = Table(
@@ -67,6 +67,22 @@ def test_latex_has_no_command_in_any_part_of_a_cell_nor_at_the_beginning_of_a_ro
     assert "{*star} & 1" in text and "{[x]} & 2" in text
     with pytest.raises(ConfigError, match="no command is known"):
         table(["m"], [["\x1b[31m"]]).latex("t", "t")
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("a_b & 5% of $3 {x}", r"a\_b \& 5\% of \$3 \{x\}"),
+        ("~ ^ \\ #1", r"\textasciitilde{} \textasciicircum{} \textbackslash{} \#1"),
+        ("1 ± 2 † “x”", r"1 $\pm$ 2 \dag{} ``x''"),
+    ],
+)
+def test_signs_have_their_commands(text: str, latex: str) -> None:
+    assert latex_text(text) == latex
+
+
+def test_markup_in_text_of_our_own_is_escaped() -> None:
+    assert markdown_text("a|b *c* <d>\ne", foreign=False) == r"a\|b \*c\* \<d> e"
 
 
 def test_code_that_would_end_its_span_or_its_cell_is_text_and_nothing_steers_a_terminal() -> None:

@@ -15,7 +15,7 @@ from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ModelError
-from hatchery.evaluation.sentences_file import GAP, Examples, read_examples, text_of_sentences
+from hatchery.evaluation.sentences_file import GAP, Answer, Examples, read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.stages.export_model import DataSource, ExportSettings
@@ -30,7 +30,6 @@ from hatchery.training.objective import ModelKind
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
-from hatchery.views.pages.examples import examples_table
 
 # Averages over tasks and suites, and the perplexity; `summary_sections` shows the same in its overview.
 MAIN_TASKS = ("development", "average", "phenomenon_average")
@@ -155,7 +154,7 @@ def model_card(
         direction=_direction(settings, facts),
         example=json.dumps(_example(settings, facts, written), ensure_ascii=False),
         told=written.wording.told.format(text) if written else "",
-        examples=examples_table(written) if written and written.examples else None,
+        examples=_examples_table(written) if written and written.examples else None,
         transformers=TRANSFORMERS,
         sources=_sources(settings.sources),
         licence=licence_statement(settings.sources),
@@ -286,3 +285,17 @@ def _shown(value: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _examples_table(written: Examples) -> Table:
+    """The examples of the model."""
+    wording = written.wording
+    rows = [
+        (each.given, each.original, *map(_answer, each.answers[: len(wording.answers)])) for each in written.examples
+    ]
+    header = (wording.given, wording.original, *wording.answers)
+    return table(header, rows, words=len(header), caption="Examples", foreign=True)
+
+
+def _answer(answer: Answer) -> str:
+    return answer.text if answer.percent is None else f"{answer.text} ({answer.percent:.1f}\N{NO-BREAK SPACE}%)"

@@ -28,7 +28,7 @@ from matplotlib.lines import Line2D
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.rendering.svg import NARROW_ID, prefixed_ids
+from hatchery.rendering.templates import NARROW_ID, prefixed_ids
 
 Keywords = dict[str, Any]
 """Of a call of Matplotlib, such as `Axes.plot`."""
@@ -139,10 +139,15 @@ def legend_columns(labels: Sequence[str], style: Style) -> int:
     return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
 
 
+def entry_rows(labels: Sequence[str], style: Style) -> int:
+    """How many rows the entries of a legend stand in."""
+    return -(-len(labels) // legend_columns(labels, style))
+
+
 def legend_rows(handles: Sequence[Artist], style: Style) -> int:
     """How many lines of text `legend_below` will use."""
     labels = [_legend_label(handle, style) for handle in handles]
-    return -(-len(handles) // legend_columns(labels, style)) * most_lines(labels)
+    return entry_rows(labels, style) * most_lines(labels)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
@@ -150,8 +155,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> Non
     labels = [_legend_label(handle, style) for handle in handles]
     for handle, label in zip(handles, labels, strict=True):
         handle.set_label(label)
-    columns = legend_columns(labels, style)
-    rows = -(-len(handles) // columns)
+    columns, rows = legend_columns(labels, style), entry_rows(labels, style)
     # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]

@@ -33,18 +33,15 @@ from hatchery.artifacts.checksums import vouched
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import model_styles
-from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Cell, Content, Table, table
-from hatchery.rendering.templates import render
-from hatchery.views.pages.examples import EXAMPLES, examples_section
-from hatchery.views.pages.files import address, corpora, figure_of
-from hatchery.views.pages.runs import RUNS_SHOWN, RunDetails, pretrained_on, run_details, runs, training_times
-from hatchery.views.pages.scores import MOST_MODELS, ScoreTables
-from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
-from hatchery.views.score_table import score_of
+from hatchery.rendering.templates import read_text, render
+from hatchery.views.page_files import EXAMPLES, address, corpora, examples_section, figure_of
+from hatchery.views.page_runs import RUNS_SHOWN, RunDetails, pretrained_on, run_details, runs, training_times
+from hatchery.views.page_scores import MOST_MODELS, ScoreTables
+from hatchery.views.paper_tables.write_all import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
+from hatchery.views.score_table import COMPARED, compared_cells, score_of
 from hatchery.views.stages.write_page import PageSettings
 from hatchery.views.summary_notes import SummaryNotes, read_notes
-from hatchery.views.summary_tables import COMPARED, compared_cells
 
 COMPARED_SHOWN = 500
 MOST_IN_LEGEND = 12
@@ -108,7 +105,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
     paper_tables, paper_files = _paper_tables(inputs.tables, training_times(pretrained))
     swatches = _swatches(chosen)
     shown = {
-        "headline": score_tables.overview("Suite averages", headline, chosen.sets),
+        "headline": score_tables.overview(headline, chosen.sets),
         "analyses": [read_findings(path) for path in inputs.analyses.values()],
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],

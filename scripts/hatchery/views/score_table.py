@@ -5,11 +5,13 @@ for a terminal. Numbers are rounded by Python's formatting of the four decimals 
 table of a paper is judged on the numbers as shown.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hatchery.analysis.aggregates import least_of_best
+from hatchery.analysis.scores import Measure, Scores
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of
+from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 
 PUBLISHED = "published"
@@ -146,12 +148,12 @@ class ScoreTable:
         """The lines of all blocks."""
         return [line for block in self.blocks for line in block.lines]
 
-    def turned(self, corner: str) -> "ScoreTable":
-        """The table of one block with its columns as lines."""
+    def turned(self) -> "ScoreTable":
+        """The table of one block with its columns, the measures, as lines."""
         columns = zip(*(line.values for line in self.lines), strict=True)
         lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
         labels = tuple(line.label for line in self.lines)
-        return replace(self, corner=corner, headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
+        return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
         """The table as it is drawn: a dash where there is no score, and whose numbers they are where lines say that."""
@@ -231,19 +233,55 @@ def _strength(value: Score) -> float | None:
     return -shown if value.lower_is_better else shown
 
 
-def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
-    """The remarks on printed numbers that are (not) comparable, each once, with the places that it is about."""
-    places: dict[str, list[str]] = {}
-    for line in lines:
-        for heading, value in zip(headings, line.values, strict=True):
-            if value is None or not value.note or value.comparable != comparable:
-                continue
-            # A reason is told whole; mere remarks are told one by one, because many numbers share them.
-            for remark in [value.note] if not comparable else value.note.split("; "):
-                places.setdefault(remark, []).append(f"{line.label}, {heading}")
-    return [f"{note} ({_named(where)})" for note, where in places.items()]
+BLIND_GUESS = "blind guess"
+"""What tables call what a guess has that does not see its items."""
+# Numbers side by side in one table, and how many models are its rows instead of columns.
+SIDE_BY_SIDE, ROWS_FROM = 6, 5
+COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
+"""The columns of a table of numbers beside published ones."""
 
 
-def _named(places: list[str]) -> str:
-    distinct = list(dict.fromkeys(places))
-    return "; ".join(distinct) if len(distinct) <= 3 else f"{len(distinct)} numbers"
+def table_of(
+    scores: Scores, measures: Sequence[Measure], models: Sequence[str], caption: str = "", best: bool = False
+) -> ScoreTable:
+    """Models as lines and measures as columns; with `best`, the best numbers of every column are marked."""
+    marked = [scores.best(measure) if best else set() for measure in measures]
+    lines = []
+    for model in models:
+        rows = [(scores.of(measure, model), model in found) for measure, found in zip(measures, marked, strict=True)]
+        values = tuple(None if row is None else score_of(row, is_best) for row, is_best in rows)
+        lines.append(Line(scores.label(model), "", values, model))
+    return ScoreTable(caption, "model", tuple(measure.label for measure in measures), (Block("", tuple(lines)),))
+
+
+def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
+    """What blind guesses have, as a line; none where there is none. `joined` makes one text of those of a measure."""
+    guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
+    line = Line(BLIND_GUESS, "", tuple(Score(None, words=guess or "-") for guess in guesses))
+    return (line,) if any(guesses) else ()
+
+
+def compared_cells(
+    scores: Scores,
+    row: SummaryRow,
+    remarks: Mapping[tuple[str, str, str, str], str],
+    ours: Content,
+    decimals: int | None,
+) -> list[Content]:
+    """A number beside the published one; `remarks` are those of the published table, `decimals` of the published."""
+    return [
+        scores.label(row.model),
+        readable(row.task),
+        readable(row.metric),
+        ours,
+        row.published(decimals),
+        "" if row.difference is None else f"{row.difference:+.1f}",
+        row.verdict,
+        row.published_source,
+        remarks.get(row.selectors, ""),
+    ]
+
+
+def verdict_counts(scores: Scores) -> str:
+    """How many rows have which verdict, such as `3 within, 1 above`; empty without published values."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in scores.verdicts().items())

@@ -12,7 +12,7 @@ from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.checksums import vouched
 from hatchery.errors import EvaluationError
-from hatchery.views.summary_sections import failure_texts, incomplete_texts, sections
+from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
 
 UNMATCHED_SHOWN = 10
 PUBLISHED_AVERAGES_TOLD = {
@@ -25,22 +25,15 @@ PUBLISHED_AVERAGES_TOLD = {
 
 
 @dataclass(frozen=True)
-class SectionNote:
-    """What a section of the summary measures."""
-
-    title: str
-    note: str
-
-
-@dataclass(frozen=True)
 class SummaryNotes:
-    """Notes on all numbers, on the sections (suites), and the remarks of a published table on its values.
+    """Notes on all numbers, the sections (suites) with theirs, and the remarks of a published table on its values.
 
-    In notes, `this` is code. `objectives` are the tasks of the models that were not trained on masked text.
+    In notes, `this` is code. The sections have no measures here. `objectives` are the tasks of the models that were not
+    trained on masked text.
     """
 
     notes: tuple[str, ...] = ()
-    suites: tuple[SectionNote, ...] = ()
+    suites: tuple[Section, ...] = ()
     remarks: Mapping[Key, str] = field(default_factory=dict)
     objectives: Mapping[str, str] = field(default_factory=dict)
 
@@ -49,7 +42,7 @@ def notes_of(summary: Summary) -> SummaryNotes:
     """The notes on a summary."""
     return SummaryNotes(
         notes=tuple(general_notes(summary)),
-        suites=tuple(SectionNote(section.title, section.note) for section in sections(summary)),
+        suites=tuple(Section(section.title, section.note, []) for section in sections(summary)),
         remarks={key: note for key, note in summary.published_notes.items() if summary.row(*key) is not None},
         objectives=summary.objectives,
     )
@@ -74,7 +67,7 @@ def read_notes(path: Path) -> SummaryNotes:
         value = json.loads(vouched(path).read_text(encoding="utf-8"))
         return SummaryNotes(
             notes=tuple(value["notes"]),
-            suites=tuple(SectionNote(title, note) for title, note in value["suites"]),
+            suites=tuple(Section(title, note, []) for title, note in value["suites"]),
             remarks={(model, suite, task, metric): note for model, suite, task, metric, note in value["remarks"]},
             objectives=dict(value.get("objectives", {})),
         )

@@ -1,19 +1,63 @@
-"""The summary for a terminal: plain ASCII, aligned, at most 100 columns wide.
+"""The summary for people: in Markdown (`summary.md`), and for a terminal in plain ASCII, at most 100 columns wide.
 
-Measures are rows and models are columns, section by section; from ROWS_FROM models on these are the rows, as on the
-page. Columns that do not fit side by side continue in a further block. Only first metrics are shown: summary.md has the
-others.
+On a terminal, measures are rows and models are columns, section by section; from ROWS_FROM models on these are the
+rows, as on the page. Columns that do not fit side by side continue in a further block. Only first metrics are shown
+there: summary.md has the others.
 """
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from hatchery.analysis.summary import Summary
-from hatchery.rendering.table import GAP, table
-from hatchery.views.score_table import Line
-from hatchery.views.summary_sections import failure_texts, incomplete_texts, sections
-from hatchery.views.summary_tables import ROWS_FROM, table_of, verdict_counts
+from hatchery.rendering.escaping import readable
+from hatchery.rendering.table import GAP, Content, divided, table
+from hatchery.views.score_table import (
+    COMPARED,
+    ROWS_FROM,
+    SIDE_BY_SIDE,
+    Block,
+    Line,
+    Score,
+    blind_guesses,
+    compared_cells,
+    score_of,
+    table_of,
+    verdict_counts,
+)
+from hatchery.views.summary_notes import general_notes
+from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
+
+
+def markdown_summary(summary: Summary) -> str:
+    """The whole document in Markdown."""
+    blocks = [f"# Summary of {summary.experiment}"]
+    for section in sections(summary):
+        blocks += [f"## {section.title}", section.note, *_section_tables(summary, section)]
+    compared = summary.compared()
+    blocks += ["## Beside the published values", f"In all: {verdict_counts(summary)}."] if compared else []
+    for suite, rows in compared.items():
+        body = [compared_cells(summary, row, summary.published_notes, _cell(score_of(row)), 1) for row in rows]
+        blocks += [f"### {readable(suite)}", table(COMPARED, body, words=3).markdown()]
+    blocks += ["## Notes", "\n".join(f"- {note}" for note in general_notes(summary))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _section_tables(summary: Summary, section: Section) -> Iterator[str]:
+    models = summary.with_numbers(section.measures)
+    for measures in divided(section.measures, SIDE_BY_SIDE):
+        made = table_of(summary, measures, models)
+        guesses = blind_guesses(summary, measures, lambda found: " or ".join(sorted(found)))
+        yield replace(made, blocks=(Block("", (*made.lines, *guesses)),)).shown(_cell).markdown()
+
+
+def _cell(score: Score) -> Content:
+    """The number with the interval of a single run, and the runs behind it."""
+    if score.row is None:
+        return score.words
+    interval = score.row.interval()
+    return replace(score.cell(), remark=f"{interval}{', ' * bool(interval)}n={score.row.runs()}")
+
 
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)

@@ -8,8 +8,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from hatchery.experiment.cluster import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
-from hatchery.rendering.cards import Section, card_html
 from hatchery.rendering.table import Table, table
+from hatchery.rendering.templates import Section, card_html
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (

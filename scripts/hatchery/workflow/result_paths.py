@@ -26,10 +26,9 @@ from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import source_of
 from hatchery.raw.listings import source_manifest
-from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import ABSENT, NAME
-from hatchery.views.figures.drawable import drawable
-from hatchery.views.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
+from hatchery.views.figures.needs import drawable
+from hatchery.views.figures.registry import PUBLISHED, Declaration, figures_drawn_from, require_figure, tables_of
 from hatchery.views.paper_tables.layout import TableLayout, TasksLayout, read_layout
 from hatchery.workflow.data_paths import (
     DataPaths,

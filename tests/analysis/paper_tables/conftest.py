@@ -17,9 +17,9 @@ from hatchery.typed import build
 from hatchery.views.paper_tables.layout import OrderLayout, read_layout
 from hatchery.views.paper_tables.order_table import order_table
 from hatchery.views.paper_tables.printed import PrintedTable
-from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.paper_tables.write_all import Inputs, all_tables
 from hatchery.views.score_table import PaperTable
+from hatchery.views.stages.write_tables import PaperTablesSettings
 
 TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
 
@@ -134,10 +134,13 @@ class Toy:
                 printed = PrintedTable(self.all_numbers, self.paper, number)
                 yield order_table(number, layout, settings, printed, scores, {})
 
+    def made(self, rows: Sequence[SummaryRow] | None = None, **settings: Any) -> dict[str, PaperTable]:
+        """The tables by number, of all printed rows or of these rows of a summary."""
+        tables, _ = all_tables(build(PaperTablesSettings, self.settings(**settings)), self.inputs(rows))
+        return {table.number: table for table in tables}
+
     def tables(self) -> dict[str, PaperTable]:
-        tables, _ = all_tables(build(PaperTablesSettings, self.settings()), self.inputs())
-        found = [*tables, *(table for table in self.orders() if table.has_ours)]
-        return {table.number: table for table in found}
+        return self.made() | {table.number: table for table in self.orders() if table.has_ours}
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,37 @@
-"""Our numbers in the tables of the papers: in which rows, with which runs, and what is told about them."""
+"""Our numbers in the tables of the papers: their rows, runs and names, and what is told about them."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import DAMAGE
+from measured_rows import frame
+from summary_text import write_rows_of_summary
 
-from hatchery.analysis.tidy_tables import LAYERS, write_rows
+from hatchery.analysis.published_values import MINUS, OVER, read_numbers
+from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.errors import ManifestError
+from hatchery.experiment.project import Project
 from hatchery.runner import run_stage, verify_inputs
 from hatchery.typed import build
-from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.views.paper_tables.views import markdown_table, read_views, view, views_json
-from hatchery.views.paper_tables.write_all import all_tables
+from hatchery.views.paper_tables.order_table import lists_of_models
+from hatchery.views.paper_tables.write_all import (
+    Inputs,
+    all_tables,
+    latex_table,
+    markdown_table,
+    read_views,
+    view,
+    views_json,
+)
 from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
-from hatchery.views.stages.write_tables import write_tables
+from hatchery.views.stages.write_tables import PaperTablesSettings, tables_settings, write_tables
 
 STRICT = ("elc_bert", "strict")
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
@@ -35,9 +50,7 @@ def test_changes_are_taken_from_our_own_reference_model(bnc: Any) -> None:
         bnc.row("our_ltg_bert_base_adamw", ("glue", "glue_mnli", "accuracy_percent"), 80.26, 0.1),
         bnc.row("our_ltg_bert_base_adamw", ("blimp", "paradigm_average", "accuracy_percent"), 60.0),
     ]
-    tables, _ = all_tables(build(PaperTablesSettings, bnc.settings()), bnc.inputs(rows))
-    table = next(table for table in tables if table.number == "2")
-    assert [line[3:] for line in cells_of(markdown_table(table), OURS)] == [
+    assert [line[3:] for line in cells_of(markdown_table(bnc.made(rows)["2"]), OURS)] == [
         ["80.0 ± 0.3", "-", "-", "-"],
         ["-0.5 ± 0.2", "-", "-", "-"],
         # No reference has a number for BLiMP, so there is no change to tell.
@@ -67,8 +80,8 @@ def test_a_model_that_repeats_no_row_stands_below_the_rows_of_its_track(strict: 
 
 def test_a_printed_row_that_the_paper_lacks_has_room_for_ours_alone(small: Any) -> None:
     rows = [small.row("our_ltg_bert_small", ("blimp_filtered", "ellipsis", "accuracy_percent"), 88.0)]
-    tables, _ = all_tables(build(PaperTablesSettings, small.settings()), small.inputs(rows))
-    lines = [line for line in tables[0].lines if line.label == "LTG-BERT-small"]
+    table = next(iter(small.made(rows).values()))
+    lines = [line for line in table.lines if line.label == "LTG-BERT-small"]
     assert [(line.source, line.model) for line in lines] == [(OURS, "our_ltg_bert_small")]
 
 
@@ -78,8 +91,7 @@ def test_failed_runs_and_differing_numbers_of_runs_are_told(strict: Any) -> None
         strict.row("our_ltg_bert_base", ("babylm_glue", "babylm_rte", "accuracy_percent"), None, None, 0, 0, 3),
         strict.row("our_ltg_bert_base", ("babylm_glue", "babylm_sst2", "accuracy_percent"), 92.0, None, n=1),
     ]
-    tables, _ = all_tables(build(PaperTablesSettings, strict.settings()), strict.inputs(rows))
-    text = markdown_table(tables[0])
+    text = markdown_table(next(iter(strict.made(rows).values())))
     [line] = cells_of(text, OURS)
     assert line[2:] == [
         "0-5",
@@ -105,8 +117,7 @@ def test_what_is_not_comparable_is_marked_and_its_reason_told(drawn: Drawn) -> N
 
 def test_a_twin_has_its_prefix_taken_off_and_no_number_comparable(strict: Any) -> None:
     rows = [strict.row("our_ltg_bert_base", ("demo_babylm_glue", "demo_babylm_wsc", "accuracy_percent"), 50.0)]
-    settings = strict.settings(prefix="demo_", caveat="generated data")
-    [table], _ = all_tables(build(PaperTablesSettings, settings), strict.inputs(rows))
+    [table] = strict.made(rows, prefix="demo_", caveat="generated data").values()
     text = markdown_table(table)
     assert cells_of(text, OURS)[0][-2] == "50.0"
     assert all(cell.endswith("†") for line in cells_of(text, PUBLISHED) for cell in line[3:])
@@ -200,3 +211,83 @@ def test_altered_inputs_are_named(kind: str, damage: str, bnc: Any) -> None:
     with pytest.raises(ManifestError, match=kind.split(".")[0]):
         verify_inputs([inputs.summary, inputs.layers, inputs.cards["bnc"]])
         all_tables(build(PaperTablesSettings, bnc.settings()), inputs)
+
+
+@pytest.mark.parametrize("paper", ["strict", "bnc"])
+def test_every_form_of_every_table_has_the_labels_alone(paper: str, request: pytest.FixtureRequest) -> None:
+    toy: Any = request.getfixturevalue(paper)
+    plain = toy.settings()
+    runs = [{**run, "label": f"sweep, rate 0.{number:02d}"} for number, run in enumerate(plain["runs"])]
+    toy.settings = lambda: {**plain, "runs": runs}
+    labels = {run["model"]: run["label"] for run in runs}
+    present, shown = set(), set()
+    for table in toy.tables().values():
+        present |= {labels[line.model] for line in table.lines if line.model}
+        (read,) = read_views(views_json([view(table)]))
+        for text in (markdown_table(table), latex_table(table), *map(str, _page(read))):
+            assert not re.search(r"our\\?_", text), f"Table {table.number}"
+            shown |= {label for label in labels.values() if label in text}
+    assert present and present <= shown
+
+
+def _page(read: Any) -> list[str]:
+    return [read.shown.html(), *read.table.notes]
+
+
+def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
+    settings = strict.settings()
+    for run in settings["runs"]:
+        run["label"] = f"label of {run['seed']}"
+    model, *_ = strict.rows
+    built = build(PaperTablesSettings, settings)
+    measured = frame([{"model": model, "task": "msgs_a", "value": 1.0}])
+    _, left_out = lists_of_models(measured, built, ("msgs_a", "msgs_b"))
+    assert left_out == {model: "label of 42 was not run on msgs_b"}
+
+
+# Where the papers print the rows of these models. Of BERT, LTG-BERT's Table 2 has none.
+PRINTED = {"strict": ["2", "7", "8", "9", "10"], "strict_small": ["2", "7", "8", "9", "10"], "bnc": ["3"]}
+
+
+def tables_with_baselines_alone(repository: Path, folder: Path, experiment: str) -> dict[str, PaperTable]:
+    """The tables of an experiment where models of others have made-up scores, and ours have none."""
+    settings = build(PaperTablesSettings, tables_settings(Project(repository / "config"), experiment))
+    chosen = settings.published
+    published = repository / f"config/published/values/{chosen.paper}.csv"
+    found = {}
+    for number in read_numbers(published):
+        for model in settings.baselines:
+            is_theirs = chosen.rows[model] == number.row and number.track in ("", chosen.track)
+            if is_theirs and MINUS not in number.metric and OVER not in number.metric and number.suite != "leaderboard":
+                measure = (number.suite, number.task, number.metric)
+                runs = (number.value + 0.5, 0.25, 5, 0, None, 0)
+                found[model, *measure] = SummaryRow(experiment, model, *measure, *runs, None, None, "", None, "", "")
+    summary = write_rows_of_summary(folder, [found[key] for key in sorted(found)])
+    write_checksums([summary])
+    measurements, layers = folder / "measurements.parquet", folder / "layers.parquet"
+    write_rows(measurements, MEASUREMENTS, [])
+    write_rows(layers, LAYERS, [])
+    layout = repository / f"config/paper_tables/{chosen.paper}.yaml"
+    sizes = repository / "config/published/corpora/sizes.csv"
+    tables, _ = all_tables(settings, Inputs(summary, published, layout, measurements, layers, sizes))
+    return {table.number: table for table in tables}
+
+
+@pytest.mark.parametrize("experiment", PRINTED)
+def test_measured_baselines_fill_their_rows_wherever_a_paper_prints_them(
+    experiment: str, repository: Path, tmp_path: Path
+) -> None:
+    tables = tables_with_baselines_alone(repository, tmp_path, experiment)
+    baselines = list(Project(repository / "config").experiment(experiment).baselines)
+    filled = {}
+    for number, table in tables.items():
+        for above, line in zip(table.lines, table.lines[1:], strict=False):
+            if line.source == OURS:
+                assert above.source == PUBLISHED and line.label == above.label
+                filled.setdefault(number, []).append(line.model)
+                for printed, ours in zip(above.values, line.values, strict=True):
+                    assert (printed is None) == (ours is None)
+                    if printed is not None and ours is not None:
+                        assert ours.mean == pytest.approx(printed.mean + 0.5) and ours.deviation == 0.25
+    assert sorted(filled, key=int) == PRINTED[experiment]
+    assert all(models == baselines for models in filled.values())

@@ -10,14 +10,11 @@ from summary_text import write_summary
 from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.typed import build
-from hatchery.views.paper_tables.layout import read_layout
 from hatchery.views.paper_tables.score_table import LEADERBOARD_FILES, leaderboard_scores
-from hatchery.views.paper_tables.settings import PaperTablesSettings
-from hatchery.views.paper_tables.views import latex_table, markdown_table
-from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.paper_tables.write_all import Inputs, all_tables, latex_table, markdown_table
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
+from hatchery.views.stages.write_tables import PaperTablesSettings
 
 
 def line(source: str, *means: float | None, **more: Any) -> Line:
@@ -87,19 +84,6 @@ def test_the_row_that_others_are_changes_from_competes_as_a_change_of_zero() -> 
 )
 def test_numbers_are_rounded_to_their_digits_and_zero_has_no_sign(digits: Digits, value: float, text: str) -> None:
     assert digits.mean(value) == text
-
-
-def test_latex_text_has_no_commands_in_it_that_were_not_meant() -> None:
-    assert latex_text("a_b & 5% of $3 {x} ~ ^ \\ #1") == (
-        r"a\_b \& 5\% of \$3 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \#1"
-    )
-    assert latex_text("1 ± 2 † “x”") == r"1 $\pm$ 2 \dag{} ``x''"
-    with pytest.raises(ConfigError, match="which no command is known for"):
-        latex_text("naïve")
-
-
-def test_markdown_text_has_no_markup_in_it_that_was_not_meant() -> None:
-    assert markdown_text("a|b *c* <d>\ne", foreign=False) == r"a\|b \*c\* \<d> e"
 
 
 def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
@@ -236,8 +220,3 @@ def test_settings_that_do_not_fit_are_refused(
     with pytest.raises(HatcheryError) as error:
         tables_of(layout, repository, tmp_path, **settings)
     assert isinstance(error.value, ConfigError | EvaluationError) and message in str(error.value)
-
-
-@pytest.mark.parametrize("paper", ["elc_bert", "ltg_bert"])
-def test_the_layouts_of_the_project_can_be_read(paper: str, repository: Path) -> None:
-    assert read_layout(repository / "config/paper_tables" / f"{paper}.yaml").paper == paper

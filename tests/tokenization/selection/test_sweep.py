@@ -139,13 +139,13 @@ def test_a_killed_sweep_keeps_its_tokenizers(
 ) -> None:
     from hatchery.tokenization.selection import candidates
     from hatchery.tokenization.selection import sweep as sweeping
-    from hatchery.views.tokenizer_sweep import figure
+    from hatchery.views import tokenizer_sweep
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        place = (sweeping, "_measure") if killed_in == "measuring" else (figure, "draw_tokenizer_sweep")
+        place = (sweeping, "_measure") if killed_in == "measuring" else (tokenizer_sweep, "draw_tokenizer_sweep")
         patched.setattr(*place, killed)
         with pytest.raises(KeyboardInterrupt):
             sweep(tmp_path, corpus)

@@ -18,15 +18,14 @@ from hatchery.analysis.corpus_statistics import (
     sources_of,
     splits_of,
 )
-from hatchery.rendering.cards import Drawing, Section, Text
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table
+from hatchery.rendering.templates import Drawing, Section, Text
 from hatchery.units import count
-from hatchery.views.cards.lengths import LengthFacts
-from hatchery.views.cards.measure_corpus import Sample, shortened
-from hatchery.views.cards.settings import CardSettings
+from hatchery.views.cards.measure_corpus import LengthFacts, Sample, shortened
 from hatchery.views.cards.vocabulary import VocabularyFacts
 from hatchery.views.figures import corpus_growth, corpus_lengths
+from hatchery.views.stages.describe_corpus import CardSettings
 
 SIZE_NOTE = (
     "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "

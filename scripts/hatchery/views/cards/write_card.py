@@ -18,15 +18,21 @@ from hatchery.analysis.corpus_statistics import (
 )
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.rendering.cards import Section, card_html, card_markdown
+from hatchery.rendering.templates import Section, card_html, card_markdown
 from hatchery.sanitize import csv_text
-from hatchery.views.cards import content, lengths, vocabulary
-from hatchery.views.cards.lengths import Bin, LengthFacts
-from hatchery.views.cards.measure_corpus import SourceMeasurement, measure_corpus
-from hatchery.views.cards.settings import CardSettings
+from hatchery.views.cards import content, vocabulary
+from hatchery.views.cards.measure_corpus import (
+    Bin,
+    LengthFacts,
+    SourceMeasurement,
+    bins_of,
+    facts_of_lengths,
+    measure_corpus,
+)
 from hatchery.views.cards.vocabulary import VocabularyFacts
 from hatchery.views.figures.corpus_growth import plot_vocabulary_growth
 from hatchery.views.figures.corpus_lengths import plot_lengths
+from hatchery.views.stages.describe_corpus import CardSettings
 
 GROWTH_FIGURE = "vocabulary_growth.svg"
 LENGTH_FIGURE = "length_distribution.svg"
@@ -99,7 +105,7 @@ def _lengths(sources: Sequence[str], measured: Mapping[str, SourceMeasurement]) 
             ("sentences", measured[source].sentence_lengths),
             ("documents", measured[source].document_lengths),
         ):
-            found[source, kind] = lengths.bins_of(counted), lengths.facts_of(counted)
+            found[source, kind] = bins_of(counted), facts_of_lengths(counted)
     return found
 
 

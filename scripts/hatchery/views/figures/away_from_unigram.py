@@ -15,10 +15,9 @@ from hatchery.analysis.measurements import TRANSLATION_SUITE
 from hatchery.analysis.settings import FigureSettings, RegularisedStart, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, no_measurements
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import METRICS
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Training away from the unigram distribution",

@@ -1,22 +1,34 @@
-"""The runs of the ambiguous tasks of MSGS, for the two figures of the Linguistic Bias Score.
+"""What the two figures of the Linguistic Bias Score share: the runs of the ambiguous tasks of MSGS, axis and dots.
 
 The score is the Matthews correlation with the linguistic label on the disambiguating rows
 (docs/papers/babylm-evaluation.md, "MSGS"); no learning rate is selected, every run of a task counts
 (docs/papers/elc-bert.md, "Fine-tuning").
+
+Runs without a value stand in a lane of their own. Dots that would hide each other are moved apart across the axis of
+values, the same way every time.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
+from matplotlib.axes import Axes
 
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.task_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES, bias_features
 from hatchery.errors import EvaluationError
+from hatchery.rendering.drawing import GRID, MUTED
+from hatchery.rendering.style import ModelStyle
+from hatchery.views.figures.marks import Runs, has_failed, run_mark
 from hatchery.views.figures.registry import Tables
 
 METRIC = "mcc_percent"
+NO_VALUE = "no\nvalue"
+BIAS_LANE = -1.27
+BIAS_TICKS = {-1.0: "\N{MINUS SIGN}1", -0.5: "\N{MINUS SIGN}0.5", 0.0: "0", 0.5: "+0.5", 1.0: "+1"}
+BIAS_LABEL = "linguistic bias score (\N{MINUS SIGN}1 surface feature, +1 linguistic feature)"
 
 
 @dataclass(frozen=True)
@@ -60,3 +72,61 @@ def _place(task: BiasTask, tasks: Sequence[BiasTask]) -> tuple[int, int, int, st
     suites = list(dict.fromkeys(other.suite for other in tasks))
     rows, columns = list(LINGUISTIC_FEATURES), list(SURFACE_FEATURES)
     return suites.index(task.suite), rows.index(task.linguistic), columns.index(task.surface), task.task
+
+
+@dataclass(frozen=True)
+class DotScale:
+    """How large the dots of runs are: `points`, in scores along the axis, and in rows across it.
+
+    Dots reach at most `limit` rows away from their line.
+    """
+
+    points: float
+    scores: float
+    rows: float
+    limit: float
+
+
+def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
+    """Draw scores in percent as fractions along x and near `place` on y; those without a value stand in their lane."""
+    values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
+    offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
+    for failed in (False, True):
+        chosen = [index for index, run in enumerate(runs) if has_failed([run]) == failed]
+        if chosen:
+            axes.plot(
+                [values[index] for index in chosen],
+                [place + offsets[index] for index in chosen],
+                **run_mark(look, scale.points, failed),
+            )
+
+
+def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
+    """For every value how far to move its dot off the line: neighbours within `diameter` alternate about it.
+
+    `step` is the distance of two dots, smaller where more than fit between -`limit` and `limit`.
+    """
+    bins = [round(value / diameter) for value in values]
+    sizes = Counter(bins)
+    used: Counter[int] = Counter()
+    offsets = []
+    for place in bins:
+        # 0, 1, -1, 2, -2, ...
+        rank = (used[place] + 1) // 2 * (1 if used[place] % 2 else -1)
+        used[place] += 1
+        largest = sizes[place] // 2
+        offsets.append(rank * min(step, limit / largest) if largest else 0.0)
+    return offsets
+
+
+def bias_axis(axes: Axes, lane: bool) -> None:
+    """An axis of Linguistic Bias Scores from -1 to 1, with a lane on the left for runs without a value if asked for."""
+    names = list(BIAS_TICKS.values())
+    axes.set_xlim(-1.42 if lane else -1.09, 1.09)
+    axes.set_xticks([BIAS_LANE, *BIAS_TICKS] if lane else list(BIAS_TICKS), [NO_VALUE, *names] if lane else names)
+    if lane:
+        axes.axvline(-1.12, color=MUTED, linewidth=0.8, linestyle=":")
+    axes.axvline(0.0, color=MUTED, linewidth=0.9, zorder=1)
+    for tick in (-1.0, -0.5, 0.5, 1.0):
+        axes.axvline(tick, color=GRID, linewidth=0.6, zorder=0)
+    axes.tick_params(axis="y", length=0)

@@ -5,7 +5,7 @@ misleads: below every violin stand its single runs. The width of a violin is a G
 bandwidth for all models, reflected at -1 and 1, beyond which there are no scores.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,17 +28,20 @@ from hatchery.rendering.drawing import (
     wrapped,
 )
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.views.figures.bias_runs import BiasRuns, read_bias_runs, suites_of
-from hatchery.views.figures.marks import (
+from hatchery.views.figures.bias_runs import (
     BIAS_LABEL,
+    BiasRuns,
     DotScale,
+    bias_axis,
+    draw_bias_runs,
+    read_bias_runs,
+    suites_of,
+)
+from hatchery.views.figures.marks import (
     Published,
     Runs,
-    bias_axis,
     comparable_values,
-    draw_bias_runs,
     failed_handle,
     has_failed,
     has_no_value,
@@ -48,7 +51,7 @@ from hatchery.views.figures.marks import (
     run_mark,
     runs_of,
 )
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Linguistic bias",
@@ -103,9 +106,43 @@ class Violin:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure, a panel per suite. Raises ManifestError for an altered table."""
-    values = comparable_values(settings, tables)
-    return draw_bias_violins(settings, violins(settings, read_bias_runs(settings, tables), values))
+    """The figure: a panel per suite, a row per model, scores from -1 to 1 from left to right.
+
+    Raises ManifestError for an altered table.
+    """
+    panels = violins(settings, read_bias_runs(settings, tables), comparable_values(settings, tables))
+    style = settings.style
+    rows = [violin for panel in panels.values() for violin in panel]
+    lane = any(has_no_value(violin.runs) for violin in rows)
+    handles = _legend(rows, style)
+    line = style.font_size * 1.5 / 72
+    names = models_with_counts(settings.runs)
+    labels = {
+        model: wrapped(name, style.width_inches * 72 * 0.27, style.font_size * 0.9) for model, name in names.items()
+    }
+    row = max(0.55, (1.35 * most_lines(list(labels.values())) + 1.5) * style.font_size / 72)
+    heights = [len(panel) * row for panel in panels.values()]
+    height = sum(heights) + (2.2 * len(panels) + 2.5 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
+    looks = settings.looks(models_in_order(settings.runs))
+    for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
+        bias_axis(axes, lane)
+        densest = _densest(panel)
+        for place, violin in enumerate(panel):
+            _draw_row(axes, violin, place, looks[violin.model], densest, style)
+            size = style.font_size * 0.36
+            scale = DotScale(size, 2.2 * size / (style.width_inches * 72 * 0.6), 1.2 * size / (72 * row), DOTS_HALF)
+            draw_bias_runs(axes, violin.runs, place + DOTS, looks[violin.model], scale)
+        axes.set_yticks(range(len(panel)), [labels[violin.model] for violin in panel])
+        axes.set_ylim(len(panel) - 0.5, -0.5)
+        axes.set_title(readable(suite), loc="left")
+        there = {violin.model for violin in panel}
+        not_evaluated(axes, [model for model in names if model not in there], style)
+        axes.tick_params(axis="x", labelbottom=True)
+    grid.flat[-1].set_xlabel(wrapped(BIAS_LABEL, style.width_inches * 72 * 0.66, style.font_size))
+    legend_below(figure, handles, style)
+    return figure
 
 
 def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:
@@ -140,42 +177,6 @@ def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
     distances = (places[:, None] - mirrored[None, :]) / BANDWIDTH
     kernels: np.ndarray = np.exp(-0.5 * distances**2) / (BANDWIDTH * np.sqrt(2 * np.pi))
     return kernels.sum(axis=1) / len(values)
-
-
-def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Violin]]) -> Figure:
-    """The figure: a panel per suite, a row per model, scores from -1 to 1 from left to right."""
-    style = settings.style
-    rows = [violin for panel in panels.values() for violin in panel]
-    lane = any(has_no_value(violin.runs) for violin in rows)
-    handles = _legend(rows, style)
-    line = style.font_size * 1.5 / 72
-    names = models_with_counts(settings.runs)
-    labels = {
-        model: wrapped(name, style.width_inches * 72 * 0.27, style.font_size * 0.9) for model, name in names.items()
-    }
-    row = max(0.55, (1.35 * most_lines(list(labels.values())) + 1.5) * style.font_size / 72)
-    heights = [len(panel) * row for panel in panels.values()]
-    height = sum(heights) + (2.2 * len(panels) + 2.5 + legend_rows(handles, style)) * line
-    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
-    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
-    looks = settings.looks(models_in_order(settings.runs))
-    for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
-        bias_axis(axes, lane)
-        densest = _densest(panel)
-        for place, violin in enumerate(panel):
-            _draw_row(axes, violin, place, looks[violin.model], densest, style)
-            size = style.font_size * 0.36
-            scale = DotScale(size, 2.2 * size / (style.width_inches * 72 * 0.6), 1.2 * size / (72 * row), DOTS_HALF)
-            draw_bias_runs(axes, violin.runs, place + DOTS, looks[violin.model], scale)
-        axes.set_yticks(range(len(panel)), [labels[violin.model] for violin in panel])
-        axes.set_ylim(len(panel) - 0.5, -0.5)
-        axes.set_title(readable(suite), loc="left")
-        there = {violin.model for violin in panel}
-        not_evaluated(axes, [model for model in names if model not in there], style)
-        axes.tick_params(axis="x", labelbottom=True)
-    grid.flat[-1].set_xlabel(wrapped(BIAS_LABEL, style.width_inches * 72 * 0.66, style.font_size))
-    legend_below(figure, handles, style)
-    return figure
 
 
 def _densest(panel: Sequence[Violin]) -> float:

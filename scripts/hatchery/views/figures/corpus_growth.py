@@ -16,15 +16,15 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from hatchery.rendering.drawing import (
     MUTED,
     abbreviated,
+    entry_rows,
     is_narrow,
     legend_below,
-    legend_columns,
     no_measurements,
     save_drawings,
 )
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import DASHES, GREYS, OKABE_ITO, ModelStyle, Style
 from hatchery.views.cards.vocabulary import VocabularyFacts
+from hatchery.views.figures.registry import Declaration
 
 FIGURE = Declaration(
     title="Vocabulary growth",
@@ -61,7 +61,7 @@ def draw_vocabulary_growth(
         Line2D([], [], color=looks[name].colour, linestyle=looks[name].dashes, linewidth=1.6, label=label)
         for name, label in labels.items()
     ]
-    rows = -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
+    rows = entry_rows([str(handle.get_label()) for handle in handles], style)
     height = style.width_inches * (0.9 if is_narrow(style) else 0.5) + (4 + 1.6 * rows) * style.font_size / 72
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     axes = figure.subplots()

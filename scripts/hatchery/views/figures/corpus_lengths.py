@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hatchery.rendering.drawing import MUTED, is_narrow, save_drawings
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
-from hatchery.views.cards.lengths import Bin, LengthFacts
+from hatchery.views.cards.measure_corpus import Bin, LengthFacts
 from hatchery.views.figures.corpus_growth import logarithmic_axis, plain, source_styles
+from hatchery.views.figures.registry import Declaration
 
 FIGURE = Declaration(
     title="Lengths of sentences and documents",

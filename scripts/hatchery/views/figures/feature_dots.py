@@ -15,16 +15,20 @@ from hatchery.analysis.settings import FigureSettings, models_in_order, models_w
 from hatchery.analysis.task_averages import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, no_measurements, wrapped
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
-from hatchery.views.figures.bias_runs import METRIC, BiasRuns, read_bias_runs, suites_of
-from hatchery.views.figures.marks import (
+from hatchery.views.figures.bias_runs import (
+    METRIC,
+    BiasRuns,
     DotScale,
+    bias_axis,
+    draw_bias_runs,
+    read_bias_runs,
+    suites_of,
+)
+from hatchery.views.figures.marks import (
     Published,
     Runs,
-    bias_axis,
     comparable_values,
-    draw_bias_runs,
     failed_handle,
     has_failed,
     has_no_value,
@@ -34,7 +38,7 @@ from hatchery.views.figures.marks import (
     run_mark,
     runs_of,
 )
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Linguistic bias by features",
@@ -60,12 +64,11 @@ Source: `measurements.parquet`.
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure, a panel per pair of features. Raises ManifestError for an altered table."""
-    return draw_feature_dots(settings, read_bias_runs(settings, tables), comparable_values(settings, tables))
+    """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty.
 
-
-def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Published) -> Figure:
-    """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty."""
+    Raises ManifestError for an altered table.
+    """
+    runs, published = read_bias_runs(settings, tables), comparable_values(settings, tables)
     style = settings.style
     models = models_in_order(settings.runs)
     looks = settings.looks(models)

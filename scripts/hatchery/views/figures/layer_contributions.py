@@ -19,8 +19,7 @@ from hatchery.analysis.read_tables import LayerContribution, read_layer_contribu
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.rendering.drawing import GRID, MUTED, colour_bar, colour_on
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Layer contributions",

@@ -20,8 +20,7 @@ from hatchery.analysis.read_tables import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, models_with_counts
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import GRID, colour_bar, colour_on, grid_shape, is_narrow, most_lines
-from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Layer weights",

@@ -33,9 +33,8 @@ from hatchery.rendering.drawing import (
     no_measurements,
 )
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.lines import Point, draw_band, point_of
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.marks import Point, draw_band, point_of
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Learning curves",

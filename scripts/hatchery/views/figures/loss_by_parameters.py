@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.registry import Declaration
 from hatchery.views.figures.scaling_panels import draw_laws
 
 FIGURE = Declaration(

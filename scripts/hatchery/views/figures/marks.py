@@ -1,48 +1,40 @@
-"""The marks of figures: single runs, means of models, and published values.
+"""What figures draw: single runs, means of models, published values, and lines of means with their bands.
 
-A run is a dot, filled where it is sound, hollow where it failed, in a lane of its own without a value. Dots that would
-hide each other are moved apart across the axis of values, the same way every time. Of published values only those that
-are comparable with ours are marked, as open diamonds; what else is printed stands in the summary with the reason.
+A run is a dot, filled where it is sound, hollow where it failed. Of published values only those that are comparable
+with ours are marked, as open diamonds; what else is printed stands in the summary with the reason. The band of a line
+says how far the seeds are apart.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullLocator
 
+from hatchery.analysis.aggregates import mean_and_deviation, mean_and_error
 from hatchery.analysis.published_values import Key, PublishedValue, chosen_values
-from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import GRID, MUTED, Keywords, outline
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
+from hatchery.analysis.tidy_tables import CURVES, read_frame
+from hatchery.rendering.drawing import (
+    MUTED,
+    Keywords,
+    abbreviated,
+    entry_rows,
+    is_narrow,
+    legend_below,
+    line_handles,
+    no_measurements,
+    outline,
+)
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED, PUBLISHED_LABEL, Tables
 
-NO_VALUE = "no\nvalue"
-BIAS_LANE = -1.27
-BIAS_TICKS = {-1.0: "\N{MINUS SIGN}1", -0.5: "\N{MINUS SIGN}0.5", 0.0: "0", 0.5: "+0.5", 1.0: "+1"}
 Runs = Sequence[tuple[float | None, str]]
 """Value of each run, None where it gave none, and in which way it failed, if it did."""
-BIAS_LABEL = "linguistic bias score (\N{MINUS SIGN}1 surface feature, +1 linguistic feature)"
-
-
-def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
-    """For every value how far to move its dot off the line: neighbours within `diameter` alternate about it.
-
-    `step` is the distance of two dots, smaller where more than fit between -`limit` and `limit`.
-    """
-    bins = [round(value / diameter) for value in values]
-    sizes = Counter(bins)
-    used: Counter[int] = Counter()
-    offsets = []
-    for place in bins:
-        # 0, 1, -1, 2, -2, ...
-        rank = (used[place] + 1) // 2 * (1 if used[place] % 2 else -1)
-        used[place] += 1
-        largest = sizes[place] // 2
-        offsets.append(rank * min(step, limit / largest) if largest else 0.0)
-    return offsets
 
 
 def runs_of(rows: pl.DataFrame) -> Runs:
@@ -58,33 +50,6 @@ def has_no_value(runs: Runs) -> bool:
 def has_failed(runs: Runs) -> bool:
     """Whether any of the runs failed, or gave no number."""
     return any(value is None or failed for value, failed in runs)
-
-
-@dataclass(frozen=True)
-class DotScale:
-    """How large the dots of runs are: `points`, in scores along the axis, and in rows across it.
-
-    Dots reach at most `limit` rows away from their line.
-    """
-
-    points: float
-    scores: float
-    rows: float
-    limit: float
-
-
-def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
-    """Draw scores in percent as fractions along x and near `place` on y; those without a value stand in their lane."""
-    values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
-    offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
-    for failed in (False, True):
-        chosen = [index for index, run in enumerate(runs) if has_failed([run]) == failed]
-        if chosen:
-            axes.plot(
-                [values[index] for index in chosen],
-                [place + offsets[index] for index in chosen],
-                **run_mark(look, scale.points, failed),
-            )
 
 
 def run_mark(look: ModelStyle, size: float, failed: bool) -> Keywords:
@@ -116,19 +81,6 @@ def mean_mark(style: Style, length: float = 1.0) -> Keywords:
         "linestyle": "none",
         "zorder": 7,
     }
-
-
-def bias_axis(axes: Axes, lane: bool) -> None:
-    """An axis of Linguistic Bias Scores from -1 to 1, with a lane on the left for runs without a value if asked for."""
-    names = list(BIAS_TICKS.values())
-    axes.set_xlim(-1.42 if lane else -1.09, 1.09)
-    axes.set_xticks([BIAS_LANE, *BIAS_TICKS] if lane else list(BIAS_TICKS), [NO_VALUE, *names] if lane else names)
-    if lane:
-        axes.axvline(-1.12, color=MUTED, linewidth=0.8, linestyle=":")
-    axes.axvline(0.0, color=MUTED, linewidth=0.9, zorder=1)
-    for tick in (-1.0, -0.5, 0.5, 1.0):
-        axes.axvline(tick, color=GRID, linewidth=0.6, zorder=0)
-    axes.tick_params(axis="y", length=0)
 
 
 Published = Mapping[Key, PublishedValue]
@@ -188,3 +140,92 @@ def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, lea
     axes.set_ylim(-0.6, max(len(rows), least) - 0.4)
     axes.set_title(title, loc="left")
     axes.grid(visible=True, axis="x")
+
+
+Point = tuple[float, float, float]
+"""Place on the axis, mean over the seeds, and their spread to either side (0 with one seed)."""
+
+
+def point_of(
+    place: float,
+    values: Sequence[float],
+    of: Callable[[Sequence[float]], tuple[float | None, float | None]] = mean_and_deviation,
+) -> Point:
+    """The point of at least one value; `of` gives mean and spread, by default the sample standard deviation."""
+    mean, spread = of(values)
+    assert mean is not None
+    return place, mean, spread or 0.0
+
+
+def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, **line: Any) -> None:
+    """Draw the line of some points in their order, and its band where any of them has a spread."""
+    places, means = [place for place, _, _ in points], [mean for _, mean, _ in points]
+    axes.plot(places, means, color=look.colour, linestyle=look.dashes, **{"linewidth": 1.4, **line})
+    if any(spread for _, _, spread in points):
+        low, high = ([mean + sign * spread for _, mean, spread in points] for sign in (-1, 1))
+        axes.fill_between(places, low, high, color=look.colour, alpha=0.2, linewidth=0)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a panel shows: a column of the curves, its title, and whether the lowest point of every line is marked."""
+
+    column: str
+    title: str
+    marks_minimum: bool = False
+
+
+def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]) -> Figure:
+    """The figure: panels side by side (one below the other on phones) with one legend.
+
+    Raises ManifestError for an altered table.
+    """
+    frame = read_frame(tables["curves"], CURVES, run=runs_by_name(settings.runs))
+    columns = [panel.column for panel in panels]
+    rows = frame.select("model", "step", *columns).rows()
+    models, style = models_in_order(settings.runs), settings.style
+    styles, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
+    stacked = is_narrow(style)
+    handles = line_handles(labels, styles, linewidth=1.6)
+    legend = entry_rows(list(labels.values()), style)
+    height = style.width_inches * (0.75 * len(panels) if stacked else 0.34) + (6 + 1.6 * legend) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    shape = (len(panels), 1) if stacked else (1, len(panels))
+    for index, (panel, axes) in enumerate(zip(panels, figure.subplots(*shape, squeeze=False).flat, strict=True)):
+        lines = points_by_model([(model, step, values[index]) for model, step, *values in rows])
+        for model in models:
+            if points := lines.get(model):
+                draw_band(axes, points, styles[model])
+                if panel.marks_minimum:
+                    step, mean, _ = min(points, key=lambda point: point[1])
+                    dot = {"marker": "o", "markersize": size * 0.5, "linestyle": "none"}
+                    axes.plot([step], [mean], color=styles[model].colour, **dot)
+        _finish(axes, panel.title)
+    legend_below(figure, handles, style)
+    return figure
+
+
+def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, list[Point]]:
+    """Points by model and step from (model, step, value) of single seeds, whose spread is the standard error.
+
+    What was not measured is left out.
+    """
+    found: dict[str, dict[int, list[float]]] = {}
+    for model, step, value in rows:
+        if value is not None:
+            found.setdefault(model, {}).setdefault(step, []).append(value)
+    return {
+        model: [point_of(step, steps[step], mean_and_error) for step in sorted(steps)] for model, steps in found.items()
+    }
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_xlabel("optimiser steps (logarithmic)")
+    # Logarithmic from the first step on, with room for the model before it.
+    axes.set_xscale("symlog", linthresh=1, linscale=0.4)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    axes.grid(visible=True)
+    if not axes.lines:
+        no_measurements(axes)

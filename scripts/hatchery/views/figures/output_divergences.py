@@ -5,8 +5,8 @@ Source: "A Natural Bias for Language Generation Models", Figure 1.
 
 from functools import partial
 
-from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.lines import Panel, draw_steps
+from hatchery.views.figures.marks import Panel, draw_steps
+from hatchery.views.figures.registry import Declaration
 
 FIGURE = Declaration(
     title="Divergences of the output",

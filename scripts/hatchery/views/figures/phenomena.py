@@ -24,7 +24,6 @@ from hatchery.analysis.settings import (
 )
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.marks import (
     Published,
@@ -32,7 +31,7 @@ from hatchery.views.figures.marks import (
     published_handle,
     published_mark,
 )
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Minimal pairs",

@@ -1,13 +1,19 @@
-"""The registry of figures: each is one file of this folder, which says what it is (`FIGURE`) and draws it (`draw`)."""
+"""The registry of figures: each is one file of this folder, which says what it is (`FIGURE`) and draws it (`draw`).
 
+Snakemake plans with the declarations, and Matplotlib takes half a second to load. So they are read from the files
+without running them, and all values of a declaration are literals.
+"""
+
+import ast
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from hatchery.analysis.analyses.analysis import analysis_names, read_numbers
 from hatchery.errors import ConfigError
-from hatchery.rendering.figures import Declaration, declaration_in
+from hatchery.views.figures.needs import NEEDS
 
 Tables = Mapping[str, Path]
 """What a figure is given: the tidy tables that it needs, of one experiment or of several, and `published` values.
@@ -20,42 +26,62 @@ PUBLISHED = "published"
 # What legends call the marks that the page explains.
 PUBLISHED_LABEL, FAILED_LABEL = "published mean", "failed run"
 
-Need = Literal[
-    "runs",
-    "curves",
-    "layer_weights",
-    "minimal_pairs",
-    "tasks",
-    "ambiguous_tasks",
-    "probes",
-    "divergences",
-    "bias_drift",
-    "frequencies",
-    "translations",
-    "translated_tests",
-    "regularised_starts",
-    "sweeps",
-]
-NEEDS: Mapping[Need, tuple[str, str]] = {
-    "runs": ("runs", "pretrained models"),
-    "curves": ("curves", "pretrained models"),
-    "layer_weights": ("layers", "pretrained models"),
-    "minimal_pairs": ("measurements", "suites of minimal pairs"),
-    "tasks": ("measurements", "fine-tuning tasks"),
-    "ambiguous_tasks": ("measurements", "ambiguous tasks of MSGS"),
-    "probes": ("layers", "edge probing tasks"),
-    "divergences": ("curves", "runs with `divergences: true`"),
-    "bias_drift": ("curves", "runs with `bias_drift: true`"),
-    "frequencies": ("measurements", "splits with `perplexity.frequency_bin_nats`"),
-    "translations": ("curves", "models that translate"),
-    "translated_tests": ("measurements", "test sets under `translation`"),
-    "regularised_starts": ("measurements", "runs on test sets that start from runs with `unigram_penalty`"),
-    "sweeps": ("measurements", "sweeps or grids"),
-}
-"""What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
+BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
 
-Besides, a figure may need an analysis by its name; then it is one of studies that have such an entry.
-"""
+
+@dataclass(frozen=True)
+class Declaration:
+    """What everybody but the code that draws it needs to know of a figure; its name is that of its file.
+
+    `title` stands in the file. `caption` is what pages say below the figure, and its text for those who cannot see it;
+    sentences of `also` follow where they are true. `explanation` can be folded out below (paragraphs, in which `this`
+    is code). `published` says that the figure marks published values. `needs` are the kinds of results that it draws;
+    a figure without them is drawn by the stage that has its numbers, whose version counts. One
+    that tells its models apart shows the first of many; `all_models` says that it shows all, `by_set` that it does
+    so where its models are in sets of a grid, whose colours they have then.
+    Raise the version when the code of the figure draws something else.
+    """
+
+    title: str
+    caption: str
+    needs: tuple[str, ...] = ()
+    all_models: bool = False
+    by_set: bool = False
+    version: int = 1
+    explanation: str = ""
+    published: bool = False
+    also: Mapping[str, str] = field(default_factory=dict)
+
+    def caption_with(self, *true: str) -> str:
+        """The caption with those of the sentences of `also` that are true."""
+        return " ".join([self.caption, *(self.also[name] for name in true)])
+
+    @property
+    def told(self) -> str:
+        """All that a page says of the figure."""
+        return f"{self.caption}\n{self.explanation}"
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The explanation by paragraphs."""
+        return [" ".join(part.split()) for part in self.explanation.split("\n\n") if part.strip()]
+
+
+def declaration_in(path: Path) -> Declaration | None:
+    """The value of `FIGURE` in a file; None where it has none. Raises ValueError where it is not made of literals."""
+    _, found, rest = path.read_text(encoding="utf-8").partition(BEGINNING)
+    if not found:
+        return None
+    call = ast.parse(f"Declaration(\n{rest.partition(END)[0]}{END}", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return Declaration(**{str(keyword.arg): _literal(keyword, path) for keyword in call.keywords})
+
+
+def _literal(keyword: ast.keyword, path: Path) -> Any:
+    try:
+        return ast.literal_eval(keyword.value)
+    except ValueError as error:
+        raise ValueError(f"{path}: FIGURE: {keyword.arg}: expected a literal, got {ast.unparse(keyword)}") from error
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
@@ -75,7 +101,7 @@ def declared_figures() -> dict[str, Declaration]:
 
 def tables_of(figure: Declaration) -> list[str]:
     """The tidy tables in which a figure finds what it needs."""
-    return sorted({table for need, (table, _) in NEEDS.items() if need in figure.needs})
+    return sorted({NEEDS[need].table for need in figure.needs if need in NEEDS})
 
 
 def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
@@ -86,8 +112,7 @@ def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
     """The declaration of a figure of the experiment or study `of`. Raises ConfigError where that lacks a need."""
     figure = declared_figures()[name]
-    words: dict[str, str] = {need: words for need, (_, words) in NEEDS.items()}
-    lacking = [words.get(need, f"analyses {need!r}") for need in figure.needs if need not in has]
+    lacking = [NEEDS[need].words if need in NEEDS else f"analyses {need!r}" for need in figure.needs if need not in has]
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))
         raise ConfigError(f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has: {drawn}")

@@ -27,9 +27,8 @@ from hatchery.rendering.drawing import (
     legend_below,
     no_measurements,
 )
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
-from hatchery.views.figures.registry import Tables, numbers_of
+from hatchery.views.figures.registry import Declaration, Tables, numbers_of
 
 FIGURE = Declaration(
     title="Scores by size and FLOPs",

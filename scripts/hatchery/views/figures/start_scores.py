@@ -12,11 +12,10 @@ from hatchery.analysis.scores import SHOWN_METRICS
 from hatchery.analysis.settings import FigureSettings, labels_of
 from hatchery.rendering.drawing import is_narrow, no_measurements
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS
 from hatchery.views.figures.marks import MeanRow, draw_means
-from hatchery.views.figures.registry import Tables, numbers_of
+from hatchery.views.figures.registry import Declaration, Tables, numbers_of
 
 FIGURE = Declaration(
     title="Starts of the output bias",

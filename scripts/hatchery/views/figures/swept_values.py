@@ -28,11 +28,10 @@ from hatchery.rendering.drawing import (
     no_measurements,
 )
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import BLEU
-from hatchery.views.figures.lines import Point, draw_band, point_of
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.marks import Point, draw_band, point_of
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Swept values",

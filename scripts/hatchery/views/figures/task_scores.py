@@ -26,7 +26,6 @@ from hatchery.analysis.settings import (
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.rendering.drawing import GRID, MUTED, Keywords, legend_below, legend_rows, most_lines, outline, wrapped
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.marks import (
     Published,
@@ -38,7 +37,7 @@ from hatchery.views.figures.marks import (
     run_mark,
     runs_of,
 )
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Task scores",
@@ -93,10 +92,35 @@ class TaskScores:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure, a panel per suite. Raises ManifestError for an altered table."""
-    values = comparable_values(settings, tables)
+    """The figure: panels of suites below each other, each with its own range of scores, over one legend.
+
+    Raises ManifestError for an altered table.
+    """
     measured = read_measurements(tables["measurements"], settings.runs, "finetuning")
-    return draw_task_scores(settings, readable_part(suite_scores(settings, measured, values)))
+    panels = readable_part(suite_scores(settings, measured, comparable_values(settings, tables)))
+    style = settings.style
+    models = models_in_order(settings.runs)
+    looks = settings.looks(models)
+    handles = _legend(settings, looks, panels)
+    line = style.font_size * 1.5 / 72
+    labels = {suite: [_name(task, style) for task in panel] for suite, panel in panels.items()}
+    group = _group_inches(len(models), most_lines([name for names in labels.values() for name in names]), style)
+    heights = [len(panel) * group for panel in panels.values()]
+    height = sum(heights) + (4.0 * len(panels) + 0.5 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
+        _finish_axis(axes, *_range(panel))
+        for group_place, task in enumerate(panel):
+            _draw_task(axes, task, group_place, looks, style)
+        axes.set_yticks(range(len(panel)), labels[suite])
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(panel) - 0.5, -0.5)
+        axes.grid(visible=True, axis="x")
+        axes.set_title(readable(suite), loc="left")
+        axes.set_xlabel("score (%)")
+    legend_below(figure, handles, style)
+    return figure
 
 
 def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
@@ -139,33 +163,6 @@ def _averages(suite: str, rows: pl.DataFrame, models: Sequence[str], published: 
 def _published(published: Published, model: str, suite: str, task: str, metric: str) -> float | None:
     value = published.get((model, suite, task, metric))
     return None if value is None else value.mean
-
-
-def draw_task_scores(settings: FigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
-    """The figure: panels below each other, each with its own range of scores, over one legend."""
-    style = settings.style
-    models = models_in_order(settings.runs)
-    looks = settings.looks(models)
-    handles = _legend(settings, looks, panels)
-    line = style.font_size * 1.5 / 72
-    labels = {suite: [_name(task, style) for task in panel] for suite, panel in panels.items()}
-    group = _group_inches(len(models), most_lines([name for names in labels.values() for name in names]), style)
-    heights = [len(panel) * group for panel in panels.values()]
-    height = sum(heights) + (4.0 * len(panels) + 0.5 + legend_rows(handles, style)) * line
-    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
-    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
-        _finish_axis(axes, *_range(panel))
-        for group_place, task in enumerate(panel):
-            _draw_task(axes, task, group_place, looks, style)
-        axes.set_yticks(range(len(panel)), labels[suite])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(panel) - 0.5, -0.5)
-        axes.grid(visible=True, axis="x")
-        axes.set_title(readable(suite), loc="left")
-        axes.set_xlabel("score (%)")
-    legend_below(figure, handles, style)
-    return figure
 
 
 def _name(task: TaskScores, style: Style) -> str:

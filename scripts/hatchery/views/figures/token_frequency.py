@@ -12,9 +12,8 @@ from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.evaluation.perplexity.rows import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS, split_of_bin
-from hatchery.rendering.drawing import is_narrow, legend_below, legend_columns, no_measurements
-from hatchery.rendering.figures import Declaration
-from hatchery.views.figures.registry import Tables
+from hatchery.rendering.drawing import entry_rows, is_narrow, legend_below, no_measurements
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Probability of tokens by their frequency",
@@ -53,7 +52,11 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     stacked = is_narrow(style)
     panels = [(split, metric) for split in splits for metric in TITLES]
     shape = (len(panels), 1) if stacked else (len(splits), len(TITLES))
-    legend = -(-len(models) // legend_columns(list(labels.values()), style))
+    handles = [
+        Line2D([], [], color=styles[m].colour, linestyle=styles[m].dashes, marker=styles[m].marker, label=label)
+        for m, label in labels.items()
+    ]
+    legend = entry_rows(list(labels.values()), style)
     height = style.width_inches * (0.8 if stacked else 0.45) * shape[0] + (4 + 1.6 * legend) * size / 72
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
@@ -78,10 +81,6 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
         axes.grid(visible=True)
         if not axes.lines:
             no_measurements(axes)
-    handles = [
-        Line2D([], [], color=styles[m].colour, linestyle=styles[m].dashes, marker=styles[m].marker, label=label)
-        for m, label in labels.items()
-    ]
     legend_below(figure, handles, style)
     return figure
 

@@ -14,10 +14,9 @@ from hatchery.analysis.scores import SHOWN_METRICS
 from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.rendering.drawing import is_narrow, no_measurements
-from hatchery.rendering.figures import Declaration
 from hatchery.translation.metrics import METRICS
 from hatchery.views.figures.marks import MeanRow, draw_means
-from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Translation of test sets",

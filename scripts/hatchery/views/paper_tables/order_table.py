@@ -24,10 +24,9 @@ from hatchery.analysis.task_averages import PUBLISHED_AVERAGES
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import ReadingName
 from hatchery.views.paper_tables.layout import OrderLayout
-from hatchery.views.paper_tables.notes import common_notes
-from hatchery.views.paper_tables.printed import PrintedTable
-from hatchery.views.paper_tables.settings import Entry, PaperTablesSettings, entry_blocks
+from hatchery.views.paper_tables.printed import Entry, PrintedTable, common_notes, entry_blocks
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
+from hatchery.views.stages.write_tables import PaperTablesSettings
 
 READINGS: dict[ReadingName, str] = {"corrected": OURS, "as_published": f"{OURS}, computed as published"}
 

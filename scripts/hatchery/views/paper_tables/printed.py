@@ -1,11 +1,81 @@
-"""The printed numbers of one table, each of which must find its place in the layout: none is lost, none is invented."""
+"""The printed side of a table: its rows with the models of ours that repeat them, its numbers, and the notes below it.
 
-from collections.abc import Iterable
+Each printed number must find its place in the layout: none is lost, none is invented. The notes say whose numbers
+these are, which deviation, how many runs, what is bold, what is not comparable.
+"""
 
-from hatchery.analysis.published_values import PublishedNumber
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hatchery.analysis.published_values import PAPERS, PublishedNumber
+from hatchery.analysis.settings import labels_of
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import nearest
-from hatchery.views.score_table import Digits, Score
+from hatchery.views.paper_tables.layout import BlockLayout, ScoreLayout
+from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
+from hatchery.views.stages.write_tables import PaperTablesSettings
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a paper with the models of ours that repeat it; `row` is empty for models that repeat none."""
+
+    heading: str
+    row: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EntryBlock:
+    """The entries of a block, with its track."""
+
+    heading: str
+    track: str
+    entries: tuple[Entry, ...]
+
+
+def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]) -> None:
+    """Raise ConfigError for a model, a track or a published row that there is not."""
+    choice = settings.published
+    numbers = list(numbers)
+    tracks = {number.track for number in numbers if number.track}
+    if choice.track and choice.track not in tracks:
+        raise ConfigError(f"published.track: {choice.track!r} is none of: {', '.join(sorted(tracks)) or 'no track'}")
+    rows = {number.row for number in numbers if number.track in ("", choice.track)}
+    models = settings.models
+    for model, row in choice.rows.items():
+        if model not in models:
+            raise ConfigError(f"published.rows: {model!r} is none of the models {', '.join(models)}")
+        if row not in rows:
+            raise ConfigError(f"published.rows.{model}: {row!r} is none of: {', '.join(sorted(rows))}")
+
+
+def entry_blocks(
+    blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
+) -> list[EntryBlock]:
+    """The rows of a table with our models in them; `present` are the models that have a number in the table.
+
+    Ours stand only in blocks of the experiment's track. Models that repeat no published row at all come last in the
+    last of those, under their own names; what repeats a row of other tables is left to those.
+    """
+    choice = settings.published
+    present = set(present)
+    models = [model for model in settings.shown if model in present]
+    ours = [index for index, block in enumerate(blocks) if block.track in ("", choice.track)]
+    found = []
+    for index, block in enumerate(blocks):
+        entries = []
+        for row in block.rows:
+            wanted = row.answered_by or row.row
+            repeated = [model for model in models if index in ours and choice.rows.get(model) == wanted]
+            entries.append(Entry(row.heading, row.row if row.printed else "", tuple(repeated)))
+        if ours and index == ours[-1]:
+            labels = labels_of(settings.runs)
+            entries += [Entry(labels.get(model, model), "", (model,)) for model in models if model not in choice.rows]
+        kept = tuple(entry for entry in entries if entry.row or entry.models)
+        found.append(EntryBlock(block.heading, block.track, kept))
+    return [block for block in found if block.entries]
+
 
 Place = tuple[str, str, str, str, str]
 
@@ -62,3 +132,89 @@ class PrintedTable:
                 raise ConfigError(f"{self.where}: the row {' '.join(filter(None, (track, row)))} is not printed{hint}")
         if missing := sorted(set(self._numbers) - self._placed):
             raise ConfigError(f"{self.where}: the layout has no place for {', '.join(filter(None, missing[0]))}")
+
+
+SAMPLE_DEVIATION = (
+    "± is the sample standard deviation over n runs (divided by n - 1); a run is one pretraining seed and, in"
+    " fine-tuning, one fine-tuning seed and one learning rate, and none is selected"
+)
+AVERAGE_DEVIATION = (
+    "± of an average over tasks is the root mean square of the deviations of the tasks, as the papers have it, and not"
+    " the deviation of the average"
+)
+FAILED = (
+    "(1 failed): one of the n runs failed (one class only, MCC 0, or constant output); as in the papers, its number is"
+    " in mean and deviation (summary.csv has the mean without it). (1 without a number): besides the n runs, one"
+    " diverged and is in no mean. Of averages, the fewest runs of a task are counted, and the others of all tasks"
+)
+
+DASH = (
+    "A dash stands where there is no number: in a published line the paper prints none; in one of ours the experiment"
+    " has no such evaluation, no complete average, or no run with a number"
+)
+
+
+def score_notes(
+    layout: ScoreLayout, settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str]
+) -> tuple[str, ...]:
+    """The notes of a table of scores, as sentences without a final stop."""
+    paper = PAPERS[settings.published.paper]
+    ours = [line for line in lines if line.source != PUBLISHED]
+    values = [value for line in ours for value in line.values if value is not None]
+    below = "printed lines and ours stand below each other"
+    notes = [f"Published: as printed in the {paper} paper; ours: experiment {settings.experiment}; {below}"]
+    if any(value.deviation_text for value in values):
+        notes.append(SAMPLE_DEVIATION)
+        if any("average" in column.task or column.suite == "leaderboard" for column in layout.resolved_columns()):
+            notes.append(AVERAGE_DEVIATION)
+    if values:
+        notes.append("n counts the runs behind the numbers of a line; two counts are the fewest and the most")
+    if any(value.failures_text for value in values):
+        notes.append(FAILED)
+    if layout.change_from:
+        notes.append("The first row is absolute; the others are changes from it, with the deviation of the row itself")
+    # Which digits are compared matters: equal as shown is equal.
+    where = "the table" if layout.best_over == "table" else "its block"
+    among = "rows" if layout.models == "columns" else "columns"
+    if any(value is not None and value.best for line in lines for value in line.values):
+        best = "the best" if layout.bold == "best" else "all within one standard deviation of the best"
+        apart = "printed numbers and ours judged apart, ties all bold"
+        notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")
+    return (*notes, *common_notes(settings, lines, headings, layout.remark))
+
+
+def common_notes(
+    settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str], remark: str
+) -> list[str]:
+    """The remark of the layout, the caveat of the experiment, and the remarks on printed numbers."""
+    notes = [remark] if remark else []
+    if any(value is None or value.mean is None for line in lines for value in line.values):
+        notes.append(DASH)
+    if rest := len(settings.models) - len(settings.shown):
+        notes.append(f"Of our models {len(settings.shown)} are shown; {rest:,} more are in summary.csv")
+    if settings.caveat:
+        notes.append(f"† No number of ours is comparable with a printed one: {settings.caveat}")
+    if reasons := remarks(lines, headings, comparable=False):
+        title = "Remarks on printed numbers" if settings.caveat else "† Not comparable with ours"
+        notes.append(f"{title}: {'; '.join(reasons)}")
+    if about := remarks(lines, headings, comparable=True):
+        notes.append(f"Remarks on printed numbers: {'; '.join(about)}")
+    return notes
+
+
+def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
+    """The remarks on printed numbers that are (not) comparable, each once, with the places that it is about."""
+    places: dict[str, list[str]] = {}
+    for line in lines:
+        for heading, value in zip(headings, line.values, strict=True):
+            if value is None or not value.note or value.comparable != comparable:
+                continue
+            # A reason is told whole; mere remarks are told one by one, because many numbers share them.
+            for remark in [value.note] if not comparable else value.note.split("; "):
+                places.setdefault(remark, []).append(f"{line.label}, {heading}")
+    return [f"{note} ({_named(where)})" for note, where in places.items()]
+
+
+def _named(places: list[str]) -> str:
+    distinct = list(dict.fromkeys(places))
+    return "; ".join(distinct) if len(distinct) <= 3 else f"{len(distinct)} numbers"

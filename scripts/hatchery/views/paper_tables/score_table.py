@@ -26,10 +26,9 @@ from hatchery.analysis.task_averages import (
 )
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
-from hatchery.views.paper_tables.notes import score_notes
-from hatchery.views.paper_tables.printed import PrintedTable
-from hatchery.views.paper_tables.settings import Entry, EntryBlock, PaperTablesSettings, entry_blocks
+from hatchery.views.paper_tables.printed import Entry, EntryBlock, PrintedTable, entry_blocks, score_notes
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
+from hatchery.views.stages.write_tables import PaperTablesSettings
 
 LEADERBOARD = "leaderboard"
 LEADERBOARD_FILES = (

@@ -1,9 +1,11 @@
-"""Every table of a paper that the experiment has numbers for, as Markdown and as LaTeX.
+"""Every table of a paper that the experiment has numbers for, as Markdown to read and as LaTeX to take into a paper.
 
-Beside one `.md` and one `.tex` per table lie `tables.md` with all of them and `tables.tex`, a document that shows them.
-A table without any number of ours is not written; `tables.md` says which those are.
+Beside one `.md` and one `.tex` per table lie `tables.md` with all of them, `tables.tex`, a document that shows them
+(it needs `booktabs`, `graphicx` and `geometry`), and `tables.json` for the page. A table without any number of ours is
+not written; `tables.md` says which those are.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +16,18 @@ from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_num
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
+from hatchery.rendering.escaping import markdown_text
+from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
 from hatchery.rendering.templates import render
-from hatchery.views.paper_tables.layers_table import layers_table, read_shares
+from hatchery.views.paper_tables.fact_tables import (
+    layers_table,
+    read_card_sizes,
+    read_shares,
+    read_task_sizes,
+    sizes_printed_in,
+    sizes_table,
+    tasks_table,
+)
 from hatchery.views.paper_tables.layout import (
     LayersLayout,
     OrderLayout,
@@ -27,21 +39,69 @@ from hatchery.views.paper_tables.layout import (
     read_layout,
 )
 from hatchery.views.paper_tables.order_table import lists_of_models, order_table, read_runs, tasks_of_average
-from hatchery.views.paper_tables.printed import PrintedTable
+from hatchery.views.paper_tables.printed import PrintedTable, check_rows
 from hatchery.views.paper_tables.score_table import Scores, read_scores, score_table
-from hatchery.views.paper_tables.settings import PaperTablesSettings, check_rows
-from hatchery.views.paper_tables.sizes_table import read_card_sizes, sizes_printed_in, sizes_table
-from hatchery.views.paper_tables.tasks_table import read_task_sizes, tasks_table
-from hatchery.views.paper_tables.views import (
-    TABLES_FILE,
-    VIEWS_FILE,
-    latex_document,
-    latex_table,
-    markdown_table,
-    view,
-    views_json,
-)
 from hatchery.views.score_table import PaperTable
+from hatchery.views.stages.write_tables import PaperTablesSettings
+
+TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
+
+
+@dataclass(frozen=True)
+class PaperTableView:
+    """A table of a paper as it is shown: its heading, and the table with caption and notes."""
+
+    heading: str
+    table: Table
+    with_times: bool = False
+
+    @property
+    def shown(self) -> Table:
+        """The table for a place that shows heading, caption and notes around it."""
+        return Table(self.table.columns, self.table.groups, label=self.heading)
+
+
+def view(table: PaperTable) -> PaperTableView:
+    """The table as it is shown."""
+    return PaperTableView(f"{PAPERS[table.paper]}, Table {table.number}", table.shown(), table.with_times)
+
+
+def markdown_table(table: PaperTable, level: int = 1) -> str:
+    """The table with a heading of that level, its caption, and its notes as a list; ends in a newline."""
+    shown = view(table)
+    caption = markdown_text(table.caption, foreign=False)
+    blocks = [f"{'#' * level} {shown.heading}", caption, shown.table.markdown()]
+    if table.notes:
+        blocks.append("\n".join(f"- {markdown_text(note, foreign=False)}" for note in table.notes))
+    return "\n\n".join(blocks) + "\n"
+
+
+def latex_table(table: PaperTable) -> str:
+    """The table as a `table` environment with caption, label and notes; ends in a newline."""
+    shown = view(table)
+    return shown.table.latex(shown.heading, table.name.replace("_", "-"))
+
+
+def latex_document(tables: Sequence[PaperTable]) -> str:
+    """A document that reads the files of the tables, which lie beside it, and numbers them as the paper does."""
+    return latex_of_files((table.name, int(table.number)) for table in tables)
+
+
+def views_json(views: Sequence[PaperTableView]) -> str:
+    """The text of tables.json."""
+    written = [
+        {"heading": shown.heading, "table": as_json(shown.table), **({"with_times": True} if shown.with_times else {})}
+        for shown in views
+    ]
+    return json.dumps(written, ensure_ascii=False, indent=1) + "\n"
+
+
+def read_views(text: str) -> list[PaperTableView]:
+    """What `views_json` wrote."""
+    return [
+        PaperTableView(shown["heading"], from_json(shown["table"]), shown.get("with_times", False))
+        for shown in json.loads(text)
+    ]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from hatchery.analysis.settings import (
     sets_of_many,
 )
 from hatchery.stage import Stage
-from hatchery.views.figures.drawable import drawable, regularised_starts
-from hatchery.views.figures.registry import NEEDS, declared_figures
+from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
+from hatchery.views.figures.registry import declared_figures
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project

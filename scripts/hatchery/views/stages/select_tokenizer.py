@@ -61,8 +61,7 @@ def select_tokenizer(
     from hatchery.rendering.drawing import figure_style, save_svg
     from hatchery.rendering.style import Style
     from hatchery.tokenization.selection.sweep import sweep_tokenizers
-    from hatchery.views.tokenizer_sweep.figure import draw_tokenizer_sweep
-    from hatchery.views.tokenizer_sweep.markdown import selection_markdown
+    from hatchery.views.tokenizer_sweep import draw_tokenizer_sweep, selection_markdown
 
     sweep = sweep_tokenizers(settings, corpus, reference, morphemes, run, published, threads)
     table, figure = run.folder / "selection.md", run.folder / "tokenizer_sweep.svg"

@@ -71,9 +71,8 @@ def summarise(
     from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
     from hatchery.analysis.summary_rows import write_csv, write_parquet
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-    from hatchery.views.summary_markdown import markdown_summary
     from hatchery.views.summary_notes import notes_json, notes_of
-    from hatchery.views.summary_text import text_summary
+    from hatchery.views.summary_text import markdown_summary, text_summary
 
     values = chosen_values(settings.published, published, "--published")
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))

@@ -1,11 +1,12 @@
-"""The stage on corpora that can be counted by hand, and on damaged ones."""
+"""The card of a corpus: of corpora small enough to be counted by hand, and of damaged ones."""
 
+import csv
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,82 @@ from browser import BROWSER, measured
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.parquet import ShardWriter
+from hatchery.corpora.corpus_writer import SCHEMA
+from hatchery.corpora.documents import SPLITS, count_sentences, count_words
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
 from hatchery.runner import run_stage
+from hatchery.sanitize import csv_text
 from hatchery.views.cards.measure_corpus import blocks, read_documents
 from hatchery.views.stages.describe_corpus import describe_corpus
 
-Settings = Callable[..., dict[str, Any]]
-Read = Callable[[Path], list[dict[str, str]]]
-Make = Callable[..., Path]
+MEASURES = ("documents", "sentences", "words", "characters")
+
+
+def write_corpus(
+    folder: Path,
+    documents: Iterable[tuple[str, str, str, str]],
+    rejected: Iterable[Sequence[Any]] = (),
+    samples: Iterable[Sequence[Any]] = (),
+    tables: dict[str, str] | None = None,
+) -> Path:
+    """Write documents (doc_id, source, split, text); `tables` are further ones, or others than the true ones."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    with stage_run(folder / "manifest.json", {"stage": "convert_corpus", "stage_version": 1}) as run:
+        writers = {split: ShardWriter(folder, split, SCHEMA, 2) for split in SPLITS}
+        for doc_id, source, split, text in documents:
+            sentences, words = count_sentences(text), count_words(text)
+            row = {"doc_id": doc_id, "source": source, "split": split, "text": text}
+            with_counts = {**row, "n_sentences": sentences, "n_words": words}
+            writers[split].write(with_counts)
+            for each in SPLITS:
+                counts.setdefault((source, each), [0, 0, 0, 0])
+            for index, value in enumerate((1, sentences, words, len(text))):
+                counts[source, split][index] += value
+        for writer in writers.values():
+            writer.__exit__(None, None, None)
+            for path in writer.paths:
+                run.add_output(path)
+        written = {
+            "statistics.csv": csv_text(("source", "split", *MEASURES), [(*key, *row) for key, row in counts.items()]),
+            "rejected.csv": csv_text(("source", "reason", "count"), rejected),
+            "samples.csv": csv_text(("source", "outcome", "reason", "text"), samples),
+            **(tables or {}),
+        }
+        for name, text in written.items():
+            write_text(folder / name, text)
+            run.add_output(folder / name)
+    return folder / "manifest.json"
+
+
+# 5 sentences, 14 words; running words: the cat sat the dog ran | it's a cat | run the run | so 5: types counted below.
+TWO_SOURCES = [
+    ("a/1", "alpha", "train", "The cat sat .\nThe dog ran !"),
+    ("b/1", "beta", "train", "It's a cat , [UNK] ."),
+    ("a/2", "alpha", "dev", "Run , the “run” !"),
+    ("b/2", "beta", "train", "# So\n\n5 cats"),
+]
+
+
+@pytest.fixture
+def two_sources(tmp_path: Path) -> Path:
+    """Sources alpha and beta with two documents each, one rejected text."""
+    return write_corpus(
+        tmp_path / "corpus",
+        TWO_SOURCES,
+        rejected=[("alpha", "too_short", 7)],
+        samples=[("alpha", "rejected", "too_short", "Hm ."), ("beta", "accepted", "", "So")],
+    )
+
+
+def card_settings(**changes: Any) -> dict[str, Any]:
+    return {"stage": "describe_corpus", "stage_version": 1, "corpus": "tiny", **changes}
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
 
 FILES = {
     *("card.html", "card.md", "comparison.csv", "comparison.md", "growth.csv", "length_distribution.svg"),
@@ -43,17 +112,19 @@ def tokens_of(corpus: Path, folder: Path) -> Path:
     return folder / "manifest.json"
 
 
+def described(corpus: Path, folder: Path, settings: dict[str, Any] | None = None, **inputs: Path) -> Path:
+    """Write the card of a corpus into the folder."""
+    run_stage(describe_corpus, settings or card_settings(), folder / "manifest.json", corpus=corpus, **inputs)
+    return folder
+
+
 @pytest.fixture
-def card(two_sources: Path, card_settings: Settings, tmp_path: Path) -> Path:
+def card(two_sources: Path, tmp_path: Path) -> Path:
     (tmp_path / "published.csv").write_text(PUBLISHED, encoding="utf-8")
     tokens = tokens_of(two_sources, tmp_path / "tokens")
-    output = tmp_path / "card" / "manifest.json"
     sources = [{"name": "raw", "licence": "CC0", "terms": "any use", "obtain": "made here"}, {"name": "old"}]
     settings = card_settings(description="Two <small> sources.", languages=["de", "fr"], sources=sources)
-    run_stage(
-        describe_corpus, settings, output, corpus=two_sources, published=tmp_path / "published.csv", tokens=tokens
-    )
-    return output.parent
+    return described(two_sources, tmp_path / "card", settings, published=tmp_path / "published.csv", tokens=tokens)
 
 
 def test_the_manifest_names_every_file_of_the_card(card: Path) -> None:
@@ -64,7 +135,7 @@ def test_the_manifest_names_every_file_of_the_card(card: Path) -> None:
     assert manifest.measures["train"]["documents"] == 3
 
 
-def test_counts_are_those_counted_by_hand(card: Path, read_csv: Read) -> None:
+def test_counts_are_those_counted_by_hand(card: Path) -> None:
     rows = {(row["source"], row["split"]): list(row.values())[2:] for row in read_csv(card / "statistics.csv")}
     # documents, sentences, words, characters, pre-tokens, subwords
     assert rows["alpha", "train"] == ["1", "2", "8", "27", "8", "9"]
@@ -75,7 +146,7 @@ def test_counts_are_those_counted_by_hand(card: Path, read_csv: Read) -> None:
     assert list(rows)[:3] == [("alpha", "train"), ("alpha", "dev"), ("alpha", "(all)")]
 
 
-def test_the_vocabulary_is_that_counted_by_hand(card: Path, read_csv: Read) -> None:
+def test_the_vocabulary_is_that_counted_by_hand(card: Path) -> None:
     facts = {row["source"]: row for row in read_csv(card / "vocabulary.csv")}
     # the cat sat the dog ran | run the run
     assert [facts["alpha"][key] for key in ("running_words", "types", "hapaxes")] == ["9", "6", "4"]
@@ -88,7 +159,7 @@ def test_the_vocabulary_is_that_counted_by_hand(card: Path, read_csv: Read) -> N
     assert top[:3] == [("the", "3"), ("cat", "2"), ("run", "2")]
 
 
-def test_lengths_are_counted_in_words_per_line_and_per_document(card: Path, read_csv: Read) -> None:
+def test_lengths_are_counted_in_words_per_line_and_per_document(card: Path) -> None:
     rows = [row for row in read_csv(card / "lengths.csv") if row["source"] == "beta" and row["count"] != "0"]
     found = [(row["of"], row["from_words"], row["to_words"], row["count"]) for row in rows]
     assert found == [
@@ -102,7 +173,7 @@ def test_lengths_are_counted_in_words_per_line_and_per_document(card: Path, read
     ]
 
 
-def test_published_sizes_stand_beside_ours(card: Path, read_csv: Read) -> None:
+def test_published_sizes_stand_beside_ours(card: Path) -> None:
     rows = [tuple(row.values()) for row in read_csv(card / "comparison.csv")]
     assert rows == [
         ("P Table 1", "alpha", "train", "words", "8", "10", "-20.0", ""),
@@ -149,13 +220,15 @@ def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp
     )
     for name in sorted(FILES | {"manifest.json"}):
         assert (tmp_path / "again" / name).read_bytes() == (card / name).read_bytes(), name
+    for path in card.glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        assert "<image" not in text and "of tiny</dc:title>" in text
+        assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
 
 
-def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(
-    make_corpus: Make, card_settings: Settings, tmp_path: Path, read_csv: Read
-) -> None:
-    corpus = make_corpus([("x", "only", "train", "A b.")])
-    run_stage(describe_corpus, card_settings(), tmp_path / "card" / "manifest.json", corpus=corpus)
+def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [("x", "only", "train", "A b.")])
+    described(corpus, tmp_path / "card")
     page = (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
     assert "published sizes" not in page
     assert "Languages: not stated." in page
@@ -166,31 +239,23 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(
     assert "subwords" not in read_csv(tmp_path / "card" / "statistics.csv")[0]
 
 
-def test_a_corpus_of_sequences_shows_what_was_selected(
-    make_corpus: Make, card_settings: Settings, tmp_path: Path, read_csv: Read
-) -> None:
+def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:
     selections = (
         "selection,source,level,texts,words,counted_words\nc4_spans,c4,span,30,3300,3000\ncbt,cbt,sentence,8,100,90\n"
     )
-    corpus = make_corpus([("x", "c4", "train", "A b.")], extra={"selections.csv": selections})
+    corpus = write_corpus(tmp_path / "corpus", [("x", "c4", "train", "A b.")], tables={"selections.csv": selections})
     lines = "R,Table 1,tiny,c4,span,spans,20,count,\nR,Table 1,tiny,total,total,sentences_or_spans,40,count,\n"
     (tmp_path / "published.csv").write_text(PUBLISHED.splitlines()[0] + "\n" + lines, encoding="utf-8")
-    run_stage(
-        describe_corpus,
-        card_settings(),
-        tmp_path / "card" / "manifest.json",
-        corpus=corpus,
-        published=tmp_path / "published.csv",
-    )
+    described(corpus, tmp_path / "card", published=tmp_path / "published.csv")
     assert [row["ours"] for row in read_csv(tmp_path / "card" / "comparison.csv")] == ["30", "38"]
     assert "| c4\\_spans | c4 | span | 30 | 3,300 | 3,000 |" in (tmp_path / "card" / "card.md").read_text(
         encoding="utf-8"
     )
 
 
-def test_a_corpus_without_any_word_has_a_card(make_corpus: Make, card_settings: Settings, tmp_path: Path) -> None:
-    corpus = make_corpus([("x", "odd", "train", "..."), ("y", "empty", "train", "")])
-    run_stage(describe_corpus, card_settings(), tmp_path / "card" / "manifest.json", corpus=corpus)
+def test_a_corpus_without_any_word_has_a_card(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [("x", "odd", "train", "..."), ("y", "empty", "train", "")])
+    described(corpus, tmp_path / "card")
     assert "There are none." not in (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
 
 
@@ -203,9 +268,9 @@ def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
     assert len(list(blocks(text, 1))) > 2
 
 
-def refused(corpus: Path, settings: dict[str, Any], folder: Path, **inputs: Path) -> str:
+def refused(corpus: Path, folder: Path, **inputs: Path) -> str:
     with pytest.raises(HatcheryError) as caught:
-        run_stage(describe_corpus, settings, folder / "manifest.json", corpus=corpus, **inputs)
+        described(corpus, folder, **inputs)
     assert "\n" not in str(caught.value)
     # Nothing half-written stays.
     assert not folder.exists() or list(folder.iterdir()) == []
@@ -230,17 +295,15 @@ def refused(corpus: Path, settings: dict[str, Any], folder: Path, **inputs: Path
         ("samples.csv", "source,outcome,reason,text\na,rejected\n", r"samples\.csv, line 2: 2 fields"),
     ],
 )
-def test_a_wrong_table_is_named(
-    make_corpus: Make, card_settings: Settings, tmp_path: Path, name: str, text: str, complaint: str
-) -> None:
-    corpus = make_corpus([("x", "a", "train", "Yes .")], replaced={name: text})
-    assert re.search(complaint, refused(corpus, card_settings(), tmp_path / "card"))
+def test_a_wrong_table_is_named(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [("x", "a", "train", "Yes .")], tables={name: text})
+    assert re.search(complaint, refused(corpus, tmp_path / "card"))
 
 
-def test_a_damaged_shard_is_named(two_sources: Path, card_settings: Settings, tmp_path: Path) -> None:
+def test_a_damaged_shard_is_named(two_sources: Path, tmp_path: Path) -> None:
     shard = two_sources.parent / "train-00000-of-00002.parquet"
     shard.write_bytes(shard.read_bytes()[:-9])
-    assert str(shard) in refused(two_sources, card_settings(), tmp_path / "card")
+    assert str(shard) in refused(two_sources, tmp_path / "card")
     with pytest.raises(CorpusError, match="cannot be read"):
         list(read_documents(shard, "train"))
 
@@ -254,18 +317,14 @@ def test_a_shard_with_other_columns_or_another_split_is_named(two_sources: Path,
         list(read_documents(tmp_path / "less.parquet", "train"))
 
 
-def test_missing_and_foreign_inputs_are_named(
-    two_sources: Path, make_corpus: Make, card_settings: Settings, tmp_path: Path
-) -> None:
+def test_missing_and_foreign_inputs_are_named(two_sources: Path, tmp_path: Path) -> None:
     (two_sources.parent / "rejected.csv").unlink()
-    assert "rejected.csv" in refused(two_sources, card_settings(), tmp_path / "card")
-    other = make_corpus([("x", "a", "train", "Yes .")], "other")
+    assert "rejected.csv" in refused(two_sources, tmp_path / "card")
+    other = write_corpus(tmp_path / "other", [("x", "a", "train", "Yes .")])
     tokens = tokens_of(two_sources, tmp_path / "tokens")
-    assert "not made from the corpus" in refused(other, card_settings(), tmp_path / "card", tokens=tokens)
+    assert "not made from the corpus" in refused(other, tmp_path / "card", tokens=tokens)
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
-        run_stage(
-            describe_corpus, card_settings(), tmp_path / "card" / "manifest.json", corpus=tmp_path / "nowhere.json"
-        )
+        described(tmp_path / "nowhere.json", tmp_path / "card")
 
 
 @pytest.mark.parametrize(
@@ -277,14 +336,12 @@ def test_missing_and_foreign_inputs_are_named(
         ({"style": {"width_inches": 1}}, "width_inches"),
     ],
 )
-def test_wrong_settings_are_refused(
-    two_sources: Path, card_settings: Settings, tmp_path: Path, change: dict[str, Any], complaint: str
-) -> None:
+def test_wrong_settings_are_refused(two_sources: Path, tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        run_stage(describe_corpus, card_settings(**change), tmp_path / "card" / "manifest.json", corpus=two_sources)
+        described(two_sources, tmp_path / "card", card_settings(**change))
 
 
-def test_the_card_says_how_the_text_was_read(two_sources: Path, card_settings: Settings, tmp_path: Path) -> None:
+def test_the_card_says_how_the_text_was_read(two_sources: Path, tmp_path: Path) -> None:
     manifest = json.loads(two_sources.read_text())
     with stage_run(tmp_path / "own" / "manifest.json", {"stage": "convert_corpus"}) as run:
         for file in read_manifest(two_sources).outputs:
@@ -294,7 +351,6 @@ def test_the_card_says_how_the_text_was_read(two_sources: Path, card_settings: S
         run.add_output(run.folder / "assumed.csv")
         run.measures.update(manifest["measures"])
     for corpus, told in ((tmp_path / "own" / "manifest.json", True), (two_sources, False)):
-        output = tmp_path / f"card-{told}" / "manifest.json"
-        run_stage(describe_corpus, card_settings(), output, corpus=corpus)
+        folder = described(corpus, tmp_path / f"card-{told}")
         for name in ("card.html", "card.md"):
-            assert ("lines kept as they are" in (output.parent / name).read_text()) == told
+            assert ("lines kept as they are" in (folder / name).read_text()) == told

@@ -1,21 +1,92 @@
-"""The figure of trainings that were kept away from the unigram distribution at their beginning."""
+"""Figures of the start of training: lines over steps, probability by frequency, trainings kept away from unigrams."""
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from figure_readback import assert_nothing_overlaps, legend
 from matplotlib.axes import Axes
 
+from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.settings import FigureSettings
-from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
+from hatchery.analysis.summary import SUMMARISED_LEVELS
+from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, write_rows
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.typed import build
 from hatchery.views.figures.away_from_unigram import draw
+from hatchery.views.figures.marks import Panel, draw_steps, points_by_model
+from hatchery.views.figures.token_frequency import points
 from hatchery.workflow.jobs import Jobs
+
+
+def test_a_point_is_the_mean_of_the_seeds_with_its_standard_error() -> None:
+    rows = [("a", 4, 1.0), ("a", 0, 3.0), ("a", 4, 2.0), ("a", 4, 6.0), ("b", 0, None), ("a", 2, None)]
+    points = points_by_model(rows)
+    assert list(points) == ["a"]
+    assert points["a"][0] == (0, 3.0, 0.0)
+    step, mean, error = points["a"][1]
+    # Deviation of 1, 2, 6: sqrt(7).
+    assert (step, mean, error) == (4, 3.0, pytest.approx((7 / 3) ** 0.5))
+
+
+def test_the_axis_says_that_it_is_logarithmic(tmp_path: Path) -> None:
+    path = tmp_path / "curves.parquet"
+    write_rows(path, CURVES, [])
+    settings = FigureSettings("demo", (SeededRun("plain-s1", "plain", 1),))
+    (axes,) = draw_steps(settings, {"curves": path}, [Panel("loss", "Loss")]).axes
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("symlog", "optimiser steps (logarithmic)")
+
+
+PERPLEXITY = (
+    "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\ndev,5,50,1.0,2.718,0.5,\n"
+)
+FREQUENCY = """split,lowest,tokens,metric,value,standard_error
+dev,,50,frequency_slope,0.8,0.01
+dev,-7.5,50,log_frequency_nats,-7.2,0.02
+dev,-7.5,50,log_probability_nats,-6.5,0.1
+"""
+
+
+def test_bins_and_slopes_are_measurements_and_slopes_alone_are_summarised(tmp_path: Path) -> None:
+    with stage_run(tmp_path / "manifest.json", {"stage": "measure_perplexity"}) as run:
+        for name, text in (("perplexity.csv", PERPLEXITY), ("frequency.csv", FREQUENCY)):
+            (tmp_path / name).write_text(text)
+            run.add_output(tmp_path / name)
+    found = perplexity_measurements({}, read_manifest(tmp_path / "manifest.json"))
+    rows = {(row["task"], row["metric"]): SimpleNamespace(**row) for row in found}
+    slope, mean = rows["dev", "frequency_slope"], rows["dev_from_-7.5", "log_probability_nats"]
+    assert (slope.value, slope.sampling_deviation, slope.items, slope.kind) == (0.8, 0.01, 50, "perplexity")
+    assert (mean.value, mean.sampling_deviation, mean.level) == (-6.5, 0.1, "bin")
+    assert slope.level in SUMMARISED_LEVELS and mean.level not in SUMMARISED_LEVELS
+
+
+def test_a_point_is_the_mean_over_seeds_and_a_bin_of_few_tokens_has_none() -> None:
+    def of_bin(model: str, task: str, x: float, values: tuple[float, float], tokens: int = 20) -> list[tuple]:
+        metrics = ("log_frequency_nats", "log_probability_nats", "log_probability_without_bias_nats")
+        return [(model, task, metric, value, tokens, 0.5) for metric, value in zip(metrics, (x, *values), strict=True)]
+
+    rows = [
+        *of_bin("zero", "dev_from_-3", -2.5, (-1.0, -2.0)),
+        *of_bin("zero", "dev_from_-12", -11.5, (-9.0, -8.0)),
+        *of_bin("zero", "dev_from_-12", -11.5, (-7.0, -4.0)),
+        *of_bin("zero", "dev_from_-13", -12.5, (-9.0, -8.0), tokens=19),
+        *of_bin("unigram", "test_from_-3", -2.5, (-1.0, -5.0)),
+    ]
+    found = points(rows)
+    # The standard error over seeds where there are several, else that over tokens.
+    assert found["dev", "log_probability_nats", "zero"] == [
+        (-11.5, -8.0, pytest.approx(1.0)),
+        (-2.5, -1.0, 0.5),
+    ]
+    assert found["dev", "log_probability_without_bias_nats", "zero"][0] == (-11.5, -6.0, pytest.approx(2.0))
+    assert found["test", "log_probability_without_bias_nats", "unigram"] == [(-2.5, -5.0, 0.5)]
+    assert len(found) == 4
+
 
 STARTS = {
     "zero": {"penalty": 0.0, "steps": 0},

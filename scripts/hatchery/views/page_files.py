@@ -1,19 +1,25 @@
-"""What the page of an experiment shows of other files: their addresses, its figures, and the sizes of its corpora.
+"""What the page of an experiment shows of other files: figures, sizes of corpora, and examples of what models write.
 
-Addresses are relative to the page that names them, so that a folder of results can be moved or sent.
+Addresses are relative to the page that names them, so that a folder of results can be moved or sent. Examples stand
+side by side: the sentences are those of the stage `fill_sentences`, the same for all models of one corpus, tokenizer
+and objective.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
 from markupsafe import Markup
 
+from hatchery.analysis.settings import labels_of
 from hatchery.artifacts.checksums import vouched
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.rendering.svg import embedded_figure, read_text
+from hatchery.evaluation.sentences_file import WORDINGS, Answer, read_examples, text_of_sentences
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.table import Cell, Content, Table, table
+from hatchery.rendering.templates import embedded_figure, read_text, render
 from hatchery.units import count
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED_LABEL, declared_figures
 
@@ -58,3 +64,34 @@ def corpora(cards: Mapping[str, Path], page: Path) -> Table:
             rows.append([name, split, *(count(counts[key]) for key in _SIZES)])
             name = ""
     return table(("corpus", "split", *_SIZES), rows, words=2, caption="Sizes of the corpora")
+
+
+EXAMPLES = "Examples"
+MODELS_SHOWN = 12
+
+
+def examples_section(
+    written: Mapping[str, Path], runs: Sequence[SeededRun], swatches: Mapping[str, str] | None = None
+) -> str:
+    """Tables of sentences as HTML, with a row for every model; empty without examples.
+
+    `written` are the manifests of the stage by the name of a run. Of a model with several pretraining seeds the first
+    one speaks, of many models the first MODELS_SHOWN. `swatches` are colours by
+    the names of models. Raises ManifestError and EvaluationError for a damaged result.
+    """
+    speakers: dict[str, str] = {}
+    for run in runs:
+        if run.name in written:
+            speakers.setdefault(run.model, run.name)
+    labels = labels_of(runs)
+    tasks: dict[str, dict[tuple[str, str], dict[str, Sequence[Answer]]]] = {}
+    for model, name in islice(speakers.items(), MODELS_SHOWN):
+        said = read_examples(written[name])
+        for example in said.examples:
+            answers = tasks.setdefault(said.task, {}).setdefault((example.given, example.original), {})
+            answers[labels[model]] = example.answers
+    if not tasks:
+        return ""
+    source = text_of_sentences(written[next(iter(speakers.values()))])
+    told = [(wording, tasks[task]) for task, wording in WORDINGS.items() if task in tasks]
+    return render("examples.html.j2", source=source, tasks=told, swatches=swatches or {})

@@ -12,11 +12,11 @@ from hatchery.analysis.summary_rows import PROVENANCE_ROWS
 from hatchery.rendering.escaping import breakable
 from hatchery.rendering.table import Table, divided
 from hatchery.rendering.templates import render
-from hatchery.views.score_table import Block, Line, Score, ScoreTable
-from hatchery.views.summary_tables import ROWS_FROM, SIDE_BY_SIDE, blind_guesses, table_of
+from hatchery.views.score_table import ROWS_FROM, SIDE_BY_SIDE, Block, Line, Score, ScoreTable, blind_guesses, table_of
 
 # A page of more models than this shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
 MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
+OVERVIEW = "Suite averages"
 
 
 class ScoreTables:
@@ -40,12 +40,12 @@ class ScoreTables:
             return self._models_as_rows(label, models, measures)
         return [self._models_as_columns(label, models, measures, averages)]
 
-    def overview(self, label: str, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
+    def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
         """The same of averages, with a caption: of many models the first ROWS_SHOWN, below the name of their set."""
         if len(self.scores.models) >= ROWS_FROM:
-            return self._models_as_rows(label, self.scores.models[:ROWS_SHOWN], measures, label, sets)
+            return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
         models = self.scores.with_numbers(measures)
-        return [self._models_as_columns(label, models, measures, 0, label)] if models else []
+        return [self._models_as_columns(OVERVIEW, models, measures, 0, OVERVIEW)] if models else []
 
     def _models_as_columns(
         self, label: str, models: Sequence[str], measures: Sequence[Measure], averages: int, caption: str = ""
@@ -53,7 +53,7 @@ class ScoreTables:
         table, guesses = self._table(measures, models, caption)
         # A long name may break where its words end; otherwise it would push the last columns out of sight.
         lines = (*(replace(line, label=breakable(line.label)) for line in table.lines), *guesses)
-        turned = replace(table, blocks=(Block("", lines),)).turned("measure")
+        turned = replace(table, blocks=(Block("", lines),)).turned()
         parts = (turned.lines[:averages], turned.lines[averages:])
         return self._shown(replace(turned, blocks=tuple(Block("", tuple(part)) for part in parts if part)), label)
 

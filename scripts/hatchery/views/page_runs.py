@@ -23,7 +23,7 @@ from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
 from hatchery.typed import stage_body
 from hatchery.units import count, number, power
-from hatchery.views.pages.files import address
+from hatchery.views.page_files import address
 
 RUNS_SHOWN = 200
 _HEADER = (
@@ -37,19 +37,18 @@ def runs(
     details: Collection[str],
     provenance: Path,
     page: Path,
-    places: Collection[str] | None = None,
+    places: Collection[str],
 ) -> Table:
     """A row for each of the first RUNS_SHOWN runs of `runs.parquet`; the page has `details` of these runs.
 
-    `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests; None:
-    all have.
+    `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests.
     """
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
         # The page of provenance of a large experiment leaves manifests out.
-        place = f"#m-{short}" if places is None or short in places else ""
+        place = f"#m-{short}" if short in places else ""
         losses = [_loss(row[key]) for key in ("loss", "development_loss", "development_perplexity")]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
         shown.append([name, _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from])

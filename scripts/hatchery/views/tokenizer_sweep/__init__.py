@@ -1,1 +1,0 @@
-"""What people see of a sweep of tokenizers: its table and its figure."""

@@ -1,0 +1,181 @@
+"""Tables of the page: what is bold, intervals, and what folds out below a run."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_links import read_page
+from page_site import METRICS, ROWS, Site, two_runs
+
+from hatchery.errors import ManifestError
+from hatchery.units import number, power
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return two_runs(tmp_path)
+
+
+def test_the_best_number_of_a_row_is_bold_and_ties_and_single_models_are_not(site: Site) -> None:
+    rows = [
+        "elc,blimp,agreement,accuracy_percent,61.0400,0.0,2,0,,0,,,,,",
+        "elc,blimp,islands,accuracy_percent,50.0000,0.0,2,0,,0,,,,,",
+        "elc,pretraining,development,perplexity,9.0000,0.0,2,0,,0,,,,,",
+        "ltg,blimp,agreement,accuracy_percent,61.0100,0.0,2,0,,0,,,,,",
+        "ltg,blimp,islands,accuracy_percent,50.1000,0.0,2,0,,0,,,,,",
+        "ltg,pretraining,development,perplexity,8.0000,0.0,2,0,,0,,,,,",
+        "roberta,blimp,agreement,accuracy_percent,60.0000,0.0,2,0,,0,,,,,",
+        "roberta,blimp,only,accuracy_percent,60.0000,0.0,2,0,,0,,,,,",
+    ]
+    # What looks the same is as good; less perplexity is better; a number without rivals is not the best of any.
+    assert best_of(site.write(rows)) == {
+        "elc-blimp-agreement-accuracy_percent",
+        "ltg-blimp-agreement-accuracy_percent",
+        "ltg-blimp-islands-accuracy_percent",
+        "ltg-pretraining-development-perplexity",
+    }
+
+
+def best_of(page: str) -> set[str]:
+    return set(re.findall(r'<strong class="best"><a href="provenance\.html#row-([^"]+)"', page))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bold"),
+    [
+        # One deviation of the best over seeds: all within it, as in LTG-BERT's captions, but not all there are.
+        ((("80.0", "1.0", "|,"), ("79.0", "0.1", "|,"), ("78.9", "3.0", "|,")), "ab"),
+        ((("80.0", "1.0", "|,"), ("79.5", "0.1", "|,")), ""),
+        # A single run: 1.96 x 1.4142 deviations of sampling, 2.77 here.
+        ((("80.0", "", "|1.0,"), ("77.3", "", "|1.0,"), ("77.2", "", "|1.0,")), "ab"),
+        ((("80.0", "", "|1.0,"), ("77.3", "", "|1.0,")), ""),
+        # A single run without known noise is no best.
+        ((("80.0", "", "|,"), ("60.0", "1.0", "|,")), ""),
+        # No best of several that are no better than a blind guess.
+        ((("49.0", "0.5", "|,50.0"), ("45.0", "0.5", "|,50.0")), ""),
+        ((("50.4", "0.5", "|,50.0"), ("45.0", "0.5", "|,50.0")), ""),
+        ((("50.6", "0.5", "|,50.0"), ("45.0", "0.5", "|,50.0")), "a"),
+    ],
+)
+def test_a_number_is_bold_only_beyond_noise_and_a_blind_guess(site: Site, numbers: Any, bold: str) -> None:
+    rows = [
+        f"{name},blimp,agreement,accuracy_percent,{mean},{std},{2 if std else 1},0,,0,,,,,{noise}"
+        for name, (mean, std, noise) in zip("abc", numbers, strict=False)
+    ]
+    assert best_of(site.write(rows)) == {f"{name}-blimp-agreement-accuracy_percent" for name in bold}
+
+
+def test_a_perplexity_above_that_of_word_frequencies_is_no_best_and_their_column_stands_beside_it(site: Site) -> None:
+    rows = [
+        f"{name},pretraining,development,perplexity,{value}.0,1.0,2,0,,0,,,,,|,{blind}"
+        for name, value, blind in (("ltg", 310, 300.2), ("elc", 400, 300.2))
+    ]
+    text = site.write(rows)
+    assert best_of(text) == set()
+    assert '<th scope="col" class="number">blind guess</th>' in text
+    assert ">300.20</td>" in text
+    assert best_of(site.write([row.replace("310", "290") for row in rows])) == {
+        "ltg-pretraining-development-perplexity"
+    }
+
+
+def test_a_single_run_of_minimal_pairs_has_an_interval(site: Site) -> None:
+    site.write(["ltg,blimp,agreement,accuracy_percent,99.0,,1,0,,0,,,,,|1.0,50.0"])
+    assert "99.0 97.0 to 100.0, n=1" in read_page(site.page).text
+
+
+@pytest.fixture
+def empty_site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def details_of(site: Site, run: str) -> str:
+    """The fold-out of a run as HTML."""
+    return site.write(ROWS).partition(f'<div id="run-{run}">')[2].partition("</details>")[0]
+
+
+def shared_settings(site: Site) -> dict[str, str]:
+    text = site.page.read_text(encoding="utf-8")
+    return rows_of(text.partition("<summary>Settings that all")[2].partition("</details>")[0])
+
+
+def rows_of(html: str) -> dict[str, str]:
+    rows = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td>', html.replace("<wbr>", ""), re.DOTALL)
+    return {name: value.strip() for name, value in rows}
+
+
+def test_settings_of_all_runs_stand_once_and_those_that_differ_below_each(empty_site: Site) -> None:
+    empty_site.add_run("ltg", METRICS)
+    empty_site.add_run("elc", METRICS, {"optimizer": {"name": "lamb", "learning_rate": 0.007}, "precision": "bf16"})
+    assert rows_of(details_of(empty_site, "elc-s1")) == {
+        "FLOPs of training": "5.00e6",
+        "optimizer.learning_rate": "0.007",
+        "precision": "bf16",
+    }
+    assert rows_of(details_of(empty_site, "ltg-s1")) == {
+        "FLOPs of training": "5.00e6",
+        "optimizer.learning_rate": "0.005",
+    }
+    shared = shared_settings(empty_site)
+    assert shared["model.hidden_size"] == "16" and shared["optimizer.name"] == "lamb"
+
+
+def test_a_model_that_was_only_initialised_does_not_keep_others_from_sharing(empty_site: Site) -> None:
+    empty_site.add_run("elc", METRICS)
+    empty_site.add_run("random", settings={"optimizer": None, "batch_size": 4})
+    assert "batch_size" not in rows_of(details_of(empty_site, "elc-s1"))
+    assert rows_of(details_of(empty_site, "random-s1"))["optimizer"] == "null"
+    shared = shared_settings(empty_site)
+    assert shared["optimizer.name"] == "lamb"
+
+
+def test_losses_are_drawn_from_the_first_step_to_the_last_within_the_frame(empty_site: Site) -> None:
+    empty_site.add_run("elc", METRICS)
+    html = details_of(empty_site, "elc-s1")
+    lines = dict(re.findall(r'<polyline class="(\w+)" points="([^"]+)"', html))
+    # Training losses 8, 7 and 6 at steps 1 to 3, on 130 units; one development loss of 6.5.
+    assert lines == {"training": "133.3,0.0 266.7,65.0 400.0,130.0", "development": "400.0,97.5"}
+    assert "8 nats" in html and "6 nats" in html
+
+
+def test_long_runs_are_drawn_with_a_hundred_points(empty_site: Site) -> None:
+    empty_site.add_run("elc", [{"step": step, "tokens": step, "loss": 9.0 - step / 1000} for step in range(1, 5001)])
+    (points,) = re.findall(r'points="([^"]+)"', details_of(empty_site, "elc-s1"))
+    assert len(points.split()) == 100
+
+
+def test_a_model_that_was_not_trained_has_no_drawing(empty_site: Site) -> None:
+    empty_site.add_run("random")
+    assert "<polyline" not in details_of(empty_site, "random-s1")
+
+
+def test_what_was_continued_and_stopped_early_is_told(empty_site: Site) -> None:
+    initial = {"take": "weights", "earlier_steps": 70, "earlier_tokens": 9000}
+    stopping = {"stopped_early": True, "exported_step": 2, "best_development_loss": 6.25}
+    empty_site.add_run("elc", METRICS, measures={"initial_model": initial, "early_stopping": stopping})
+    rows = rows_of(details_of(empty_site, "elc-s1"))
+    assert rows["initial_model.earlier_steps"] == "70"
+    assert rows["early_stopping.exported_step"] == "2"
+    assert "384 + 9,000 before" in read_page(empty_site.page).text
+
+
+def test_an_altered_manifest_is_refused(empty_site: Site) -> None:
+    manifest = empty_site.add_run("elc", METRICS)
+    empty_site.write(ROWS)
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("0.005", "0.006"), encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"manifest\.json"):
+        empty_site.write(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (power("77200000000000000000"), "7.72e19"),
+        (power(0.0), "-"),
+        (number(345.5001), "345.5"),
+        (number(12345.6), "12,346"),
+    ],
+)
+def test_numbers_are_told_in_units_that_people_grasp(shown: str, expected: str) -> None:
+    assert shown == expected
