@@ -25,8 +25,7 @@ from hatchery.settings.base import (
     ShareAboveZero,
     require,
 )
-from hatchery.settings.fields import BlockName, CorpusName, Names, Unique
-from hatchery.training.objective import SegmentsName
+from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
 
 IMPORT = "import_model"
 """Name of the stage by whose manifests models of others are known."""

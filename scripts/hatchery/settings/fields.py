@@ -14,7 +14,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache, reduce
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import MinLen
 
@@ -271,3 +271,5 @@ TaskName = Annotated[str, Reference("task")]
 VocabularyName = Annotated[str, Reference("vocabulary")]
 SelectionName = Annotated[str, Reference("selection")]
 BaselineName = Annotated[str, Reference("baseline")]
+SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
+"""How documents are cut into sequences (`hatchery.objectives.segments`)."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 ModelKind = Literal["masked", "causal", "translation"]
 """What a model can do: guess hidden tokens, go on with a text, translate."""
-SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
-"""How documents are cut into sequences (`hatchery.objectives.segments`)."""
 
 
 class ObjectiveKeys(Settings):

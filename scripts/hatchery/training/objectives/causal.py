@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.settings.base import require
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, SegmentsName, Term
+from hatchery.settings.fields import SegmentsName
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from hatchery.modeling.flops import PassShape
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.settings.base import Range, require
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, SegmentsName, Term
+from hatchery.settings.fields import SegmentsName
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.settings.base import RefusedError, Share
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, SegmentsName, Term
+from hatchery.settings.fields import SegmentsName
+from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
     import numpy as np
