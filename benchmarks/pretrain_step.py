@@ -31,7 +31,7 @@ from hatchery.training.settings import OptimizerSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 LIMIT = 1.10
-OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
+OPTIMIZER = OptimizerSettings()
 VOCABULARY = 2048
 
 

@@ -52,7 +52,7 @@ from hatchery.training.topology import Topology, read_topology
 
 LIMIT = 0.92
 OBJECTIVE = MaskedSettings()
-OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
+OPTIMIZER = OptimizerSettings()
 
 
 def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:

@@ -35,7 +35,7 @@ SliceFactory = Callable[..., dict[str, Any]]
 
 
 def _pretrain_slice(long: tuple[float, int] | None = None, **changes: Any) -> dict[str, Any]:
-    """A complete slice of the stage; keys with two underscores (`optimizer__name`) change nested values."""
+    """Settings of the stage, mostly defaults; keys with two underscores (`optimizer__name`) change nested values."""
     slice_: dict[str, Any] = {
         "stage": "pretrain",
         "stage_version": 1,
@@ -50,31 +50,10 @@ def _pretrain_slice(long: tuple[float, int] | None = None, **changes: Any) -> di
             "attention_probs_dropout_prob": 0.1,
             "layer_weighting": "biased",
         },
-        "objective": {
-            "kind": "span",
-            "reading": "corrected",
-            "mask_probability": 0.15,
-            "random_probability": 0.1,
-            "keep_probability": 0.1,
-            "short_probability": 0.1,
-            "at_least_one": True,
-            "special_tokens_maskable": False,
-            "segments": "babylm",
-            "sentence_pairs": "none",
-            "padding_in_loss": False,
-            "padding_attended": False,
-        },
+        "objective": {},
         "output_bias": {},
-        "optimizer": {
-            "name": "lamb",
-            "learning_rate": 0.01,
-            "weight_decay": 0.1,
-            "beta1": 0.9,
-            "beta2": 0.98,
-            "epsilon": 1e-6,
-            "max_gradient_norm": 2.0,
-        },
-        "schedule": {"name": "cosine", "warmup_fraction": 0.1, "final_fraction": 0.1},
+        "optimizer": {"name": "lamb"},
+        "schedule": {"warmup_fraction": 0.1},
         "steps": 20,
         "sequence_length": 16,
         "batch_size": 8,

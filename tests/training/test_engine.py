@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 FP32 = Precision("fp32")
 VOCABULARY, LENGTH = 50, 12
 # The epsilon is large, because Adam's m / sqrt(v) would blow up the rounding of gradients that are almost zero.
-OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-3, max_gradient_norm=0.5)
+OPTIMIZER = OptimizerSettings(epsilon=1e-3, max_gradient_norm=0.5)
 
 
 def make_model(dropout: float = 0.0) -> LanguageModel:

@@ -93,7 +93,7 @@ def test_the_step_is_invariant_to_the_scale_of_the_gradient_with_decay_and_witho
     torch.testing.assert_close(results[0], results[1], rtol=1e-6, atol=1e-7)
 
 
-SETTINGS = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
+SETTINGS = OptimizerSettings()
 # The BNC code: docs/papers/ltg-bert.md, "Optimiser".
 AS_BNC = replace(SETTINGS, tied_embedding="output", head_weight_decay=0.1)
 WORD_EMBEDDING = "encoder.embedding.word_embedding.weight"

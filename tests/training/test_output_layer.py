@@ -214,7 +214,7 @@ def test_one_step_moves_the_bias_by_at_most_the_learning_rate_and_never_decays_i
     before = bias.detach().clone()
 
     def moved_by(gradient: torch.Tensor) -> torch.Tensor:
-        optimizer = build_optimizer(model, OptimizerSettings(name, RATE, 0.1, 0.9, 0.98, 1e-6, 2.0))
+        optimizer = build_optimizer(model, OptimizerSettings(name, RATE))
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         bias.grad = gradient

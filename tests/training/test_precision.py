@@ -30,7 +30,7 @@ def tiny_model(seed: int = 1) -> LanguageModel:
 
 
 def optimizer_of(model: nn.Module, name: str) -> torch.optim.Optimizer:
-    return build_optimizer(model, OptimizerSettings(name, 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0))
+    return build_optimizer(model, OptimizerSettings(name))
 
 
 def batches(n: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -26,9 +26,7 @@ ADAMW = replace(LAMB, optimizer=OptimizerSettings(name="adamw"))
 
 
 @pytest.mark.parametrize("scale", ["unit", 0.1, 1])
-def test_a_complete_slice_is_understood_and_a_scale_may_be_a_name_or_a_number(
-    pretrain_slice: Factory, scale: object
-) -> None:
+def test_settings_are_understood_and_a_scale_may_be_a_name_or_a_number(pretrain_slice: Factory, scale: object) -> None:
     settings = pretrain_settings(pretrain_slice(long=(0.9, 4), output_bias__weight_scale=scale))
     assert settings.optimizer.name == "lamb" and settings.long_sequence is not None
     assert settings.model["hidden_size"] == 32
@@ -52,6 +50,7 @@ def test_a_complete_slice_is_understood_and_a_scale_may_be_a_name_or_a_number(
         ({"objective__short_probability": float("nan")}, "short_probability: got nan"),
         ({"output_bias__smoothing": 0.0}, "output_bias.smoothing: got 0.0, expected above 0"),
         ({"output_bias__smoothing": -1.0}, "output_bias.smoothing: got -1.0"),
+        ({"output_bias__counts": "larger_corpus"}, "larger_corpus: got None, expected a corpus"),
         ({"output_bias__label_smoothing": 1.5}, "label_smoothing: got 1.5"),
         ({"output_bias__counted_examples": 0}, "counted_examples: got 0"),
         ({"output_bias__weight_scale": 0.0}, "weight_scale: got 0.0"),
@@ -66,6 +65,9 @@ def test_a_complete_slice_is_understood_and_a_scale_may_be_a_name_or_a_number(
         ({"optimizer__head_weight_decay": -1.0}, "head_weight_decay"),
         ({"optimizer__tied_embedding": "both"}, "embedding, output"),
         ({"schedule__warmup_steps_limit": 0}, "warmup_steps_limit"),
+        ({"schedule": {"warmup_steps": 4, "warmup_steps_limit": 9}}, "warmup_steps_limit: got 9, expected null with"),
+        ({"schedule": {"warmup_steps": 4, "warmup_fraction": 0.1}}, "warmup_fraction: got 0.1, expected no such key"),
+        ({"milestones": [7]}, "milestones: got 7, expected steps before the last"),
         ({"loss_average": "batches"}, "tokens, processes"),
         ({"precision": "int8"}, "allowed are: auto, fp32, bf16, fp16"),
         ({"steps": -1}, "steps: got -1"),
