@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
 from hatchery.modeling.ltg.family import LtgBertConfig
@@ -265,6 +266,24 @@ def test_an_exception_that_passes_asks_no_other_process_for_anything(monkeypatch
     monkeypatch.setattr(engine, "whole_parameters", asked)
     with pytest.raises(KeyboardInterrupt), engine:
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("family", "order"), [("roberta", "qkv"), ("encoder_decoder", "kvq")])
+def test_the_gradients_of_an_attention_are_summed_in_the_order_of_earlier_runs(family: str, order: str) -> None:
+    """It decides the last bits of what a model learns."""
+    sizes = {"hidden_size": 32, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = build_language_model(model_config({"family": family, **sizes, "vocab_size": 20}))
+    initialise_(model, 5)
+    attention = model.eval().encoder.layers[0].attention
+    hidden = torch.randn(4, 16, 32, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    weights = torch.randn(4, 16, 32, generator=torch.Generator().manual_seed(1))
+    names = {"q": "query_projection", "k": "key_projection", "v": "value_projection"}
+    states = attention.normalised(hidden)
+    made = {key: split_heads(getattr(attention, names[key])(states), 2, None) for key in order}
+    context = attend(made["q"], made["k"], made["v"], attention.scale, None, attention.probability_dropout)
+    by_hand = torch.autograd.grad((attention.output_projection(join_heads(context, None)) * weights).sum(), hidden)
+    found = torch.autograd.grad((attention(hidden, AttentionInputs()) * weights).sum(), hidden)
+    assert torch.equal(found[0], by_hand[0])
 
 
 def test_recomputed_decoder_layers_have_the_gradients_of_kept_ones() -> None:

@@ -81,9 +81,15 @@ class MultiHeadAttention(nn.Module):
     No residual inside. LTG-BERT's, with relative positions, is `ltg.attention`.
     """
 
-    def __init__(self, config: EncoderSizes, pre_layer_norm: LayerNorm | None = None) -> None:
+    def __init__(
+        self, config: EncoderSizes, pre_layer_norm: LayerNorm | None = None, *, queries_first: bool = False
+    ) -> None:
+        """`queries_first` computes queries before keys and values, and not behind them.
+
+        Gradients are summed in the opposite order, which decides the last bits of what a model learns.
+        """
         super().__init__()
-        size = config.hidden_size
+        size, self.queries_first = config.hidden_size, queries_first
         self.n_heads = config.num_attention_heads
         self.scale = 1 / math.sqrt(config.head_size)
         self.pre_layer_norm = pre_layer_norm
@@ -99,15 +105,18 @@ class MultiHeadAttention(nn.Module):
 
         With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
         """
-        asking, mask, rows = self.normalised(hidden), inputs.mask, inputs.query_rows
-        keys, values = self.keys_and_values(asking, inputs.packing)
+        states, mask, rows = self.normalised(hidden), inputs.mask, inputs.query_rows
+        asking = states if rows is None else states.flatten(0, 1).index_select(0, rows)[:, None]
+        queries = self.queries(asking, inputs.packing) if self.queries_first else None
+        keys, values = self.keys_and_values(states, inputs.packing)
+        if queries is None:
+            queries = self.queries(asking, inputs.packing)
         if inputs.cache is not None:
             keys, values = inputs.cache.extended(keys, values)
-        if rows is None:
-            return self.attended(asking, keys, values, mask, inputs.packing)
-        if mask is not None and mask.dim() == 3:
+        if rows is not None and mask is not None and mask.dim() == 3:
             mask = mask.flatten(0, 1).index_select(0, rows)[:, None]
-        return self.attended(asking.flatten(0, 1).index_select(0, rows)[:, None], keys, values, mask).squeeze(1)
+        output = self.attended(queries, keys, values, mask, inputs.packing)
+        return output if rows is None else output.squeeze(1)
 
     def normalised(self, hidden: Tensor) -> Tensor:
         """What queries, and within one text keys and values, are made of."""
@@ -118,12 +127,15 @@ class MultiHeadAttention(nn.Module):
         key, value = self.key_projection(states), self.value_projection(states)
         return split_heads(key, self.n_heads, packing), split_heads(value, self.n_heads, packing)
 
+    def queries(self, normalised: Tensor, packing: Packing | None = None) -> Tensor:
+        """Queries [B, H, T, d] of `normalised` [B, T, D]."""
+        return split_heads(self.query_projection(normalised), self.n_heads, packing)
+
     def attended(
-        self, normalised: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, packing: Packing | None = None
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, packing: Packing | None = None
     ) -> Tensor:
-        """The block's output [B, T, D] for queries from `normalised` [B, T, D]; the mask is that of `attend`."""
-        query = split_heads(self.query_projection(normalised), self.n_heads, packing)
-        context = attend(query, keys, values, self.scale, mask, self.probability_dropout)
+        """The block's output [B, T, D] for `queries` [B, H, T, d]; the mask is that of `attend`."""
+        context = attend(queries, keys, values, self.scale, mask, self.probability_dropout)
         return self.output_dropout(self.output_projection(join_heads(context, packing)))
 
 

@@ -97,7 +97,8 @@ class DecoderLayer(nn.Module):
         """Transform `hidden` [B, T, D], the states of the tokens that follow those in `cache`, which grows by them."""
         attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own))
         hidden = _summed(hidden, attended, self.attention_norm)
-        of_source = self.source_attention.attended(self.source_attention.normalised(hidden), *cache.source, source_mask)
+        queries = self.source_attention.queries(self.source_attention.normalised(hidden))
+        of_source = self.source_attention.attended(queries, *cache.source, source_mask)
         hidden = _summed(hidden, of_source, self.source_attention_norm)
         return _summed(hidden, self.feed_forward(hidden), self.feed_forward_norm)
 

@@ -100,7 +100,8 @@ class RobertaEncoder(LayeredEncoder):
         size, inner, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
         feed_forward = FeedForward(size, inner, config.hidden_dropout_prob, gated=False, bias=True, exact_gelu=True)
         norms = [LayerNorm(size, eps, affine=True) for _ in range(2)]
-        return EncoderLayer(MultiHeadAttention(config), feed_forward, self.weighting, size, eps, *norms)
+        attention = MultiHeadAttention(config, queries_first=True)
+        return EncoderLayer(attention, feed_forward, self.weighting, size, eps, *norms)
 
     @property
     def word_embedding(self) -> nn.Embedding:
