@@ -19,7 +19,7 @@ from hatchery.settings.problems import Problems
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.workflow.open_workflow import Request, read_request
-from hatchery.workflow.plan_checks import asked_blocks, collect_problems, unknown_target
+from hatchery.workflow.plan_checks import asked_blocks, check_targets, collect_problems, unknown_target
 
 PATTERNS = [
     "results/{experiment}/summary.csv",
@@ -95,6 +95,15 @@ def test_a_target_that_is_made_leads_to_its_blocks(
 ) -> None:
     patterns = [*PATTERNS, "results/models/{model}.json"]
     assert asked_blocks(f"results/{target}", patterns, Project(repository / "config")) == blocks
+
+
+def test_all_misspelt_targets_are_told_together(repository: Path) -> None:
+    targets = ["results/stirct/summary.csv", "results/demo/sumary.csv", "results/demo/summary.csv"]
+    made = dict(zip(targets, (True, False, True), strict=True))
+    asked, problems = check_targets(targets, PATTERNS, [], made, Project(repository / "config"))
+    assert asked == [("experiment", "demo")]
+    assert [line.partition(":")[0] for line in problems.lines] == targets[:2]
+    assert "did you mean 'strict'?" in problems.lines[0]
 
 
 def test_the_names_of_blocks_are_those_that_the_rules_take(repository: Path) -> None:
