@@ -1,5 +1,6 @@
 """The model folder: exact round trips, and one clear line for everything that can be wrong with it."""
 
+import dataclasses
 import json
 
 import pytest
@@ -157,6 +158,9 @@ IMPOSSIBLE = {
 def test_a_configuration_refuses_impossible_values(make_model, family, changes, message):
     with pytest.raises(ConfigError, match=message):
         make_model(family=family, **changes)
+    # The classes of an exported model are made without the settings' validation.
+    with pytest.raises(ConfigError, match=message):
+        dataclasses.replace(make_model(family=family).config, **changes)
 
 
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):
