@@ -52,6 +52,7 @@ def test_a_layer_weighting_is_learned_in_any_encoder(make_model, batch, kind, na
     # A softmax over one candidate is constant; its gradient is 0 but present, so no optimiser has to skip it.
     assert first.grad.abs().max() == 0
     assert all(vector.grad.abs().max() > 0 for vector in others)
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
     difference = model.encoder(*batch[:2])[-1] - plain.encoder(*batch[:2])[-1]
     assert difference.abs().max() > 0.01
 

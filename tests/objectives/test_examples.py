@@ -185,7 +185,7 @@ def test_protected_and_random_ids_follow_the_set_of_special_tokens(name, protect
     assert (special.n_protected, special.first_random) == (protected, first_random)
 
 
-CLS, SEP, PAD = 0, 2, 1
+CLS, SEP, PAD, MASK = 0, 2, 1, 4
 LENGTHS = [9, 14, 5]
 
 
@@ -195,6 +195,14 @@ def batch_of(make_traceable, **quirks):
     masking = MaskedSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
     settings = replace(masking, short_probability=0.0, segments="documents", **quirks)
     return objective_of(settings).examples(collection, 24).batch(0, 0, [0, 1, 2])
+
+
+def test_examples_are_framed_and_masked_with_the_ids_of_their_set(make_traceable):
+    batch = batch_of(make_traceable, special_tokens_maskable=False)
+    ids, labels = batch["input_ids"], batch["labels"]
+    assert (ids[:, 0] == CLS).all()
+    assert all(ids[row, length + 1] == SEP for row, length in enumerate(LENGTHS))
+    assert (labels != -100).any() and (ids[labels != -100] == MASK).all()
 
 
 def test_without_quirks_padding_is_trimmed_hidden_and_unlabelled(make_traceable):
