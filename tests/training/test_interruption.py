@@ -53,11 +53,19 @@ def test_another_attempt_that_asks_for_the_run_folder_is_a_request_to_stop() -> 
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock that stands still: `clock[0]` is what `time.monotonic()` tells."""
-    now = [1000.0]
+def clocks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Clocks that stand still: `monotonic()` at `clocks[0]`, which begins at 500, and `time()` 1,000,000 later."""
+    now = [500.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0] + 1_000_000.0)
     return now
+
+
+@pytest.fixture
+def clock(clocks: list[float]) -> list[float]:
+    """The clocks, which begin at 1000."""
+    clocks[0] = 1000.0
+    return clocks
 
 
 def test_without_a_signal_or_a_deadline_nothing_stops(clock: list[float]) -> None:
@@ -144,18 +152,10 @@ def test_a_signal_in_a_callback_of_an_import_ends_the_process(tmp_path: Path) ->
     assert process.stderr == "stopped by SIGTERM outside of training; run the same command again to go on\n"
 
 
-@pytest.fixture(autouse=True)
-def clocks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Clocks that stand still: `monotonic()` at `clocks[0]`, which begins at 500, and `time()` 1,000,000 later."""
-    now = [500.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "time", lambda: now[0] + 1_000_000.0)
-    return now
-
-
 SLURM = {"SLURM_JOB_END_TIME": "1000900"}
 
 
+@pytest.mark.usefixtures("clocks")
 @pytest.mark.parametrize(
     ("environment", "minutes", "deadline"),
     [
@@ -184,6 +184,7 @@ def test_one_more_step_has_to_end_before_the_grace_time_begins(clocks: list[floa
     assert deadline.is_near(0.0) and deadline.remaining_seconds() == -1.0
 
 
+@pytest.mark.usefixtures("clocks")
 def test_a_job_that_is_past_its_end_is_near_at_once() -> None:
     deadline = Deadline.from_environment({"SLURM_JOB_END_TIME": "1000400"}, None, 0.0)
     assert deadline is not None and deadline.is_near(0.0)
@@ -195,6 +196,7 @@ def test_an_end_that_is_no_time_is_refused_by_name(end: str) -> None:
         Deadline.from_environment({"SLURM_JOB_END_TIME": end}, None, 60.0)
 
 
+@pytest.mark.usefixtures("clocks")
 def test_older_slurm_is_asked_for_what_is_left_of_the_job() -> None:
     asked = []
 
@@ -213,6 +215,7 @@ def test_a_job_whose_end_slurm_does_not_tell_has_no_deadline(answer: str | None)
     assert Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 60.0, lambda job: answer) is None
 
 
+@pytest.mark.usefixtures("clocks")
 def test_of_a_short_slurm_job_the_grace_time_leaves_most_for_training() -> None:
     deadline = Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 120.0, lambda job: "1:40")
     assert deadline == Deadline(600.0, 25.0)
