@@ -1,4 +1,4 @@
-"""Saving a run's checkpoints, in a thread where asked: training goes on while the copies that were taken are written.
+"""Saving a run's checkpoints, in a thread: where asked, training goes on while copies that were taken are written.
 
 At most one checkpoint is being written, so a run holds at most one copy of its state. What cannot be written is
 raised in the training loop, at the next checkpoint or at the end, never lost in the thread. Pruning belongs to the

@@ -82,7 +82,7 @@ def take_snapshot(
     """The state of a run as it is now, as copies in main memory; `extra` is for example a loss scaler's state.
 
     `states` are those of the optimiser. Without `copy` the tensors share memory with the model: to be saved before the
-    next step, and not in a thread.
+    next step.
     """
 
     def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

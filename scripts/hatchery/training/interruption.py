@@ -111,8 +111,7 @@ def leave_on_signals() -> None:
     """From now on a signal ends the process with one line and the status of an interrupted run.
 
     For the command's beginning, while libraries are imported and a model is built, and its end: while it trains,
-    `StopRequest` takes the signals. It is no exception that a library might
-    catch, so that none is lost.
+    `StopRequest` takes the signals. It is no exception that a library might catch, so that none is lost.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:

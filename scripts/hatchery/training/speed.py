@@ -166,8 +166,8 @@ _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
 def peak_flops(device_name: str, precision: str) -> float | None:
     """Operations per second that one device can do at best, dense; None where that is not known.
 
-    `device_name` is what torch reports, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are not
-    known: their peak depends on clock, cores and instructions, and measuring it would cost time at every start.
+    `device_name` is what torch reports, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are not known: their peak
+    depends on clock, cores and instructions, and measuring it would cost time at every start.
     """
     for pattern, peaks in _PEAKS:
         if re.search(pattern, device_name):

@@ -67,9 +67,9 @@ class OutputBiasSettings(Settings):
     """Labels of the run's own examples, all that can be labels in its corpus, or tokens of another, larger corpus."""
     larger_corpus: CorpusName = ABSENT
     """That corpus, which is encoded with the run's tokenizer; its sentences end as targets do."""
+    # About 2 million labels at 128 tokens, so that a type with 100 of them is known to 10 %, in seconds to a minute.
     counted_examples: Count | None = 100_000
     """At most so many examples are masked to count labels; null is all."""
-    # About 2 million labels at 128 tokens, so that a type with 100 of them is known to 10 %, in seconds to a minute.
     centred: bool = False
     """Whether the mean is subtracted from the log-prior: the same model, a smaller norm."""
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
