@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
         overrides["nodes"] = 1
     jobs = Jobs(Project(arguments.config, {"cluster": overrides} if overrides else {}))
     pages = []
-    for experiment in jobs.project.parts(arguments.experiment):
+    for experiment in jobs.project.members(arguments.experiment):
         jobs.project.check("experiment", experiment)
         settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
         shards = shards_on_disk(Path(jobs.results.tokens(experiment)))

@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
     named += [job.wildcards["experiment"] for job in planned if "experiment" in job.wildcards]
     project = jobs.project
     known = [name for name in dict.fromkeys(named) if name in project.names("experiment") or project.is_study(name)]
-    jobs.learn_names(dict.fromkeys(part for name in known for part in project.parts(name)))
+    jobs.learn_names(dict.fromkeys(part for name in known for part in project.members(name)))
     print(reasons_text(by_rule(planned, jobs, arguments.project), arguments.full))
     costs = planned_costs(planned, jobs)
     print(planned_cost_text(costs, jobs) if costs else "Nothing whose cost is estimated would run.\n", end="")

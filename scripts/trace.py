@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hatchery.analysis.summary_rows import COLUMNS, SELECTORS, SummaryRow, read_summary
-from hatchery.artifacts.checksums import vouched
+from hatchery.artifacts.checksums import verified_view
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
 from hatchery.provenance.chain import ManifestIndex, follow, generated_problems, output_problems, raw_problems
@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the chain of one row, or the rows to choose from."""
     where = str(arguments.summary)
     # The same rows, as numbers.
-    summary = read_summary(vouched(arguments.summary).with_suffix(".parquet"))
+    summary = read_summary(verified_view(arguments.summary).with_suffix(".parquet"))
     numbers = {row.selectors: number for number, row in enumerate(summary, start=1)}
     cell = cell_selectors(arguments.cell, {row.model for row in summary})
     rows = select(summary, {**cell, **selectors_given(arguments)}, arguments.row, where)

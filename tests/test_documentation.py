@@ -246,7 +246,7 @@ DEVICES = REPOSITORY / "docs" / "gpu.md"
 
 # What the code for one kind of device is told by.
 ASKS = re.compile(
-    r"\b(device|to)\.type\b|\bdevice_type\b|\btorch\.cuda\b|[\"']cuda[\"']|[\"']nccl[\"']|\bfused=|\bcan_look\("
+    r"\b(device|to)\.type\b|\bdevice_type\b|\btorch\.cuda\b|[\"']cuda[\"']|[\"']nccl[\"']|\bfused=|\bcan_read_values\("
     r"|\bautocast\(|\bis_compiling\(|\bpin_memory\b|\bnon_blocking\b"
 )
 LISTED = re.compile(r"^\| `([\w/]+\.py)` `([\w.<>]+)` \| .+ \| (.+) \|$", re.M)
@@ -297,7 +297,7 @@ def test_every_branch_for_a_device_is_listed_as_tried_or_untried() -> None:
     assert len(rows) == len(listed), "docs/gpu.md lists a place twice"
     found = in_the_code()
     assert sorted(found - listed) == [], "docs/gpu.md does not list these places"
-    assert sorted(listed - found) == [], "docs/gpu.md lists these places_that_ask, which do not ask any more"
+    assert sorted(listed - found) == [], "docs/gpu.md lists these places, which do not ask any more"
     assert [row for row in rows if not VERDICT.fullmatch(row[2])] == []
 
 

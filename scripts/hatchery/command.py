@@ -73,23 +73,23 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
     try:
         main(parser.parse_args(expanded(sys.argv[1:])))
     except HatcheryError as error:
-        _say(str(error))
+        _print_error(str(error))
         sys.exit(1)
     except KeyboardInterrupt:
-        _say("interrupted")
+        _print_error("interrupted")
         sys.exit(130)
     except Exception as error:
         line = refusal(error)
         if line is None:
             raise
-        _say(line)
+        _print_error(line)
         sys.exit(1)
     if getattr(sys.modules["__main__"], "main", None) is main:
-        _leave()
+        _exit_at_once()
     sys.exit(0)
 
 
-def _leave() -> None:
+def _exit_at_once() -> None:
     """End the program with status 0, without taking its memory apart: that takes half a second where torch is loaded.
 
     Returns where what was printed cannot be written; then Python's own way out says so.
@@ -102,7 +102,7 @@ def _leave() -> None:
         os._exit(0)
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     try:
         print(f"error: {visible(message)}", file=sys.stderr, flush=True)
     except OSError:

@@ -8,7 +8,7 @@ lies beside the folder.
 from pathlib import Path
 
 
-def names_beside(registry: str) -> tuple[str, ...]:
+def names_in_folder(registry: str) -> tuple[str, ...]:
     """The names of the modules beside a package's `__init__.py` (its `__file__`), sorted; none of them is imported."""
     return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from hatchery.artifacts.checksums import checksums_of, vouched
-from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, stage_run, take_finished
+from hatchery.artifacts.checksums import checksums_of, verified_view
+from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, reuse_complete, stage_run
 from hatchery.command import load_settings, named_paths
 from hatchery.raw.listings import location_of
 from hatchery.raw.registration import open_source
@@ -113,7 +113,7 @@ def verify_inputs(paths: Iterable[Path]) -> None:
         elif location_of(path).exists():
             open_source(path).verify()
         elif checksums_of(path).exists():
-            vouched(path)
+            verified_view(path)
         elif (beside := path.with_name(MANIFEST)).exists():
             manifest = read_manifest(beside)
             for output in manifest.outputs:
@@ -184,7 +184,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
 
     if "run" not in arguments:
         call()
-    elif not (keep and take_finished(output, settings, inputs)):
+    elif not (keep and reuse_complete(output, settings, inputs)):
         with stage_run(output, settings, inputs, keep) as run:
             call(run=run)
 

@@ -78,7 +78,7 @@ class Stage:
     shared: Shared | None = None
     # Minutes of a job, of the planned work (`work`), the project and the names of a result.
     expected_minutes: Callable[..., float | None] | None = None
-    # Whether work that is finished is taken as it is (`artifacts.manifests.take_finished`).
+    # Whether work that is finished is taken as it is (`artifacts.manifests.reuse_complete`).
     keep: bool = False
     # What the manifest calls the inputs of an argument, if not by its name or, in a mapping, by their own:
     # `{"source": "source {}"}`.

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Settings, said_values, shown
+from hatchery.settings.base import Settings, dumped_values, shortened
 from hatchery.settings.fields import ABSENT, PartOf, Reference, hints_of, members_of, said_about
 from hatchery.settings.problems import problem_lines
 
@@ -44,7 +44,7 @@ def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
     from pydantic import ValidationError
 
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{where or cls.__name__}: got {shown(mapping)}, expected keys with values")
+        raise ConfigError(f"{where or cls.__name__}: got {shortened(mapping)}, expected keys with values")
     text = json.dumps(mapping, default=plain)
     try:
         return adapter(cls).validate_json(text)
@@ -67,7 +67,7 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
 def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, Any]:
     """The keys that settings have, with their values, apart from some; only those that the class `of` has, too."""
     known = {field.name for field in fields(settings if of is None else of)} - set(without)
-    return {key: value for key, value in said_values(settings).items() if key in known and value is not ABSENT}
+    return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
 def plain(value: Any) -> Any:

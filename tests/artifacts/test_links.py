@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, link_roots, links_to, put_link
-from hatchery.artifacts.manifests import stage_run, take_finished
+from hatchery.artifacts.manifests import reuse_complete, stage_run
 from hatchery.errors import ConfigError
 
 
@@ -40,8 +40,8 @@ def test_results_of_an_earlier_version_are_moved_and_taken_where_they_hold() -> 
     (PLACE / "provenance.json").unlink()
     put_link(PLACE, TARGET)
     (TARGET / "manifest.json").unlink()
-    assert not take_finished(TARGET / "manifest.json", {"stage": "pretrain", "steps": 1}, {})
-    assert take_finished(TARGET / "manifest.json", {"stage": "pretrain"}, {})
+    assert not reuse_complete(TARGET / "manifest.json", {"stage": "pretrain", "steps": 1}, {})
+    assert reuse_complete(TARGET / "manifest.json", {"stage": "pretrain"}, {})
     assert (PLACE / "weights").read_text() == "1" and (PLACE / "manifest.json").is_file()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.artifacts import checksums
 from hatchery.artifacts.atomic import atomic_path, json_value, write_json, write_text
-from hatchery.artifacts.checksums import checksums_of, sha256_file, vouched, write_checksums
+from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view, write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
 from hatchery.errors import ManifestError, MisplacedError
 
@@ -179,9 +179,9 @@ def test_a_view_without_a_line_of_its_own_is_refused(tmp_path: Path) -> None:
     for view in views:
         view.write_text("as it was made", encoding="utf-8")
     write_checksums(views)
-    assert [vouched(view) for view in views] == views
+    assert [verified_view(view) for view in views] == views
     listing = checksums_of(views[0])
     listing.write_text(listing.read_text("ascii").splitlines(keepends=True)[1], encoding="ascii")
-    assert vouched(views[1]) == views[1]
+    assert verified_view(views[1]) == views[1]
     with pytest.raises(ManifestError, match=r"summary\.sha256: has no line for summary\.csv; remove .*csv to"):
-        vouched(views[0])
+        verified_view(views[0])

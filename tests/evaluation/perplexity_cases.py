@@ -12,7 +12,7 @@ from hatchery.artifacts.parquet import ShardWriter
 from hatchery.evaluation.perplexity.scoring import held_out_examples
 from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
-from hatchery.evaluation.trained_objective import asked_objective
+from hatchery.evaluation.trained_objective import measured_objective
 from hatchery.runner import run_stage
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
@@ -112,5 +112,5 @@ def measure(
 
 def examples_of(text: Text, model: Path, **changes: Any) -> Any:
     typed = typed_settings(**changes)
-    objective = asked_objective(typed, read_manifest(model))
+    objective = measured_objective(typed, read_manifest(model))
     return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed

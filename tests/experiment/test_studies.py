@@ -41,7 +41,7 @@ def check(folder: Path, study: str) -> None:
 
 def test_two_experiments_side_by_side_are_a_file_of_four_lines(folder: Path) -> None:
     project = Project(folder)
-    assert project.parts("side") == ["demo", "demo_suites"]
+    assert project.members("side") == ["demo", "demo_suites"]
     runs = project.shown_runs("side")
     assert [run.model for run in runs][:4] == ["demo/random", "demo/ltg_bert", "demo/elc_bert", "demo_suites/random"]
     assert len({run.name for run in runs}) == len(runs)

@@ -319,7 +319,7 @@ def test_the_study_of_the_published_reading_asks_the_same_of_its_experiments(end
 def test_the_study_of_the_published_reading_trains_154_models_and_nine_with_milestones() -> None:
     planned = {
         part: {Jobs(PROJECT).settings("pretrain", experiment=part, run=run.name) for run in PROJECT.seeded_runs(part)}
-        for part in PROJECT.parts("reduced_vocabulary_as_published")
+        for part in PROJECT.members("reduced_vocabulary_as_published")
     }
     constrained, unconstrained, checkpoints = map(len, planned.values())
     # 79 models with their untrained counterparts; two differ from others in the heads that the code ignored.

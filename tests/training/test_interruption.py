@@ -45,7 +45,7 @@ def test_a_second_ctrl_c_would_end_the_process_but_slurm_may_send_sigterm_again(
 
 def test_another_attempt_that_asks_for_the_run_folder_is_a_request_to_stop() -> None:
     wanted = [False]
-    with StopRequest(is_wanted=lambda: wanted[0]) as request:
+    with StopRequest(is_claimed=lambda: wanted[0]) as request:
         assert not request.is_made
         wanted[0] = True
         assert request.is_made

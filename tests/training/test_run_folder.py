@@ -71,7 +71,7 @@ def test_a_run_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path) -> No
         pass
 
 
-HERE = Owner.here(Path("out/manifest.json"), {"SLURM_JOB_ID": "102", "SLURMD_NODENAME": "n1"})
+HERE = Owner.of_this_process(Path("out/manifest.json"), {"SLURM_JOB_ID": "102", "SLURMD_NODENAME": "n1"})
 ELSEWHERE = replace(HERE, token="other", host="n2", machine="another start of another machine", job="101", pid=5)
 
 
@@ -173,10 +173,10 @@ def test_only_another_attempt_of_the_same_job_asks_the_owner_to_stop(lock: Path,
 
 def test_the_owner_hears_that_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with locked_run_folder(tmp_path / "run", HERE) as lease:
-        assert not lease.is_wanted
+        assert not lease.is_claimed
         lease.lock.with_name(WANTED).write_text(str(ELSEWHERE))
         deadline = time.monotonic() + 30
-        while not lease.is_wanted:
+        while not lease.is_claimed:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     assert "Slurm job 101, process 5 on n2 asks for this run" in capsys.readouterr().err

@@ -135,7 +135,7 @@ def test_what_another_attempt_finished_meanwhile_is_taken_as_it_is(
     for process in processes:
         process.kill()
         process.communicate()
-    with locked_run_folder(folder, Owner.here()):
+    with locked_run_folder(folder, Owner.of_this_process()):
         again = start_step(waiting)
         assert again[0].stderr is not None
         assert "waiting: another process trains" in again[0].stderr.readline()

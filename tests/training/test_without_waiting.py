@@ -179,6 +179,6 @@ def test_fine_tuning_asks_every_fiftieth_step() -> None:
     loss = model.train().loss(model(**inputs), labels).mean
     loss.backward()
     for _ in range(49):
-        watch.look(loss.detach())
+        watch.add(loss.detach())
     with pytest.raises(ASKED, match=WORDS):
-        watch.look(loss.detach())
+        watch.add(loss.detach())

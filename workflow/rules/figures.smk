@@ -10,8 +10,8 @@ rule draw_figure:
     wildcard_constraints:
         figure="|".join(declared_figures()),
     params:
-        # The page tells it: with a new text, figure and page are made again.
-        text=lambda wildcards: declared_figures()[wildcards.figure].told,
+        # It stands on the page: with a new text, figure and page are made again.
+        text=lambda wildcards: declared_figures()[wildcards.figure].page_text,
     shell:
         "python scripts/run.py draw_figure @{params.call} --output {output.figure}"
         " 2>&1 | tee {log}"

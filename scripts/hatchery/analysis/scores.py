@@ -151,7 +151,7 @@ class Scores:
         pairs = [suite for suite in suites if (suite, PHENOMENON_AVERAGE, ACCURACY) in keys]
         for suite in pairs:
             found.append((suite, PHENOMENON_AVERAGE, ACCURACY))
-            if self._says_more((suite, PARADIGM_AVERAGE, ACCURACY), found[-1]):
+            if self._is_preferred((suite, PARADIGM_AVERAGE, ACCURACY), found[-1]):
                 found.append((suite, PARADIGM_AVERAGE, ACCURACY))
         for suite in suites:
             shown = BLEU if suite == TRANSLATION_SUITE else AVERAGE_METRIC
@@ -162,7 +162,7 @@ class Scores:
             found += averages
         return [Measure(name_of(key), *key) for key in found]
 
-    def _says_more(self, key: Key, than: Key) -> bool:
+    def _is_preferred(self, key: Key, than: Key) -> bool:
         both = [(self.row(model, *key), self.row(model, *than)) for model in self.models]
         return any(
             one is not None and (one.published_mean is not None or (other is not None and other.mean != one.mean))

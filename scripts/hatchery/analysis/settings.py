@@ -227,7 +227,7 @@ def published_of(
     """The published rows that an experiment repeats, or those of each experiment of a study."""
     if not project.is_study(experiment):
         return project.experiment(experiment).published
-    return under_names_of_study({part: project.experiment(part).published for part in project.parts(experiment)})
+    return under_names_of_study({part: project.experiment(part).published for part in project.members(experiment)})
 
 
 def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"]) -> list["experiment_file.Published"]:
@@ -244,7 +244,7 @@ def sets_of_many(project: "Project", experiment: str, models: Sequence[str]) -> 
     if len(models) <= MOST_BY_NAME:
         return {}
     study = project.is_study(experiment)
-    sets = project.sets_of(project.parts(experiment)) if study else project.expansion(experiment).sets()
+    sets = project.sets_of(project.members(experiment)) if study else project.expansion(experiment).sets()
     parts: dict[str, set[str]] = {}
     for model, name in sets.items():
         parts.setdefault(name, set()).add(model.partition("/")[0] if study else "")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hatchery.analysis.published_values import Verdict
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import vouched
+from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.parquet import read_table, write_table
 from hatchery.errors import ManifestError
 from hatchery.sanitize import csv_text
@@ -151,7 +151,7 @@ def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
 
 def read_summary(path: str | Path) -> list[SummaryRow]:
     """All rows of a `summary.parquet`. Raises ManifestError when it is missing, was altered, or is no summary."""
-    table = read_table(vouched(path))
+    table = read_table(verified_view(path))
     if table.column_names != list(COLUMNS):
         raise ManifestError(f"{path}: its columns are not those of a summary; remove it to have it made again")
     return [SummaryRow(**row) for row in table.to_pylist()]

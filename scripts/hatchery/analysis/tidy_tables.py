@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.artifacts.atomic import atomic_path
-from hatchery.artifacts.checksums import vouched, write_checksums
+from hatchery.artifacts.checksums import verified_view, write_checksums
 from hatchery.artifacts.parquet import TableWriter, write_table
 from hatchery.errors import ManifestError, first_line
 
@@ -262,7 +262,7 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
     """A table in the parts in which it was written. Raises ManifestError like `read_frame`."""
     try:
-        with pq.ParquetFile(vouched(path)) as file:
+        with pq.ParquetFile(verified_view(path)) as file:
             if file.schema_arrow.names != table.names:
                 raise _other_columns(path, table)
             for index in range(file.num_row_groups):
@@ -284,7 +284,7 @@ def read_frame(
     Raises ManifestError for a file that was altered, that nothing vouches for, or that is no such table.
     """
     try:
-        rows = pl.scan_parquet(vouched(path))
+        rows = pl.scan_parquet(verified_view(path))
         if rows.collect_schema().names() != table.names:
             raise _other_columns(path, table)
         for column, values in among.items():

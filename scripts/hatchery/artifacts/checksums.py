@@ -98,7 +98,7 @@ def write_checksums(paths: Iterable[str | Path]) -> None:
     write_text(checksums_of(files[0]), text)
 
 
-def vouched(view: str | Path) -> Path:
+def verified_view(view: str | Path) -> Path:
     """The path of a view, once its bytes are those in the file of checksums beside it.
 
     Raises ManifestError naming the view when it is missing or another one, or when nothing vouches for it.

@@ -219,7 +219,7 @@ def stage_run(
 
     `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
     that it read, by name. A stale manifest is removed first; the new one is written last and only on success. With
-    `keep`, a copy of it stays for `take_finished`.
+    `keep`, a copy of it stays for `reuse_complete`.
     Raises ManifestError naming an input that is missing.
     """
     output = Path(output)
@@ -284,7 +284,7 @@ def is_forced() -> bool:
     return bool(os.environ.get(FORCED))
 
 
-def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
+def reuse_complete(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
     """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
 
     True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, the present

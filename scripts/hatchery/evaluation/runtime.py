@@ -14,7 +14,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
 from hatchery.evaluation.baselines.loading import load_baseline
 from hatchery.evaluation.finetuning.framing import TextTokenizer
-from hatchery.evaluation.minimal_pairs.scoring import architecture_asked
+from hatchery.evaluation.minimal_pairs.scoring import required_architecture
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
 from hatchery.evaluation.settings import is_imported
 from hatchery.evaluation.trained_objective import use_of
@@ -72,7 +72,7 @@ def load_sentence_model(manifest_path: Path, device: torch.device, scoring: str 
         return BaselineModel(*load_baseline(manifest), device)
     network, tokenizer = load_pretrained(manifest_path)
     use = use_of(manifest, network)
-    return HatcheryModel(network, tokenizer, device, architecture_asked(scoring, use.kinds), use.predicted_before)
+    return HatcheryModel(network, tokenizer, device, required_architecture(scoring, use.kinds), use.predicted_before)
 
 
 def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device:

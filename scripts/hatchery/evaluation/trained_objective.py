@@ -41,16 +41,16 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
     return Use(("causal",) if model.causal else ("masked",))
 
 
-def asked_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
+def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
     """What the model of a pretraining run is asked for; without an objective it was imported, and guesses masks."""
     common = common_masks(settings)
     if settings.masking == "common" and "objective" not in model.settings:
         return common
     own = objective_of(objective_of_model(model))
-    return own if settings.masking == "own" else own.asked(common)
+    return own if settings.masking == "own" else own.for_comparison(common)
 
 
-def asked_of_others(settings: PerplexitySettings, architecture: Architecture) -> Objective:
+def baseline_objective(settings: PerplexitySettings, architecture: Architecture) -> Objective:
     """What a model of others is asked for, never its own objective, which nobody knows."""
     return common_masks(settings) if architecture == "masked" else CausalObjective(CausalSettings())
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
-from hatchery.experiment.experiment_file import Grid, GridPart
+from hatchery.experiment.experiment_file import Grid, GridRows
 from hatchery.experiment.sweeps import (
     MODEL_CHANGES,
     PRETRAINING,
@@ -191,7 +191,7 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
                     yield run, entry, MadeRun(f"{at}.run", run, label, name, variant)
 
 
-def _rows(part: GridPart, columns: list[str], taken: Mapping[Row, str], where: str) -> Iterator[Row]:
+def _rows(part: GridRows, columns: list[str], taken: Mapping[Row, str], where: str) -> Iterator[Row]:
     """The rows of a part of a set; `taken` are those of the parts before it."""
     if part.rows is not ABSENT:
         yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
@@ -233,7 +233,7 @@ def _combinations(values: Mapping[str, Row], columns: list[str], where: str) -> 
     return itertools.product(*(values[column] for column in columns))
 
 
-def _runs_of(row: Row, part: GridPart, grid: Grid) -> Iterator[tuple[str, str, Document]]:
+def _runs_of(row: Row, part: GridRows, grid: Grid) -> Iterator[tuple[str, str, Document]]:
     """The run of a row and those of its variants, by name and variant.
 
     What a part says goes before what the grid says.

@@ -96,7 +96,7 @@ class Draw(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridPart(OneOfKeys):
+class GridRows(OneOfKeys):
     """Rows of a set: listed, one change at a time, all combinations, or drawn."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
@@ -132,7 +132,7 @@ class Grid(Settings):
     """Names of the columns, with the key of the model that each is a value of; null for a value of the name alone."""
     run: PartOfRun
     """What all runs have, such as the model whose sizes change."""
-    sets: Annotated[dict[BlockName, tuple[GridPart, ...] | None], MinLen(1)]
+    sets: Annotated[dict[BlockName, tuple[GridRows, ...] | None], MinLen(1)]
     """The models, in sets that the cost estimate adds up and that studies tell apart; null is an inherited set that is
     left out."""
     variants: dict[BlockName, PartOfRun | None] = field(default_factory=dict)

@@ -222,21 +222,21 @@ class Project:
         """The experiment or the study whose results lie in `results/<name>/`; both have a description and figures."""
         return self.study(name) if self.is_study(name) else self.experiment(name)
 
-    def parts(self, name: str) -> list[str]:
+    def members(self, name: str) -> list[str]:
         """The experiments that a name of results stands for: those of a study, or the experiment itself."""
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
-    def of_parts(self, name: str, found: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
+    def of_members(self, name: str, found: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
         """What an experiment has, or what each experiment of a study has, there with the experiment in its name."""
         if not self.is_study(name):
             return dict(found(name))
-        return {f"{part}/{key}": value for part in self.parts(name) for key, value in found(part).items()}
+        return {f"{part}/{key}": value for part in self.members(name) for key, value in found(part).items()}
 
     def shown_runs(self, name: str) -> list[SeededRun]:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""
         if not self.is_study(name):
             return self.seeded_runs(name)
-        return [within(part, run) for part in self.parts(name) for run in self.seeded_runs(part)]
+        return [within(part, run) for part in self.members(name) for run in self.seeded_runs(part)]
 
     def model_of(self, experiment: str, run: str) -> EncoderSizes:
         """The architecture of a run: its model with the run's `model_changes`.

@@ -97,7 +97,7 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
         steps: dict[tuple[str, int], list[int]] = {}
         for run, value in values.items():
             if value is not ABSENT and (key, value) != (INTERVAL, EVALUATION_INTERVAL_STEPS):
-                own = f"runs.{run}." if _says(written[run], key) else ""
+                own = f"runs.{run}." if _has_key(written[run], key) else ""
                 steps.setdefault((own, value), []).append(lasting[run].steps)
         for (place, value), lengths in steps.items():
             if value > limit(lengths):
@@ -108,10 +108,10 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
     problems.raise_any()
 
 
-def _says(keys: Mapping[str, Any], key: str) -> bool:
+def _has_key(keys: Mapping[str, Any], key: str) -> bool:
     """Whether there is a value at a key such as `schedule.warmup_steps`."""
     first, _, rest = key.partition(".")
-    return first in keys and (not rest or _says(keys[first], rest))
+    return first in keys and (not rest or _has_key(keys[first], rest))
 
 
 def check_positions(

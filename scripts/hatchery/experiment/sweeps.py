@@ -74,7 +74,7 @@ def swept_runs(
     for base, run in runs.items():
         scopes = [scope for scope in run if scope in (PRETRAINING, MODEL_CHANGES)] if isinstance(run, Mapping) else []
         own = [sweep for scope in scopes for sweep in sweeps_below(run[scope], scope, f"{where}: runs.{base}.")]
-        inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not _says(run, sweep)]
+        inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not _sets_a_key_of(run, sweep)]
         sweeps = [*own, *inherited] if first_runs else [*inherited, *own]
         for chosen in itertools.product(*(sweep.values for sweep in sweeps)):
             name, entry, how = _with_values(run, made.get(base) or MadeRun(f"runs.{base}", base), sweeps, chosen)
@@ -205,7 +205,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from _parts(part)
 
 
-def _says(run: Mapping[str, Any], sweep: Sweep) -> bool:
+def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
     """Whether a run has a value of its own where the experiment has a sweep."""
     value = run.get(sweep.scope)
     for key in sweep.path:

@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowOne, check_ranges, require, said_values
+from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowOne, check_ranges, dumped_values, require
 
 LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
 
@@ -99,4 +99,4 @@ class ModelConfig(EncoderSizes):
     def to_dict(self) -> dict[str, Any]:
         """All fields that are said, ready for JSON."""
         values = dataclasses.asdict(self)
-        return {key: values[key] for key in said_values(self)}
+        return {key: values[key] for key in dumped_values(self)}

@@ -31,7 +31,7 @@ class RefusedError(ConfigError, ValueError):
 
 def refused(key: str, value: object, expected: str) -> RefusedError:
     """The error for the value of a key, for what no range can say."""
-    return RefusedError(key, f"got {shown(value)}, expected {expected}")
+    return RefusedError(key, f"got {shortened(value)}, expected {expected}")
 
 
 def require(condition: bool, key: str, value: object, expected: str) -> None:
@@ -40,22 +40,22 @@ def require(condition: bool, key: str, value: object, expected: str) -> None:
         raise refused(key, value, expected)
 
 
-def unsaid(default: Any) -> Any:
+def omitted_at_default(default: Any) -> Any:
     """The default of a field that settings leave out while it has it: what was made before the key came stays valid."""
-    return dataclasses.field(default=default, metadata={"unsaid": True})
+    return dataclasses.field(default=default, metadata={"omitted_at_default": True})
 
 
-def said_values(settings: Any) -> dict[str, Any]:
-    """The values of settings by their keys, without those that are `unsaid` and have their default."""
-    said = {}
+def dumped_values(settings: Any) -> dict[str, Any]:
+    """The values of settings by their keys, without those that are `omitted_at_default` and have their default."""
+    dumped = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
-        if "unsaid" not in field.metadata or value != field.default:
-            said[field.name] = value
-    return said
+        if "omitted_at_default" not in field.metadata or value != field.default:
+            dumped[field.name] = value
+    return dumped
 
 
-def shown(value: Any) -> str:
+def shortened(value: Any) -> str:
     """A value of a file, cut so that a message stays one readable line."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

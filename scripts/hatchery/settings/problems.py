@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 from annotated_types import MinLen
 
 from hatchery.errors import ConfigError, HatcheryError
-from hatchery.settings.base import BOUNDS, Range, RefusedError, shown
+from hatchery.settings.base import BOUNDS, Range, RefusedError, shortened
 from hatchery.settings.fields import ABSENT, ChosenBy, PartOf, Text, hints_of, members_of, metadata, said_about
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
         if detail["type"] == "union_tag_not_found":
             return key, "the key is missing"
         allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
-        return key, f"got {shown(given)}{offered(str(given), allowed, ALLOWED)}"
+        return key, f"got {shortened(given)}{offered(str(given), allowed, ALLOWED)}"
     if detail["loc"][-1:] == ("[key]",):
         names = get_args(members_of(place.above.hint)[0])[0]
-        return str(place.above), f"got the name {place.keys[-1]!r}, expected {_wanted(names)}"
+        return str(place.above), f"got the name {place.keys[-1]!r}, expected {_expected(names)}"
     return key, _words(detail, place)
 
 
@@ -140,9 +140,9 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
             return f"{_whose(keys[-1], above.hint)}{offered(keys[-1], known, '; allowed are')}"
         case "value_error" | "json_invalid":
             return str(detail["msg"]).removeprefix("Value error, ")
-    got = f"got {shown(value)}"
+    got = f"got {shortened(value)}"
     if len(members_of(hint)) > 1:
-        return f"{got}, expected {_wanted(hint)}"
+        return f"{got}, expected {_expected(hint)}"
     match kind:
         case "literal_error":
             return f"{got}{offered(value if isinstance(value, str) else '', _parts(hint, with_bounds=False), ALLOWED)}"
@@ -154,8 +154,8 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
             entries = "entry" if context[key] == 1 else "entries"
             return f"expected {words} {context[key]} {entries}, got {len(value)}"
         case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
-            return f"{got}, expected {_wanted(hint)}"
-    return f"{got}, expected {_wanted(hint, bounds=False)}"
+            return f"{got}, expected {_expected(hint)}"
+    return f"{got}, expected {_expected(hint, bounds=False)}"
 
 
 def _whose(key: str, hint: Any) -> str:
@@ -167,7 +167,7 @@ def _whose(key: str, hint: Any) -> str:
     return "unknown key"
 
 
-def _wanted(hint: Any, bounds: bool = True) -> str:
+def _expected(hint: Any, bounds: bool = True) -> str:
     """What a type asks for, in words; without its bounds where only the type was wrong."""
     return " or ".join(dict.fromkeys(_parts(hint, bounds)))
 

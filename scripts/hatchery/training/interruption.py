@@ -150,16 +150,16 @@ class StopRequest:
         self,
         deadline: Deadline | None = None,
         steps_until_heeded: int = 1,
-        is_wanted: Callable[[], bool] = lambda: False,
+        is_claimed: Callable[[], bool] = lambda: False,
     ) -> None:
         """Without a deadline only signals count.
 
         `steps_until_heeded` is how many steps may pass until the training loop acts on a request: more than 1 where
-        several processes agree at intervals only. `is_wanted` tells whether another attempt asks for the run folder.
+        several processes agree at intervals only. `is_claimed` tells whether another attempt asks for the run folder.
         """
         self.signal_name: str | None = None
         self._former_handlers: dict[signal.Signals, Any] = {}
-        self._is_wanted = is_wanted
+        self._is_claimed = is_claimed
         self._deadline, self._limit_is_near = deadline, False
         self._steps_until_heeded = steps_until_heeded
         self._step_seconds: deque[float] = deque([0.0], maxlen=max(RECENT_STEPS, steps_until_heeded))
@@ -178,7 +178,7 @@ class StopRequest:
         """Whether to stop after this step; once made, a request stays. To be asked once per step, before its end."""
         if self._deadline is not None and self._deadline.is_near(self._expected_seconds()):
             self._limit_is_near = True
-        return self.signal_name is not None or self._limit_is_near or self._is_wanted()
+        return self.signal_name is not None or self._limit_is_near or self._is_claimed()
 
     def step_finished(self) -> None:
         """Note that a step is over, with its evaluation and checkpoint: the next one is expected to take as long."""
@@ -192,7 +192,7 @@ class StopRequest:
             reason = self.signal_name
         elif self._limit_is_near:
             reason = "the time limit"
-        elif self._is_wanted():
+        elif self._is_claimed():
             reason = "another attempt of the same job"
         else:
             reason = "a signal or the time limit of another process"

@@ -50,7 +50,7 @@ def train(
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
     reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
     with (
-        StopRequest(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_wanted) as request,
+        StopRequest(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_claimed) as request,
         record,
         loader.from_step(record.position.step) as batches,
     ):

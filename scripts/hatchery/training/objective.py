@@ -180,7 +180,7 @@ class Objective(ABC):
         the objective learns from, and where there is none.
         """
 
-    def asked(self, common: "Objective") -> "Objective":
+    def for_comparison(self, common: "Objective") -> "Objective":
         """What a finished model is asked of held-out text where all are to be asked the same: hidden tokens, as
         `common` hides them, or what comes nearest to it."""
         return common

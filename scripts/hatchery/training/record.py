@@ -127,9 +127,9 @@ class RunRecord:
                 self.note("the model is compiled by torch.compile, so the first steps take long")
         return self
 
-    def is_wanted(self) -> bool:
+    def is_claimed(self) -> bool:
         """Whether another attempt of the same job asks for the run folder."""
-        return self.lease is not None and self.lease.is_wanted
+        return self.lease is not None and self.lease.is_claimed
 
     def note(self, text: str) -> None:
         """One line for the log."""

@@ -48,7 +48,7 @@ class Owner:
     output: str
 
     @classmethod
-    def here(cls, output: Path | None = None, environment: Mapping[str, str] = os.environ) -> Self:
+    def of_this_process(cls, output: Path | None = None, environment: Mapping[str, str] = os.environ) -> Self:
         """This process."""
         return cls(
             token=uuid.uuid4().hex,
@@ -97,14 +97,14 @@ class RunLease:
     def __init__(self, lock: Path, owner: Owner, waited: bool) -> None:
         """`lock` must belong to this process; `waited` tells whether another one had it first."""
         self.lock, self.owner, self.waited = lock, owner, waited
-        self.wanted_by: str | None = None
+        self.claimed_by: str | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep_alive, name="lease", daemon=True)
 
     @property
-    def is_wanted(self) -> bool:
+    def is_claimed(self) -> bool:
         """Whether another attempt of the same job asks this process to stop."""
-        return self.wanted_by is not None
+        return self.claimed_by is not None
 
     def verify(self) -> None:
         """Raises CheckpointError when another process took this one for dead and owns the folder now."""
@@ -136,9 +136,9 @@ class RunLease:
             try:
                 if _is_owned_by(self.owner, self.lock):
                     write_sign(self.lock, Sign(self.owner, beat))
-                if self.wanted_by is None and (self.lock.parent / WANTED).exists():
-                    self.wanted_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
-                    print(f"{self.wanted_by} asks for this run", file=sys.stderr, flush=True)
+                if self.claimed_by is None and (self.lock.parent / WANTED).exists():
+                    self.claimed_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
+                    print(f"{self.claimed_by} asks for this run", file=sys.stderr, flush=True)
             except OSError:
                 # A shared file system has bad moments; the next beat tries again.
                 continue
@@ -173,7 +173,7 @@ def locked_run_folder(
     half without signs of life for those on other machines. Raises CheckpointError when the folder cannot be made, and
     when another process still owns it after `patience_seconds` (null waits without limit).
     """
-    lock, owner = folder / "lock", owner or Owner.here()
+    lock, owner = folder / "lock", owner or Owner.of_this_process()
     descriptor, waited = _acquire(folder, lock, owner, patience_seconds)
     try:
         _clear(folder)

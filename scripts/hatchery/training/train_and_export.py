@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.checksums import digest
-from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
+from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, reuse_complete, stage_run
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table
@@ -94,12 +94,12 @@ def _pretrain_in_folder(
         return
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
-    with locked_run_folder(folder, Owner.here(output), patience) as lease:
+    with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
         is_finished = lease.waited and is_made_from(output, job.settings, job.inputs)
         if is_finished:
             print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
         # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
-        if is_finished or take_finished(output, job.settings, job.inputs):
+        if is_finished or reuse_complete(output, job.settings, job.inputs):
             announce(store, FINISHED, topology)
             return
         announce(store, TRAIN, topology)

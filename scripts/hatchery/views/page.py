@@ -29,7 +29,7 @@ from hatchery.analysis.scores import (
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.checksums import vouched
+from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import model_styles
@@ -255,7 +255,7 @@ def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
 def _runs(
     pretrained: Sequence[Mapping[str, Any]], details: Sequence[RunDetails], inputs: PageInputs, page: Path
 ) -> Table:
-    there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(vouched(inputs.provenance))))
+    there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(verified_view(inputs.provenance))))
     return runs(pretrained, [each.name for each in details], inputs.provenance, page, there)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from hatchery.analysis.settings import labels_of
-from hatchery.artifacts.checksums import vouched
+from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.sentences_file import WORDINGS, Answer, read_examples, text_of_sentences
 from hatchery.experiment.seeded_run import SeededRun
@@ -39,7 +39,7 @@ def figure_of(path: Path) -> Markup:
 
     Raises ManifestError when it was altered.
     """
-    drawing = read_text(vouched(path))
+    drawing = read_text(verified_view(path))
     # Matplotlib writes every text of a drawing, whose letters are paths, into a comment beside it.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
     declared = declared_figures()[path.stem]

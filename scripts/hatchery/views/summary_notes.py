@@ -10,7 +10,7 @@ from hatchery.analysis.published_values import DEVIATIONS, TOLERANCE_WITHOUT_DEV
 from hatchery.analysis.scores import HELD_OUT
 from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
-from hatchery.artifacts.checksums import vouched
+from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import EvaluationError
 from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
 
@@ -64,7 +64,7 @@ def read_notes(path: Path) -> SummaryNotes:
     of another kind.
     """
     try:
-        value = json.loads(vouched(path).read_text(encoding="utf-8"))
+        value = json.loads(verified_view(path).read_text(encoding="utf-8"))
         return SummaryNotes(
             notes=tuple(value["notes"]),
             suites=tuple(Section(title, note, []) for title, note in value["suites"]),

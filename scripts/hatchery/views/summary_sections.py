@@ -44,7 +44,7 @@ def sections(summary: Summary) -> list[Section]:
     Measures without any row are left out, and so are sections without measures.
     """
     candidates = [
-        Section("Overview", f"Averages in percent; perplexity {_asked(summary)}.", _overview(summary)),
+        Section("Overview", f"Averages in percent; perplexity {_perplexity_per_model(summary)}.", _overview(summary)),
         _perplexity_section(summary),
         _translation_section(summary),
         *(_suite_section(summary, suite) for suite in summary.pair_suites),
@@ -65,7 +65,7 @@ def _perplexity_per(task: str) -> str:
     return "per token of each one's own tokenizer" if task == OTHER else OBJECTIVES[task][0].perplexity_per
 
 
-def _asked_for(task: str) -> str:
+def _what_is_predicted(task: str) -> str:
     if task != OTHER:
         return OBJECTIVES[task][0].asked_for
     return (
@@ -74,7 +74,7 @@ def _asked_for(task: str) -> str:
     )
 
 
-def _asked(summary: Summary) -> str:
+def _perplexity_per_model(summary: Summary) -> str:
     """What the perplexity of the models is per."""
     objectives = _objectives(summary)
     if len(objectives) == 1:
@@ -141,7 +141,7 @@ def _perplexity_section(summary: Summary) -> Section:
         for split in _splits(summary)
         for label, metric in shown
     ]
-    asked = [_asked_for(task) for task in _objectives(summary)]
+    asked = [_what_is_predicted(task) for task in _objectives(summary)]
     if len(asked) > 1:
         asked.append("Numbers of models with different objectives are not comparable.")
     if any(row.metric in SLOPES.values() for row in summary.rows):

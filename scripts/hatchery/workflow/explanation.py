@@ -135,7 +135,7 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
     """Canonical settings of a rule's job in the present configuration; None for a rule that is no stage."""
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])
-        return jobs.call_at(address).settings if jobs.was_asked_for(address) else None
+        return jobs.call_at(address).settings if jobs.is_requested(address) else None
     return jobs.settings(rule, **wildcards) if rule in STAGES else None
 
 

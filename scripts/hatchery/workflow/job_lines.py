@@ -111,7 +111,7 @@ class FailedJob:
     stopped: bool = False
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether there is something to say at the end: of a job that the user stopped only what it saved."""
         return not self.stopped or self.ending == _TO_GO_ON
 
@@ -181,7 +181,9 @@ class JobLines(logging.Handler):
 
     def errors(self) -> list[str]:
         """Each job that failed, by its last attempt; after Ctrl-C what a stopped one saved, and how to go on."""
-        told = {job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.failed if job.is_told}
+        told = {
+            job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.failed if job.is_reported
+        }
         return [*told.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
 
     def line_of(self, record: logging.LogRecord) -> str:

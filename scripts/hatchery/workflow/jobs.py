@@ -117,7 +117,7 @@ class Jobs:
             self._by_digest[digest] = read_call(path)
         return self._by_digest[digest]
 
-    def was_asked_for(self, address: str) -> bool:
+    def is_requested(self, address: str) -> bool:
         """Whether something that was asked for in this invocation has this address."""
         return _digest(address) in self._by_digest
 
@@ -151,7 +151,7 @@ class Jobs:
         """Where the manifest of a result of an experiment lies."""
         return self.place(f"results/{experiment}/{kind}/{place}/manifest.json")
 
-    def leads_elsewhere(self, path: str) -> bool:
+    def is_outdated_link(self, path: str) -> bool:
         """Whether a readable place still links to what was made with other settings."""
         place = self.place(path)
         return place != path and Path(path).exists() and os.path.realpath(path) != os.path.realpath(place)

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from snakemake.io import strip_wildcard_constraints
 
-from hatchery.artifacts.checksums import vouched
+from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.links import check_roots, link_roots
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.project import Project
@@ -177,7 +177,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     problems.raise_any()
     if request.dry_run:
         atexit.register(list_missing_data, project, workflow)
-    parts = [part for kind, name in asked if kind in ("experiment", "study") for part in project.parts(name)]
+    parts = [part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name)]
     for line in epochs_to_tell(dict.fromkeys(parts), project):
         print(f"note: {line}", file=sys.stderr)
 
@@ -193,7 +193,7 @@ def require_raw_data(project: Project, dag: Any) -> None:
 def show_results(project: Project) -> None:
     """Print the tables of the experiments and studies that this invocation looked at; a study's stand for all."""
     studies = [name for kind, name in project.checked if kind == "study"]
-    read = {part for study in studies for part in project.parts(study)}
+    read = {part for study in studies for part in project.members(study)}
     experiments = [name for kind, name in project.checked if kind == "experiment"]
     named = [name for name in experiments if name not in read] + studies
     paths = [Path(f"results/{name}/summary.txt") for name in named]
@@ -240,7 +240,7 @@ def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
     """
     for path in paths:
         try:
-            text = vouched(path).read_text(encoding="utf-8")
+            text = verified_view(path).read_text(encoding="utf-8")
         except (HatcheryError, OSError, UnicodeDecodeError) as error:
             text = f"(no summary to show: {path}: {error})\n"
         encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -78,7 +78,7 @@ _KINDS = {"sweep": "tokenizer_sweep"}
 _WILDCARD = re.compile(r"\{(\w+)\}")
 
 
-def asked_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
+def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
     """Kinds and names of the blocks that a target which some rule makes is about.
 
     `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError with the nearest match for a name
@@ -199,5 +199,5 @@ def check_targets(
         with problems.collecting():
             if not made[target]:
                 raise ConfigError(unknown_target(target, patterns, rules, project))
-            asked += asked_blocks(target, patterns, project)
+            asked += requested_blocks(target, patterns, project)
     return asked, problems

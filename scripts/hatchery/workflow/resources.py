@@ -218,14 +218,14 @@ PLAIN = "python"
 SHUTDOWN_SECONDS = 180
 
 
-class AskedResources(Protocol):
+class RequestedResources(Protocol):
     """What Snakemake hands to functions under `resources`."""
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a resource, or `default` where the rule does not ask for it."""
 
 
-def launch_command(resources: AskedResources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:
+def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:
     """What stands in front of the script: the interpreter, with what starts it once per process.
 
     In a Slurm job in MPI mode every node and task is said: the job step's variables are gone where the rule's command
@@ -249,7 +249,7 @@ def launch_command(resources: AskedResources, cpus_per_task: int, in_slurm_job: 
     )
 
 
-def shape_of(resources: AskedResources) -> tuple[int, int]:
+def shape_of(resources: RequestedResources) -> tuple[int, int]:
     """Nodes and tasks per node that a rule asks for; 1 x 1 without the key `mpi`."""
     if not resources.get("mpi"):
         return 1, 1

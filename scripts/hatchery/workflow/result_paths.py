@@ -60,11 +60,11 @@ class ResultPaths:
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Manifests of the pretrained models of an experiment or a study, by run and seed."""
-        return self.project.of_parts(experiment, lambda part: self._of_runs(part, "pretraining"))
+        return self.project.of_members(experiment, lambda part: self._of_runs(part, "pretraining"))
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
-        return self.project.of_parts(experiment, lambda part: self._of_runs(part, "filled_sentences"))
+        return self.project.of_members(experiment, lambda part: self._of_runs(part, "filled_sentences"))
 
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
@@ -155,7 +155,7 @@ class ResultPaths:
 
     def cards(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
-        blocks = [self.project.experiment(part) for part in self.project.parts(experiment)]
+        blocks = [self.project.experiment(part) for part in self.project.members(experiment)]
         corpora = [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
         return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in corpora}
 
@@ -197,7 +197,7 @@ class ResultPaths:
 
     def published(self, experiment: str) -> list[str]:
         """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
-        chosen = [self.project.experiment(part).published for part in self.project.parts(experiment)]
+        chosen = [self.project.experiment(part).published for part in self.project.members(experiment)]
         papers = dict.fromkeys(block.paper for block in chosen if block is not None)
         return [f"config/published/values/{paper}.csv" for paper in papers]
 
@@ -232,14 +232,14 @@ class ResultPaths:
         tables = {name: f"results/{experiment}/{name}.parquet" for name in needs if name in TIDY_TABLES}
         if SUMMARY in needs:
             tables[SUMMARY] = f"results/{experiment}/{SUMMARY}.parquet"
-        parts = self.project.parts(experiment) if CORPORA in needs else []
+        parts = self.project.members(experiment) if CORPORA in needs else []
         tables |= {f"{CORPUS}/{part}": self.corpus(part) for part in parts}
         tables |= {f"{TOKENS}/{part}": self.tokens(part) for part in parts}
         if TRANSLATIONS in needs:
-            for part in self.project.parts(experiment):
+            for part in self.project.members(experiment):
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
         if MINIMAL_PAIRS in needs:
-            judged = self.project.of_parts(experiment, self.minimal_pairs)
+            judged = self.project.of_members(experiment, self.minimal_pairs)
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 
@@ -251,12 +251,12 @@ class ResultPaths:
 
     def pages_of_parts(self, experiment: str) -> dict[str, str]:
         """The pages of the experiments of a study; an experiment has none."""
-        parts = self.project.parts(experiment) if self.project.is_study(experiment) else []
+        parts = self.project.members(experiment) if self.project.is_study(experiment) else []
         return {part: f"results/{part}/index.html" for part in parts}
 
     def costs(self, experiment: str) -> list[str]:
         """The estimates of the cost of an experiment, or of the experiments of a study."""
-        return [f"results/{part}/cost.html" for part in self.project.parts(experiment)]
+        return [f"results/{part}/cost.html" for part in self.project.members(experiment)]
 
     # Figures ---------------------------------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class ResultPaths:
         return tables | ({PUBLISHED: published[0]} if published else {}) | more
 
     def _drawable(self, experiment: str) -> list[str]:
-        has = [need for part in self.project.parts(experiment) for need in drawable(self.project, part)]
+        has = [need for part in self.project.members(experiment) for need in drawable(self.project, part)]
         if self.project.is_study(experiment):
             has += [entry.analysis for entry in analyses_of(self.project, experiment).values()]
         return has

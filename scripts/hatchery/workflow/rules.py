@@ -101,7 +101,7 @@ class Rules:
 
         def manifest(wildcards: Any) -> str:
             shown = f"results/{wildcards.experiment}/{wildcards.kind}/{wildcards.place}/manifest.json"
-            if self._is_planning and self.jobs.leads_elsewhere(shown):
+            if self._is_planning and self.jobs.is_outdated_link(shown):
                 workflow.dag.forcefiles.add(shown)
             return self.jobs.place(shown)
 

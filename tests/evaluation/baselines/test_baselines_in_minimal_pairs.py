@@ -22,7 +22,7 @@ from hatchery.evaluation.perplexity.scoring import held_out_examples
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
-from hatchery.evaluation.trained_objective import asked_of_others
+from hatchery.evaluation.trained_objective import baseline_objective
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import UNLABELLED
 
@@ -211,7 +211,7 @@ def test_masked_tokens_cost_what_the_library_says(manifest_of, corpus, tmp_path,
     tokenizer, network = build("bert")
     text = OwnText(load_sentence_model(manifest, torch.device("cpu")), read_manifest(corpus), "dev")
     chosen = typed_settings(splits=["dev"], sequence_length=LENGTH)
-    examples = held_out_examples(text, chosen, asked_of_others(chosen, "masked"))
+    examples = held_out_examples(text, chosen, baseline_objective(chosen, "masked"))
     losses = []
     for index in range(len(examples)):
         example = examples.example(chosen.seed, 0, index)

@@ -130,7 +130,7 @@ def files_read(project: Path, watched: Path) -> dict[tuple[str, str], Path]:
     return kinds
 
 
-def is_told(outcome: Outcome, path: Path) -> bool:
+def is_reported(outcome: Outcome, path: Path) -> bool:
     """Whether the command ended with one line that names the file."""
     errors = [line for line in outcome.said.splitlines() if line.startswith("error: ")]
     return outcome.status == 1 and "Traceback" not in outcome.said and len(errors) == 1 and path.name in errors[0]
@@ -175,7 +175,7 @@ def test_no_damage_to_what_a_stage_reads_is_used_silently(
                 with damaged(path, damage):
                     outcome = command.run(finished_project, tmp_path / "sound")
                 cells += 1
-                is_named = is_told(outcome, path) or is_on_page(stage, outcome, sound)
+                is_named = is_reported(outcome, path) or is_on_page(stage, outcome, sound)
                 named += is_named
                 unchanged = (outcome.status, outcome.wrote) == (0, sound.wrote)
                 if not is_named and not unchanged and not may_be_gone(path, damage, outcome):

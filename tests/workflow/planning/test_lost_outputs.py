@@ -9,7 +9,7 @@ import forked
 import pytest
 from faults import DAMAGE
 
-from hatchery.artifacts.checksums import vouched, write_checksums
+from hatchery.artifacts.checksums import verified_view, write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ManifestError, SourceError
 from hatchery.raw.registration import open_source, register_source
@@ -94,7 +94,7 @@ def test_a_lost_view_is_told_with_what_makes_it_again(loss: str, tmp_path: Path)
     DAMAGE[loss](view)
     remedy = "the same command makes it again" if not view.exists() else f"remove {view} to have it made again"
     with pytest.raises(ManifestError, match=rf"^{view}: [^\n]+; {remedy}$"):
-        vouched(view)
+        verified_view(view)
 
 
 REMEDIES = {

@@ -19,7 +19,7 @@ from hatchery.settings.problems import Problems
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.workflow.open_workflow import Request, read_request
-from hatchery.workflow.plan_checks import asked_blocks, check_targets, collect_problems, unknown_target
+from hatchery.workflow.plan_checks import check_targets, collect_problems, requested_blocks, unknown_target
 
 PATTERNS = [
     "results/{experiment}/summary.csv",
@@ -94,7 +94,7 @@ def test_a_target_that_is_made_leads_to_its_blocks(
     target: str, blocks: list[tuple[str, str]], repository: Path
 ) -> None:
     patterns = [*PATTERNS, "results/models/{model}.json"]
-    assert asked_blocks(f"results/{target}", patterns, Project(repository / "config")) == blocks
+    assert requested_blocks(f"results/{target}", patterns, Project(repository / "config")) == blocks
 
 
 def test_all_misspelt_targets_are_told_together(repository: Path) -> None:

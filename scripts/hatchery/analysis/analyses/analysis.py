@@ -21,7 +21,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.escaping import markdown_text
 from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
 from hatchery.sanitize import csv_text
-from hatchery.settings.base import Count, Settings, shown
+from hatchery.settings.base import Count, Settings, shortened
 from hatchery.settings.fields import Reference, Unique
 from hatchery.settings.problems import offered
 from hatchery.typed import build
@@ -156,7 +156,7 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
         return str(kind)
     there = offered(str(kind), names)
     if "analysis" in entry:
-        raise ConfigError(f"{where}.analysis: got {shown(kind)}, no such analysis{there}")
+        raise ConfigError(f"{where}.analysis: got {shortened(kind)}, no such analysis{there}")
     raise ConfigError(f"{where}: no analysis is called {kind!r}, so the key `analysis` must name one{there}")
 
 

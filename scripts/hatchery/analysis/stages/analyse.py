@@ -48,14 +48,14 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
         "settings": entry,
         "runs": runs_of(project, experiment),
         # What an experiment has by itself asks for neither.
-        "sets": project.sets_of(project.parts(experiment)) if project.is_study(experiment) else {},
+        "sets": project.sets_of(project.members(experiment)) if project.is_study(experiment) else {},
         "published": _repeated(project, experiment) if project.is_study(experiment) else [],
     }
 
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
     """The published rows that models repeat; those of a miniature stand in the place of its original's."""
-    chosen = {part: paper_tables(project, part) for part in project.parts(study)}
+    chosen = {part: paper_tables(project, part) for part in project.members(study)}
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 

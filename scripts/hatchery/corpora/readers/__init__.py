@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.corpora.documents import Reader
 from hatchery.errors import ConfigError
-from hatchery.folders import names_beside
+from hatchery.folders import names_in_folder
 from hatchery.settings.fields import ChosenBy
 from hatchery.typed import build
 
-READERS: dict[str, Reader] = {name: import_module(f"{__name__}.{name}").READER for name in names_beside(__file__)}
+READERS: dict[str, Reader] = {name: import_module(f"{__name__}.{name}").READER for name in names_in_folder(__file__)}
 
 if TYPE_CHECKING:
     CorpusSource = Any

@@ -42,7 +42,7 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
     names = [name for suffix in SPLIT_OF_SUFFIX for name in source.names(f"{corpus}{suffix}")]
     found = {name: _track_of(source, name) for name in names}
     if track is not None:
-        names = [name for name, own in found.items() if own in _wanted(track, name)]
+        names = [name for name, own in found.items() if own in _tracks_to_read(track, name)]
         if not any(PurePosixPath(name).suffix == _own_suffix(track) for name in names):
             raise SourceError(
                 f"{source.root}: there is no file babylm_{track}/{corpus}{_own_suffix(track)} of the track {track}"
@@ -63,7 +63,7 @@ def _own_suffix(track: Track) -> str:
     return f".{track}" if track in ("dev", "test") else ".train"
 
 
-def _wanted(track: Track, name: str) -> tuple[Track | None, ...]:
+def _tracks_to_read(track: Track, name: str) -> tuple[Track | None, ...]:
     suffix = PurePosixPath(name).suffix
     if track in ("dev", "test"):
         return (track, None) if suffix == _own_suffix(track) else ()

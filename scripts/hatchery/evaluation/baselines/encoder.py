@@ -217,7 +217,7 @@ class BaselineModel:
 
         handle = None if self._head is None else self._head.register_forward_pre_hook(select)
         try:
-            output = self._asked(input_ids, attention_mask)
+            output = self._outputs_of(input_ids, attention_mask)
         finally:
             if handle is not None:
                 handle.remove()
@@ -226,7 +226,7 @@ class BaselineModel:
             raise ModelError(f"{self.where}: {type(self.network).__name__} gives no logits per token")
         return logits if selected else logits.index_select(0, rows)
 
-    def _asked(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+    def _outputs_of(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
         if self.architecture != "encoder_decoder":
             return self.network(input_ids=input_ids, attention_mask=attention_mask)
         nothing = torch.full_like(input_ids[:, :1], self._end[0])

@@ -185,7 +185,7 @@ def train_model(
             loss = model.loss(scores, batch.labels).mean
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            finite.look(loss.detach(), _clip(optimizer, protocol.max_gradient_norm))
+            finite.add(loss.detach(), _clip(optimizer, protocol.max_gradient_norm))
             optimizer.step()
             step += 1
             on_step(1)
@@ -212,7 +212,7 @@ class FiniteWatch:
         self._interval = 1 if device.type == "cpu" else STEPS_BETWEEN_LOOKS_ON_GPU
         self._unseen = 0
 
-    def look(self, *values: Tensor) -> None:
+    def add(self, *values: Tensor) -> None:
         """Add the values of one step. Raises NotFiniteError, if need be some steps late."""
         for value in values:
             self._all_finite &= torch.isfinite(value).all()

@@ -65,7 +65,7 @@ SCORINGS: dict[str, Scoring] = {
 }
 
 
-def architecture_asked(scoring: str, kinds: Sequence[str]) -> Architecture:
+def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """As what a model of these kinds is scored in the way called `scoring`: as the first, if the way leaves it open."""
     possible = SCORINGS[scoring].architectures if scoring in SCORINGS else ()
     for architecture in possible:

@@ -43,7 +43,7 @@ from hatchery.evaluation.perplexity.scoring import (
 )
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
-from hatchery.evaluation.trained_objective import asked_objective, asked_of_others
+from hatchery.evaluation.trained_objective import baseline_objective, measured_objective
 from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import TRAINING_SPLIT
@@ -71,13 +71,13 @@ def measure(
     if tokens is not None:
         check_tokenizer(trained, read_manifest(tokens))
         splits = [TokenShards.open(tokens, split) for split in settings.splits]
-        objective = asked_objective(settings, trained)
+        objective = measured_objective(settings, trained)
         before = objective.settings.predicted_before
         network = HatcheryModel(*load_pretrained(model, translates=True), device, predicted_before=before)
         tallies = _tallies(tokens, splits, settings, objective)
     else:
         network = load_sentence_model(model, device)
-        objective = asked_of_others(settings, network.architecture)
+        objective = baseline_objective(settings, network.architecture)
         splits = _own_texts(network, corpus, settings, model)
         tallies = [None] * len(splits)
     started = time.monotonic()

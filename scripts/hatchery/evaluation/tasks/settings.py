@@ -24,7 +24,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
-    shown,
+    shortened,
 )
 from hatchery.settings.fields import BlockName, Reference, Unique, VocabularyName
 
@@ -246,7 +246,7 @@ class FinetuneSettings(Settings):
         if (self.protocol.selection == "held_out") != (share > 0):
             raise RefusedError(
                 "protocol.development_fraction",
-                f"got {shown(share)}, expected more than 0 with selection held_out, 0 otherwise",
+                f"got {shortened(share)}, expected more than 0 with selection held_out, 0 otherwise",
             )
 
 

@@ -21,7 +21,7 @@ from hatchery.modeling.heads.targets import (
     OneClass,
     RightChoice,
     Target,
-    can_look,
+    can_read_values,
     token_mask,
 )
 from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel, TransformName, score_head
@@ -35,7 +35,7 @@ class FirstToken(nn.Module):
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding in front."""
-        if can_look(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
+        if can_read_values(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
         batch, length = input_ids.shape
         rows = torch.arange(batch, device=input_ids.device) * length
@@ -184,7 +184,7 @@ class MultipleChoice(SequenceClassifier):
         """
         mask = token_mask(input_ids, attention_mask)
         exists = mask.any(dim=-1)
-        if can_look(exists) and not bool(exists.any(dim=-1).all()):
+        if can_read_values(exists) and not bool(exists.any(dim=-1).all()):
             raise EvaluationError("input_ids: a question has no choice with a token in it")
         rows = exists.flatten().nonzero().squeeze(1)
         scores = super().forward(input_ids.flatten(0, 1)[rows], mask.flatten(0, 1)[rows]).squeeze(-1)

@@ -102,7 +102,7 @@ class Number:
         values = self.predictions(scores)
         if labels.shape != values.shape:
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(values.shape)}")
-        if can_look(labels) and not bool(torch.isfinite(labels).all()):
+        if can_read_values(labels) and not bool(torch.isfinite(labels).all()):
             raise EvaluationError("labels: a value is not finite, expected numbers")
         values = values.relu() if self.rectified_loss else values
         return SummedLoss(
@@ -147,7 +147,7 @@ def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     # A bool has no room for UNLABELLED, and an unsigned label no sign.
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
-    if can_look(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):
+    if can_read_values(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):
         raise EvaluationError(f"labels: expected 0 or 1 for each label, or {UNLABELLED} for none")
     losses = F.binary_cross_entropy_with_logits(scores, labels, reduction="none")
     return SummedLoss(losses.where(labelled, 0.0).sum(), labelled.sum())
@@ -157,7 +157,7 @@ def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
 IMPOSSIBLE_SCORE = -1e9
 
 
-def can_look(*tensors: Tensor) -> bool:
+def can_read_values(*tensors: Tensor) -> bool:
     """Whether the values of all `tensors` can be read without waiting."""
     return not torch.compiler.is_compiling() and all(tensor.device.type == "cpu" for tensor in tensors)
 
@@ -180,7 +180,7 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
     if labels.shape != scores.shape[:-1]:
         shape, expected = tuple(labels.shape), tuple(scores.shape[:-1])
         raise EvaluationError(f"labels: got shape {shape}, expected {expected}")
-    if not can_look(scores, labels):
+    if not can_read_values(scores, labels):
         return
     n_classes = scores.shape[-1]
     outside = (labels != UNLABELLED) & ((labels < 0) | (labels >= n_classes))
@@ -202,7 +202,7 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
     if spans.ndim != 3 or spans.shape[-1] != 2 or sentences.shape != spans.shape[:1]:
         shapes = f"{tuple(spans.shape)} and {tuple(sentences.shape)}"
         raise EvaluationError(f"spans: got shapes {shapes}, expected [N, spans per target, 2] and [N]")
-    if not can_look(spans, sentences, mask) or len(spans) == 0:
+    if not can_read_values(spans, sentences, mask) or len(spans) == 0:
         return
     if bool(((sentences < 0) | (sentences >= len(mask))).any()):
         raise EvaluationError(f"spans: a sentence number is not one of the {len(mask)} sentences of the batch")

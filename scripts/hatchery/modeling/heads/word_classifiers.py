@@ -24,7 +24,7 @@ from hatchery.modeling.heads.targets import (
     IMPOSSIBLE_SCORE,
     OneClass,
     SummedLoss,
-    can_look,
+    can_read_values,
     check_spans,
     token_mask,
 )
@@ -125,7 +125,7 @@ class OneSpan:
         start, end = labels.unbind(dim=-1)
         given = start != UNLABELLED
         wrong = (given != (end != UNLABELLED)) | (given & (end <= start))
-        if can_look(labels) and bool(wrong.any()):
+        if can_read_values(labels) and bool(wrong.any()):
             span = labels[wrong][0].tolist()
             raise EvaluationError(f"labels: got {span}, expected [start, end) with start < end, or two {UNLABELLED}")
         last = torch.where(given, end - 1, UNLABELLED)
@@ -160,7 +160,7 @@ class ExtractiveSpan(TaskModel):
         """
         mask = token_mask(input_ids, attention_mask)
         allowed = mask if candidates is None else mask & token_mask(input_ids, candidates)
-        if can_look(allowed) and not bool(allowed.any(dim=-1).all()):
+        if can_read_values(allowed) and not bool(allowed.any(dim=-1).all()):
             raise EvaluationError("candidates: a sequence has no token that may be part of an answer")
         scores = self.head(self.encoder(input_ids, attention_mask)[-1])
         return scores.where(allowed.unsqueeze(-1), IMPOSSIBLE_SCORE)

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from hatchery.errors import TrainingError
-from hatchery.folders import names_beside
+from hatchery.folders import names_in_folder
 from hatchery.settings.base import Range, ReadingName, Settings, Share, refused
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hatchery.objectives.special_ids import SpecialIds
 
-KINDS = names_beside(__file__)
+KINDS = names_in_folder(__file__)
 """What can be masked together; whoever plans knows it without a rule."""
 if TYPE_CHECKING:
     MaskingKind = str

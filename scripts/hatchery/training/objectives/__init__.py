@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hatchery.folders import names_beside
+from hatchery.folders import names_in_folder
 from hatchery.settings.fields import ChosenBy
 from hatchery.training.objective import Objective, ObjectiveKeys
 from hatchery.typed import build
@@ -13,7 +13,7 @@ DEFAULT_TASK = "masked"
 """The task of an objective that names none."""
 OBJECTIVES: dict[str, tuple[type[ObjectiveKeys], type[Objective]]] = {
     name: import_module(f"{__name__}.{name}").OBJECTIVE
-    for name in sorted(names_beside(__file__), key=lambda name: (name != DEFAULT_TASK, name))
+    for name in sorted(names_in_folder(__file__), key=lambda name: (name != DEFAULT_TASK, name))
 }
 """Settings and objective of each task."""
 

@@ -72,7 +72,7 @@ class CausalObjective(Objective):
         targets = (document.ids for document in shards if len(document.ids))
         return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
 
-    def asked(self, common: Objective) -> Objective:
+    def for_comparison(self, common: Objective) -> Objective:
         """Every token from those before it: hidden tokens mean nothing to such a model."""
         return CausalObjective(CausalSettings())
 

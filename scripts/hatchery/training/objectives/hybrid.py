@@ -95,7 +95,7 @@ class HybridObjective(Objective):
         """The tokens of a split that masking can choose: int64 [V]."""
         return self._hidden().target_counts(shards)
 
-    def asked(self, common: Objective) -> Objective:
+    def for_comparison(self, common: Objective) -> Objective:
         """Hidden tokens, as `common` hides them."""
         return HybridObjective(_like(HybridSettings, common.settings))
 

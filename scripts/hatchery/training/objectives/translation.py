@@ -174,7 +174,7 @@ class TranslationObjective(Objective):
         targets = target_ids(pairs_of(shards, WHOLE, self.settings, filtered=False))
         return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
 
-    def asked(self, common: Objective) -> Objective:
+    def for_comparison(self, common: Objective) -> Objective:
         """Its own targets."""
         return self
 

@@ -57,7 +57,7 @@ class Declaration:
         return " ".join([self.caption, *(self.also[name] for name in true)])
 
     @property
-    def told(self) -> str:
+    def page_text(self) -> str:
         """All that a page says of the figure."""
         return f"{self.caption}\n{self.explanation}"
 

@@ -34,7 +34,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
     """
     block, declared, runs = project.results_of(experiment), declared_figures()[figure], project.shown_runs(experiment)
-    needs, parts = {need for need in declared.needs if need in NEEDS}, project.parts(experiment)
+    needs, parts = {need for need in declared.needs if need in NEEDS}, project.members(experiment)
     without = [part for part in parts if project.is_study(experiment) and not needs <= set(drawable(project, part))]
     all_models = models_in_order(runs)
     runs = [run for run in runs if run.model.partition("/")[0] not in without]
@@ -44,11 +44,11 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     shifted = not sets and models != all_models[: len(models)]
     regularised = dict[str, RegularisedStart]()
     if "regularised_starts" in needs:
-        regularised = project.of_parts(experiment, lambda part: regularised_starts(project.experiment(part)))
+        regularised = project.of_members(experiment, lambda part: regularised_starts(project.experiment(part)))
         models = [model for model in models if model in regularised]
     swept = dict[str, object]()
     if "sweeps" in needs:
-        for model, told in project.of_parts(experiment, lambda part: project.expansion(part).swept_values()).items():
+        for model, told in project.of_members(experiment, lambda part: project.expansion(part).swept_values()).items():
             # Lines are called after their experiments as models are.
             swept[model] = {**told, "line": f"{model.removesuffix(model.rpartition('/')[2])}{told['line']}"}
         models = [model for model in models if model in swept]

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The table of an experiment or a study."""
-    blocks = [project.experiment(part) for part in project.parts(experiment)]
-    objectives = project.of_parts(experiment, lambda part: _other_objectives(project.experiment(part)))
+    blocks = [project.experiment(part) for part in project.members(experiment)]
+    objectives = project.of_members(experiment, lambda part: _other_objectives(project.experiment(part)))
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
         "suites": _each_once(block.minimal_pairs for block in blocks),
         "tasks": _each_once(block.finetuning.tasks for block in blocks),
-        "baselines": list(project.of_parts(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))),
+        "baselines": list(
+            project.of_members(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))
+        ),
         "published": published_of(project, experiment),
         **({"objectives": objectives} if objectives else {}),
     }

@@ -41,7 +41,7 @@ class PageSettings(Settings):
 
 def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The page of an experiment or a study."""
-    parts = {part: project.experiment(part) for part in project.parts(experiment)}
+    parts = {part: project.experiment(part) for part in project.members(experiment)}
     sets = sets_of_many(project, experiment, models_in_order(project.shown_runs(experiment)))
     told = {part: {"description": block.description, "corpus": block.corpus} for part, block in parts.items()}
     return {

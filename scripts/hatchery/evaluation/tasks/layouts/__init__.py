@@ -3,12 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hatchery.folders import names_beside
+from hatchery.folders import names_in_folder
 
 if TYPE_CHECKING:
     from hatchery.evaluation.tasks.layout import Layout
 
-LAYOUTS = names_beside(__file__)
+LAYOUTS = names_in_folder(__file__)
 
 
 def layout_called(name: str) -> "Layout":
