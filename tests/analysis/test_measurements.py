@@ -130,6 +130,12 @@ def test_a_missing_or_unknown_input_is_named(two_models: Any, kind: str) -> None
         read(two_models)
 
 
+def test_a_baseline_must_be_scored_on_every_suite(two_models: Any) -> None:
+    two_models.add_baseline("gpt")
+    with pytest.raises(ConfigError, match="--minimal-pairs: no input is given for gpt:blimp"):
+        read(two_models)
+
+
 @pytest.mark.parametrize(
     "line",
     ["not json", "[1]", '{"step": 9}', '{"step": 9, "tokens": 1, "loss": NaN}', '{"step": 4, "tokens": 1, "loss": 2}'],

@@ -276,7 +276,8 @@ def means(found: dict[Any, PublishedNumber]) -> dict[str, float]:
 def average_of(suite: str, found: dict[Any, PublishedNumber]) -> float | None:
     """What a summary would say of a suite of fine-tuned tasks with these numbers."""
     values = {(task, metric.removesuffix("_percent")): number.value for (task, metric), number in found.items()}
-    return averages_of_cells(suite, values)[AVERAGE].mean
+    averages = averages_of_cells(suite, values)
+    return averages[AVERAGE].mean if AVERAGE in averages else None
 
 
 def test_elc_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:
@@ -310,7 +311,6 @@ def test_elc_berts_averages_follow_from_their_cells(numbers: list[PublishedNumbe
 
 
 def test_ltg_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:
-    doubtful = {"ltg_bert_base_order_nsp", "ltg_bert_base_half_steps"}
     for row in sorted({n.row for n in numbers if (n.paper, n.table) == ("ltg_bert", "6")}):
         phenomena = means(cells(numbers, "ltg_bert", "", row, "blimp"))
         paradigms = [phenomena[name] for name, number in PARADIGMS_OF_PHENOMENON.items() for _ in range(number)]
@@ -318,7 +318,12 @@ def test_ltg_berts_averages_follow_from_their_cells(numbers: list[PublishedNumbe
         probes = cells(numbers, "ltg_bert", "", row, "probing")
         assert average_of("probing", probes) == pytest.approx(means(probes)[AVERAGE], abs=0.015)
         glue = cells(numbers, "ltg_bert", "", row, "glue")
-        if row not in doubtful:
-            assert average_of("glue", glue) == pytest.approx(glue[AVERAGE, "score_percent"].value, abs=0.02)
+        average = average_of("glue", glue)
+        if row == "ltg_bert_base_order_nsp":
+            # One cell is not printed, so there is no average of that name.
+            assert average is None
+        else:
+            tolerance = 0.1 if row == "ltg_bert_base_half_steps" else 0.02
+            assert average == pytest.approx(glue[AVERAGE, "score_percent"].value, abs=tolerance)
     assert sum(map(len, LTG_GLUE_METRICS)) + 2 == len(cells(numbers, "ltg_bert", "", row, "glue"))
     assert set(EDGE_PROBING_TASKS) < {n.task for n in numbers if n.suite == "probing"}
