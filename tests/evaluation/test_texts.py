@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sacremoses import MosesPunctNormalizer
 
 from hatchery.evaluation.tasks.settings import VocabularyFilter
-from hatchery.evaluation.tasks.texts import detokenise, make_filter, normalise, repair_free_quotes
+from hatchery.evaluation.tasks.texts import NORMALISATIONS, detokenise, make_filter, normalise, repair_free_quotes
 
 MOSES = MosesPunctNormalizer(lang="en", penn=False)
 
@@ -67,6 +67,10 @@ def test_tokens_become_running_text(tokens, text):
 )
 def test_only_quotes_at_a_blank_or_an_edge_are_paired(text, expected):
     assert repair_free_quotes(text, "'") == expected
+
+
+def test_without_a_normalisation_a_text_stays_as_it_is():
+    assert NORMALISATIONS["none"](" a ``  ") == " a ``  "
 
 
 WORDS = "the a dog runs dont freefall free fall was born in is st th percent i nothing and it"
