@@ -9,7 +9,7 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,15 @@ from hypothesis import strategies as st
 from hatchery.corpora import rows
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.prose import blocks_of, pieces
-from hatchery.corpora.raw_texts import BY_SUFFIX, FORMATS, RawText, RawTextOptions, raw_text_files, raw_texts
+from hatchery.corpora.raw_texts import (
+    BY_SUFFIX,
+    FORMATS,
+    RawFormat,
+    RawText,
+    RawTextOptions,
+    raw_text_files,
+    raw_texts,
+)
 from hatchery.corpora.readers.raw_text import RawTextReaderOptions, files, read
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.raw.registration import RawSource, open_source, register_source
@@ -102,8 +110,9 @@ def test_a_parquet_text_may_be_a_field_of_an_object(source_of: Sources) -> None:
             texts_of(source_of(a=content), "parquet", field=field)
 
 
-def test_every_registered_format_has_an_example() -> None:
+def test_every_registered_format_has_an_example_and_can_be_asked_for() -> None:
     assert {name for name, _, _ in EXAMPLES} == set(FORMATS)
+    assert set(get_args(RawFormat)) == {*FORMATS, BY_SUFFIX}
 
 
 @pytest.mark.parametrize(("name", "content", "expected"), EXAMPLES)

@@ -26,6 +26,7 @@ from hatchery.settings.base import Settings
 BY_SUFFIX = "by_suffix"
 # WikiExtractor's files are called wiki_00. A .txt file does not tell whether it holds a text, sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
+# `by_suffix`, and the names of FORMATS.
 RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
 Patterns = Annotated[tuple[str, ...], MinLen(1)]
 
