@@ -28,7 +28,6 @@ Make = Callable[..., Any]
 
 pytestmark = pytest.mark.slow
 
-Factory = Callable[..., dict[str, Any]]
 STEPS = 40
 EXPORTED = {"model.safetensors", "config.json", "tokenizer.json", "metrics.jsonl", "layer_weights.json"}
 
