@@ -2,8 +2,8 @@
 
 Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. With `paper`, the printed ratios stand beside
 ours, and those that follow from the perplexities that its authors logged (docs/papers/reduced-vocabulary.md,
-"Cost-effectiveness"). Positive is a reduction. The unit is 1e9 FLOPs, counted without the projection from E to H, though
-the text speaks of billions and of millions.
+"Cost-effectiveness"). Positive is a reduction. The unit is 1e9 FLOPs, counted without the projection from E to H; the
+text speaks of billions and of millions.
 """
 
 from collections.abc import Mapping, Sequence
