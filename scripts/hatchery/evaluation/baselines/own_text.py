@@ -20,7 +20,6 @@ from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
 from hatchery.tokenization.token_shards import Document
 
-DOCUMENTS_PER_BATCH = 256
 NO_WORDS = np.zeros(0, dtype=np.uint8)
 
 
@@ -57,7 +56,7 @@ class OwnText:
             raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
         with Progress(count_documents(shards[split]), f"encoding, {split}", "documents") as progress:
             for path in shards[split]:
-                for batch in read_batches(path, DOCUMENTS_PER_BATCH):
+                for batch in read_batches(path):
                     self._add(model, batch.texts)
                     progress.update(len(batch.texts))
         self.n_documents, self.n_tokens = len(self._sentence_starts), len(self._ids)
