@@ -193,19 +193,18 @@ def _was_only_moved_or_touched(root: Path, found: Listing, manifest: str) -> boo
     Files with another modification time are read and compared; others are taken for what they look like. Only folders
     and single files are: an archive that was touched is not looked into.
     """
+    if not found:
+        return False
     before = read_listing(manifest)
     try:
-        registered_root = json_value(location_of(manifest).read_text(encoding="utf-8"))["root"]
+        registered_root = str(json_value(location_of(manifest).read_text(encoding="utf-8"))["root"])
+        if identity(found) == identity(before):
+            return registered_root != root.as_posix()
         value = json_value(Path(manifest).read_text(encoding="utf-8"))
         registered = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         kind = value["kind"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    looks_the_same = identity(found) == identity(before)
-    if not found or (registered_root == root.as_posix() and looks_the_same):
-        return False
-    if looks_the_same:
-        return True
     if kind not in ("folder", "file") or found.keys() != registered.keys():
         return False
     if any(entry.bytes != registered[name][0] for name, entry in found.items()):
