@@ -129,6 +129,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"later": start(path="nowhere")},
         "initialise_from.path: got 'nowhere', there is no nowhere/manifest.json; expected a folder that",
     ),
+    "the home of nobody": ({"later": start(path="~nobody_is_here/x")}, "there is no ~nobody_is_here/x/manifest.json;"),
     "an unknown key": ({"later": start(runn="ltg_bert")}, "runn: unknown key"),
     "itself": ({"later": start(run="later")}, "in a circle: demo/later-s42 <- demo/later-s42"),
     "a circle": (

@@ -59,9 +59,9 @@ ROOTS = ("resources", "results", "logs")
 RECORD = Path(".snakemake/storage_links.json")
 
 
-def expanded(path: str | None) -> str | None:
+def expanded(path: str) -> str:
     """A path of the configuration with the home folder for `~`; any other stays as it is."""
-    if path is None or not path.startswith("~"):
+    if not path.startswith("~"):
         return path
     # ~somebody may be nobody here; then it is a name like any other.
     with contextlib.suppress(RuntimeError):
@@ -128,7 +128,7 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
 
 
 def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
-    root = None if storage_root is None else _checked(Path(expanded(str(storage_root)) or "").absolute(), here)
+    root = None if storage_root is None else _checked(Path(expanded(str(storage_root))).absolute(), here)
     changes, made = _Changes(), _recorded(here)
     for name in ROOTS:
         link, target = here / name, None if root is None else root / name

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.artifacts.links import expanded
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.fields import ABSENT
@@ -46,7 +47,7 @@ def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
         return None
     given = pretraining.initialise_from.path
     entry = project.config.data.get(given)
-    path = Path((entry and entry.path) or given).expanduser()
+    path = Path(expanded((entry and entry.path) or given))
     return str(path if path.name == "manifest.json" else path / "manifest.json")
 
 

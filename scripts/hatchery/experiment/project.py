@@ -193,7 +193,7 @@ class Project:
         if name not in self.config.data and name not in self._raw_inputs and self.written.has_raw_input(name):
             self.corpus(name)
         found = self.config.data.get(name) or self._raw_inputs.get(name)
-        return None if found is None else replace(found, path=expanded(found.path))
+        return None if found is None else replace(found, path=found.path and expanded(found.path))
 
     # Experiments and studies -----------------------------------------------------------------------------------------
 
