@@ -256,6 +256,8 @@ def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_na
             "other",
             "variants.other: base: got 'judgd', no such task; did you",
         ),
+        ({"base": {"a": 1}}, "judged", "base: got {'a': 1}, expected text"),
+        ({"variants": {"other": {"base": ["rte"]}}}, "other", "variants.other: base: got ['rte'], expected text"),
         (
             {"variants": {"other": {"base": "other"}}},
             "other",

@@ -79,8 +79,9 @@ class WholeRun(Run):
 
 
 PartOfRun = Annotated[dict[str, Any], PartOf(Run)]
-Row = Annotated[tuple[Any, ...], MinLen(1)]
-Columns = Annotated[dict[NotEmpty, Annotated[tuple[Any, ...], MinLen(1), Unique()]], MinLen(1)]
+Cell = int | float | str | bool | None
+Row = Annotated[tuple[Cell, ...], MinLen(1)]
+Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique()]], MinLen(1)]
 
 
 @dataclass(frozen=True, kw_only=True)

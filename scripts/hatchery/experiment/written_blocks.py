@@ -18,6 +18,7 @@ from typing import Any
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FOLDERS
+from hatchery.settings.base import shortened
 from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
 from hatchery.settings.problems import Problems, offered
 from hatchery.training.objectives import DEFAULT_TASK
@@ -101,6 +102,8 @@ class WrittenBlocks:
         base = raw.get("base") if kind in _BASED else None
         if base is None:
             return raw
+        if not isinstance(base, str):
+            raise ConfigError(f"{self.place(kind, name)}: base: got {shortened(base)}, expected text")
         self.require(kind, base, f"{self.place(kind, name)}: base")
         if base in (*below, name):
             raise ConfigError(f"{self.place(kind, name)}: base: got {base!r}, whose own base leads back to {name!r}")
