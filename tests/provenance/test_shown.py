@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,9 +169,7 @@ def test_every_row_and_manifest_has_an_anchor_and_every_link_a_target(toy: Any) 
     assert "licence: CC BY; terms: with attribution" in text
 
 
-def test_only_the_section_of_volatile_facts_changes_when_the_work_is_done_again(
-    toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_section_of_volatile_facts_changes_when_the_work_is_done_again(toy: Any) -> None:
     first = page(toy)
     for path in (toy.folder / "results").rglob("provenance.json"):
         write_text(path, '{"host": "another-machine", "started": "later", "packages": {"torch": "9"}}')
@@ -190,7 +187,7 @@ def test_what_is_gone_is_named_on_the_page(toy: Any) -> None:
     assert "input &#39;tokens&#39;: nothing in results/ or resources/ has the digest" in text
 
 
-def test_names_from_files_cannot_break_the_page(toy: Any, tmp_path: Path) -> None:
+def test_names_from_files_cannot_break_the_page(toy: Any) -> None:
     settings = {"stage": "score_minimal_pairs", "stage_version": 2, "suite": "<script>alert(1)</script>"}
     trained = toy.manifest("exp/pretraining/elc_bert-s1")
     toy.stage("exp/minimal_pairs/elc_bert-s1/pairs", settings, {"model": trained, "source": toy.source})

@@ -199,7 +199,7 @@ def test_what_the_hub_does_not_have_is_told_in_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_full_disk_is_told_and_leaves_no_half_shard(dataset: Path, tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_told_and_leaves_no_half_shard(dataset: Path, small_disk: Path) -> None:
     noise = random.Random("noise").randbytes(2_000_000).hex()
     with gzip.open(dataset / "en/c4-train.00001-of-00003.json.gz", "wt", compresslevel=1) as handle:
         handle.writelines(json.dumps({"text": noise[at : at + 40_000]}) + "\n" for at in range(0, len(noise), 40_000))

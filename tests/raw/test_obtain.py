@@ -137,9 +137,7 @@ def test_a_downloaded_file_is_itself_the_source_until_another_takes_its_place(
     assert register(download=[offer(web, "words.txt", b"new")]).read_bytes("words.txt") == b"new"
 
 
-def test_a_downloaded_archive_is_a_source_of_its_files_and_lies_beside_other_downloads(
-    web: Any, register: Any, tmp_path: Path
-) -> None:
+def test_a_downloaded_archive_is_a_source_of_its_files_and_lies_beside_other_downloads(web: Any, register: Any) -> None:
     entry = offer(web, "words.zip", zip_of(("words/en", b"a\nb\n")))
     zipped = register(download=[entry])
     assert (zipped.kind, zipped.names(), zipped.read_bytes("words/en")) == ("zip", ["words/en"], b"a\nb\n")

@@ -57,7 +57,7 @@ def write_settings(project: Path, steps: int) -> None:
 
 
 def test_nothing_is_planned_when_all_is_made_else_what_changed_and_what_follows(
-    project: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert planned_jobs(["join"], project) == []
     write_settings(project, 60)

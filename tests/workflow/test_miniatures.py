@@ -114,7 +114,7 @@ def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, jo
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
-def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path, jobs: Jobs) -> None:
+def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path) -> None:
     problems, seen = link_problems(folder / f"results/{experiment}/index.html")
     assert problems == []
     assert (folder / f"results/{experiment}/provenance.html").resolve() in seen
