@@ -1,7 +1,7 @@
 """Pairs of sentences as examples of translation, and batches of about equally long ones by the number of their tokens.
 
-A document of a parallel corpus is a pair (`corpora.parallel_text`), and its two sentences are source and target. The
-encoder reads `x1 .. xn end`, the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
+A document of a parallel corpus is a pair (`corpora.readers.parallel_text`), and its two sentences are source and
+target. The encoder reads `x1 .. xn end`, the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
 docs/papers/natural-bias.md, "The bias", "Data" and "Training". Everything is a function of seed, epoch and index, or of
 seed and step: the same on any number of processes.
 """
