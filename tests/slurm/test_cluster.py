@@ -111,7 +111,7 @@ def test_settings_of_a_real_cluster_are_never_overwritten(tmp_path: Path, monkey
 
 @pytest.mark.skipif("HATCHERY_KEEP_CLUSTER" in os.environ, reason="others use the running cluster")
 def test_stop_leaves_no_process_even_of_a_stubborn_job_and_the_accounting_survives(tmp_path: Path) -> None:
-    stubborn = "trap '' TERM; srun --ntasks=2 sh -c 'trap \"\" TERM; sleep 4321 & sleep 4321; sleep 4321'"
+    stubborn = "trap '' TERM; srun --ntasks=2 sh -c 'trap \"\" TERM; sleep 4321 & sleep 4321'"
     job_id = submit(tmp_path, stubborn, "--nodes=2", "--ntasks-per-node=1")
     wait_for_state(job_id, "RUNNING")
     time.sleep(1)
