@@ -1,7 +1,8 @@
-"""Rows of the tidy table of measurements that a test writes down, as the frame that they are read as."""
+"""Rows of the tidy table of measurements that a test writes down, as they are read, and outputs of a stage."""
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -9,6 +10,8 @@ import polars as pl
 from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.analysis.tidy_tables import MEASUREMENTS
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 
 SCHEMA = pl.DataFrame(MEASUREMENTS.schema.empty_table()).schema
 SAME = {"model": "m", "run": "m-s42", "seed": 42, "failed": "", "primary": True, "main": True, "manifest": "0" * 12}
@@ -35,3 +38,14 @@ def averages_of_cells(
     ]
     found = task_averages(suite, frame(rows))
     return {average.task: average.aggregate for average in found if average.metric == AVERAGE_METRIC}
+
+
+def replaced(
+    folder: Path, name: str, text: str, settings: dict[str, Any] | None = None, measures: dict[str, Any] | None = None
+) -> Manifest:
+    """A manifest that vouches for `text` as its output `name`."""
+    with stage_run(folder / "manifest.json", settings or {}) as run:
+        write_text(folder / name, text)
+        run.add_output(folder / name)
+        run.measures.update(measures or {})
+    return read_manifest(folder / "manifest.json")

@@ -1,4 +1,4 @@
-"""Reading single runs from the outputs of the stages: pretraining, evaluations, fine-tuning jobs."""
+"""Reading single runs from the outputs of the stages: pretraining and evaluations without training."""
 
 import math
 from pathlib import Path
@@ -7,12 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from measured_rows import replaced
 
 from hatchery.analysis.compute_optimal import distinct_runs
-from hatchery.analysis.finetuning_measurements import (
-    finetuning_measurements,
-    with_distinct_tasks,
-)
 from hatchery.analysis.measurements import (
     ACCURACY,
     learning_measurements,
@@ -24,8 +21,6 @@ from hatchery.analysis.scores import direction
 from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.runner import run_stage
 from hatchery.views.summary_sections import sections
@@ -36,17 +31,6 @@ HEADER = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
 
 def read(experiment: Any) -> list[SimpleNamespace]:
     return experiment.measurements()
-
-
-def replaced(
-    folder: Path, name: str, text: str, settings: dict[str, Any] | None = None, measures: dict[str, Any] | None = None
-) -> Manifest:
-    """A manifest that vouches for `text` as its output `name`."""
-    with stage_run(folder / "manifest.json", settings or {}) as run:
-        write_text(folder / name, text)
-        run.add_output(folder / name)
-        run.measures.update(measures or {})
-    return read_manifest(folder / "manifest.json")
 
 
 def test_fractions_become_percent_and_the_metric_says_so(two_models: Any) -> None:
@@ -240,103 +224,6 @@ def test_a_baseline_under_the_name_of_a_model_is_refused(two_models: Any, name: 
     two_models.add_baseline(name)
     with pytest.raises(ConfigError, match=f"baselines: the name '{name}' is taken"):
         read(two_models)
-
-
-RESULTS_HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
-TASK = {"name": "cola", "suite": "glue", "metrics": ["accuracy"]}
-
-
-def job(folder: Path, text: str, settings: dict[str, Any], measures: dict[str, Any] | None = None) -> Manifest:
-    """The manifest of a job with the results `text`."""
-    return replaced(folder, "results.csv", text, settings, measures)
-
-
-def test_a_run_that_failed_has_failed_in_all_its_metrics_of_that_set(tmp_path: Path) -> None:
-    rows = (
-        "validation,12,1e-05,accuracy,0.6,3,0.6,\nvalidation,12,1e-05,mcc,0.0,3,0.6,zero_mcc\n"
-        "validation,12,3e-05,accuracy,0.8,3,0.6,\nvalidation,12,3e-05,mcc,0.5,3,0.6,\n"
-        "mismatched,12,1e-05,accuracy,0.7,3,0.6,\nmismatched,12,1e-05,mcc,-0.4,3,0.6,\n"
-    )
-    manifest = job(tmp_path, RESULTS_HEADER + rows, {"task": {**TASK, "metrics": ["mcc", "accuracy"]}})
-    found = finetuning_measurements({}, "cola", manifest)
-    assert [m["failed"] for m in found] == ["zero_mcc", "zero_mcc", "", "", "", ""]
-    assert [m["primary"] for m in found] == [False, True] * 3
-    assert [m["learning_rate"] for m in found] == [1e-5, 1e-5, 3e-5, 3e-5, 1e-5, 1e-5]
-    assert [(m["task"], m["main"]) for m in found] == [("cola", True)] * 4 + [("cola_mismatched", False)] * 2
-    assert found[-1]["value"] == pytest.approx(-40.0)
-
-
-def test_a_transferred_task_has_its_own_suite_metric_and_failures(tmp_path: Path) -> None:
-    rows = "validation,12,1e-05,accuracy,0.6,3,0.6,majority_class\nhans,12,1e-05,mcc,0.2,3,0.6,\n"
-    settings = {"task": TASK, "transfer": [{"name": "hans", "suite": "heuristics", "metrics": ["mcc"]}]}
-    measures = {"majority_accuracy_hans": 0.5}
-    _, hans = finetuning_measurements({}, "mnli", job(tmp_path, RESULTS_HEADER + rows, settings, measures))
-    assert [hans[name] for name in ("suite", "task", "metric", "primary")] == [
-        "heuristics",
-        "hans",
-        "mcc_percent",
-        True,
-    ]
-    assert [hans[name] for name in ("failed", "main", "origin", "blind_guess")] == ["", False, "mnli", 0.0]
-
-
-def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> None:
-    rows = "validation,12,1e-05,accuracy,0.6,3,0.6,\nhans,12,1e-05,accuracy,0.2,3,0.6,\n"
-    transfer = [{"name": "hans", "suite": "glue", "metrics": ["accuracy"]}]
-    found = [
-        measurement
-        for task in ("a_mnli", "b_mnli")
-        for measurement in finetuning_measurements(
-            {}, task, job(tmp_path / task, RESULTS_HEADER + rows, {"task": TASK, "transfer": transfer})
-        )
-    ]
-    names = [m["task"] for m in with_distinct_tasks(found)]
-    assert names == ["a_mnli", "hans_from_a_mnli", "b_mnli", "hans_from_b_mnli"]
-    assert [m["task"] for m in with_distinct_tasks(found[:2])] == ["a_mnli", "hans"]
-
-
-@pytest.mark.parametrize("value", ["", "nan"])
-def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
-    rows = f"validation,12,1e-05,accuracy,{value},3,,nan\n"
-    (found,) = finetuning_measurements({}, "cola", job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}))
-    assert (found["value"], found["failed"]) == (None, "nan")
-
-
-@pytest.mark.parametrize(
-    ("row", "complaint"),
-    [
-        ("validation,12,1e-05,accuracy,74.2,3,0.6,", "line 2: value: got '74.2', expected at most 1"),
-        ("validation,12,1e-05,accuracy,half,3,0.6,", "line 2: value: got 'half', expected a number"),
-        ("validation,12,1e-05,accuracy,nan,3,0.6,", "validation, seed 12: no value of accuracy, and no reason why"),
-        ("validation,12,1e-05,accuracy,,3,0.6,", "validation, seed 12: no value of accuracy, and no reason why"),
-        ("validation,12,1e-05,accuracy,0.5,3,0.6,tired", "line 2: failed: got 'tired'"),
-        ("validation,x,1e-05,accuracy,0.5,3,0.6,", "line 2: seed: got 'x'"),
-        ("validation,12,fast,accuracy,0.5,3,0.6,", "line 2: learning_rate: got 'fast'"),
-        ("validation,12,1e-05,accuracy,0.5,3,0.6,\n" * 2, "line 3: the row validation, 12, 1e-05, accuracy"),
-        ("validation,12,1e-05,f1,0.5,3,0.6,", "has no row of the task's first metric, accuracy"),
-        ("test,12,1e-05,accuracy,0.5,3,0.6,", "there is no row of the set 'validation', only of test"),
-    ],
-)
-def test_wrong_results_are_refused(tmp_path: Path, row: str, complaint: str) -> None:
-    with pytest.raises(EvaluationError) as caught:
-        finetuning_measurements({}, "cola", job(tmp_path, RESULTS_HEADER + row + "\n", {"task": TASK}))
-    assert str(tmp_path / "results.csv") in str(caught.value)
-    assert complaint in str(caught.value)
-
-
-@pytest.mark.parametrize("task", [{}, {"suite": "glue", "metrics": []}, {"metrics": ["accuracy"]}])
-def test_settings_without_suite_or_metrics_are_refused(tmp_path: Path, task: dict[str, Any]) -> None:
-    rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
-    with pytest.raises(ManifestError, match=r"manifest\.json: the settings of a task lack its name, suite or metrics"):
-        finetuning_measurements({}, "cola", job(tmp_path, RESULTS_HEADER + rows, {"task": task}))
-
-
-@pytest.mark.parametrize("value", [True, 61.4, "half"])
-def test_an_impossible_majority_is_refused(tmp_path: Path, value: Any) -> None:
-    rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
-    manifest = job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}, {"majority_accuracy_validation": value})
-    with pytest.raises(EvaluationError, match=r"manifest\.json: measures of validation: majority_accuracy: got "):
-        finetuning_measurements({}, "cola", manifest)
 
 
 MANIFEST: Any = SimpleNamespace(digest="abc")
