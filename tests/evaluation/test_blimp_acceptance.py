@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from hatchery.analysis.task_averages import PARADIGMS_OF_PHENOMENON
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.score_suite import accuracy_table, decide, pair_scores
@@ -23,20 +24,6 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 BERT_BASE_CASED = "HATCHERY_BERT_BASE_CASED"
 BLIMP = ExpectedSize(paradigms=67, pairs=67_000)
-PHENOMENA = {  # docs/papers/babylm-evaluation.md, "Phenomena of BLiMP": phenomenon -> number of paradigms
-    "anaphor_agreement": 2,
-    "argument_structure": 9,
-    "binding": 7,
-    "control_raising": 5,
-    "determiner_noun_agreement": 8,
-    "ellipsis": 2,
-    "filler_gap": 7,
-    "irregular_forms": 2,
-    "island_effects": 8,
-    "npi_licensing": 7,
-    "quantifiers": 4,
-    "subject_verb_agreement": 6,
-}
 IDENTICAL = {("passive_1", i) for i in ("324", "810")} | {
     ("principle_A_case_2", i) for i in ("105", "287", "372", "816", "967")
 }
@@ -96,7 +83,7 @@ def test_the_release_has_its_paradigms_phenomena_words_fields_and_identical_pair
     check_size(blimp, "BLiMP", BLIMP)
     paradigms = collections.Counter(p.paradigm for p in blimp)
     assert len(paradigms) == 67 and set(paradigms.values()) == {1000}
-    assert collections.Counter({p.paradigm: p.phenomenon for p in blimp}.values()) == PHENOMENA
+    assert collections.Counter({p.paradigm: p.phenomenon for p in blimp}.values()) == PARADIGMS_OF_PHENOMENON
     assert {(p.paradigm, p.pair_id) for p in blimp if p.identical} == IDENTICAL
     sentences = [s for p in blimp for s in (p.sentence_good, p.sentence_bad)]
     assert sum(len(s.split()) for s in sentences) == 991_414 and len(set(sentences)) == 133_945
