@@ -20,6 +20,7 @@ from hatchery.training.settings import WARMUP_FRACTION
 from hatchery.typed import keys_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.plan_checks import collect_problems
+from hatchery.workflow.result_paths import readable_path
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     assert jobs.project.tokenizer("letters").corpus == "letters"
     assert jobs.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
     assert jobs.data.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
-    assert jobs.place("results/letters/pretraining/a-s42/manifest.json").startswith("results/models/letters-")
+    assert jobs.place(readable_path("letters", "pretraining", "a-s42")).startswith("results/models/letters-")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(configurat
     sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
     runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
     jobs = Jobs(written(configuration, {"experiments/mine": {**OF_DEMO, "runs": runs}}))
-    first, second = (jobs.place(f"results/mine/pretraining/{run}-s42/manifest.json") for run in "ab")
+    first, second = (jobs.place(readable_path("mine", "pretraining", f"{run}-s42")) for run in "ab")
     assert first == second
 
 

@@ -15,6 +15,7 @@ from hatchery.experiment.finetuning import task_batch, task_batches
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.result_paths import readable_path
 
 
 def experiment(**finetuning: Any) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def test_jobs_of_several_tasks_are_asked_for_once(configuration: Path) -> None:
     runs = [run.name for run in PROJECT.seeded_runs("bnc_mini")]
 
     def places(batch: str) -> list[str]:
-        return [jobs.place(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
+        return [jobs.place(readable_path("bnc_mini", "finetuning_jobs", f"{run}/{batch}")) for run in runs]
 
     assert jobs.to_make(jobs.results.finetuned("bnc_mini").values()) == places("batch_1")
     # Who needs the probes needs the jobs in which they are, and no others.

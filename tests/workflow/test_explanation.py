@@ -24,6 +24,7 @@ from hatchery.raw.listings import kept_listing, listing_of
 from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text, setting_changes
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob, planned_jobs
+from hatchery.workflow.result_paths import readable_path
 
 SNAKEFILE = """
 import json
@@ -104,7 +105,7 @@ MISSING = reason(missing_output={"it"})
 
 def job_of(jobs: Jobs, rule: str, place: str, why: Reason) -> PlannedJob:
     """The job that makes a result of the experiment `demo`."""
-    output = jobs.place(f"results/demo/{place}/manifest.json")
+    output = jobs.place(readable_path("demo", *place.split("/", 1)))
     addresses = output.split("/")[2:-1]
     return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), why)
 
@@ -154,7 +155,7 @@ def test_inputs_of_many_models_are_one_reason(tmp_path: Path, jobs: Jobs) -> Non
             jobs,
             "measure_perplexity",
             f"perplexity/{run}",
-            reason(updated_input={jobs.place(f"results/demo/pretraining/{run}/manifest.json")}),
+            reason(updated_input={jobs.place(readable_path("demo", "pretraining", run))}),
         )
         for run in RUNS
     ]

@@ -21,6 +21,7 @@ from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import dag_of, opened
 from hatchery.workflow.registry import SHARED, STAGES, stage_of
 from hatchery.workflow.resources import Resources
+from hatchery.workflow.result_paths import readable_path
 
 HEAVY = {"numpy", "pyarrow", "polars", "torch", "tokenizers", "matplotlib", "scipy", "lxml", "datasets", "transformers"}
 PLANNING = {"hatchery.experiment.project", "hatchery.workflow.jobs", "snakemake"}
@@ -258,11 +259,11 @@ def test_a_model_of_others_is_what_is_said_about_it_and_is_evaluated_like_ours(
     imported = slice_of(jobs.project, "import_model", baseline="gpt")
     stage = {"stage": "import_model", "stage_version": 1}
     assert imported == {**stage, "architecture": "causal", "leading_blank": None}
-    model = jobs.place("results/own/baselines/gpt/manifest.json").split("/")[2]
+    model = jobs.place(readable_path("own", "baselines", "gpt")).split("/")[2]
     assert re.fullmatch("imported-gpt-[0-9a-f]{16}", model)
     # The same address on another model, because the same is asked of both.
     ours, theirs = (
-        jobs.place(f"results/own/minimal_pairs/{run}/demo_blimp_filtered/manifest.json").split("/")
+        jobs.place(readable_path("own", "minimal_pairs", f"{run}/demo_blimp_filtered")).split("/")
         for run in ("causal_zero-s42", "gpt")
     )
     assert theirs == [*ours[:2], model, *ours[3:]]

@@ -95,6 +95,6 @@ rule show_result:
         mem_mb=100,
         runtime=1,
     params:
-        kept=recorded(JOBS.manifest),
+        kept=recorded(RULES.kept),
     shell:
         "printf '%s is %s\\n' {output:q} {params.kept:q} 2>&1 | tee {log}"

@@ -14,7 +14,6 @@ The digest is that of the call's file (`hatchery.job_spec`), from which a job of
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,18 +22,15 @@ from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
 from hatchery.experiment.finetuning import batches_by_task
 from hatchery.experiment.project import Project
-from hatchery.folders import RESERVED
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
 from hatchery.stage import MODELS, arguments_for
 from hatchery.workflow.data_paths import DataPaths
 from hatchery.workflow.registry import SHARED, stage_of
-from hatchery.workflow.result_paths import ResultPaths
+from hatchery.workflow.result_paths import ReadablePath, ResultPaths
 
 IMPORTED = "imported-"
 """The beginning of the addresses of models that others pretrained; no name of a corpus has a hyphen."""
-
-_READABLE = re.compile(rf"results/([^/]+)/({'|'.join(SHARED)})/([^/]+)(?:/(.*))?")
 
 
 @dataclass(frozen=True)
@@ -132,29 +128,15 @@ class Jobs:
     # Places ----------------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> str:
-        """Where a file lies: below an address for `results/<experiment>/pretraining/...` and the like, else `path`.
+        """Where a file lies: at an address for what experiments share, else at `path`.
 
         Raises ConfigError with the nearest match for an unknown experiment, model, suite or task.
         """
-        match = _READABLE.fullmatch(path)
-        if match is None or match[1] in RESERVED:
-            return path
-        experiment, kind, run, rest = match.groups(default="")
-        names = SHARED[kind][1].names
-        parts = rest.split("/", len(names))
-        if len(parts) < len(names) or (names and not parts[0]):
-            return path
-        result = self._result(experiment, kind, run, dict(zip(names, parts, strict=False)))
-        return "/".join([result.folder, *(part for part in parts[len(names) :] if part)])
+        return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
-    def manifest(self, experiment: str, kind: str, place: str) -> str:
-        """Where the manifest of a result of an experiment lies."""
-        return self.place(f"results/{experiment}/{kind}/{place}/manifest.json")
-
-    def is_outdated_link(self, path: str) -> bool:
+    def is_outdated_link(self, path: ReadablePath) -> bool:
         """Whether a readable place still links to what was made with other settings."""
-        place = self.place(path)
-        return place != path and Path(path).exists() and os.path.realpath(path) != os.path.realpath(place)
+        return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.place(path))
 
     def to_make(self, paths: Iterable[str]) -> list[str]:
         """What to ask for to have these files: the places where they lie, each once, in their order.
@@ -166,14 +148,12 @@ class Jobs:
     def _to_make(self, path: str) -> str:
         # Views read each result at its readable place, also where a job of several tasks makes it.
         place = self.place(path)
-        match = _READABLE.fullmatch(path) if place != path else None
-        if match is None or match[2] != "finetuning":
+        if not isinstance(path, ReadablePath) or path.kind != "finetuning":
             return place
-        experiment, _, run, rest = match.groups(default="")
-        if experiment not in self._batches:
-            self._batches[experiment] = batches_by_task(self.project, experiment)
-        batch = self._batches[experiment].get(rest.partition("/")[0])
-        return place if batch is None else self.manifest(experiment, "finetuning_jobs", f"{run}/{batch}")
+        if path.experiment not in self._batches:
+            self._batches[path.experiment] = batches_by_task(self.project, path.experiment)
+        batch = self._batches[path.experiment].get(path.names[0])
+        return place if batch is None else self.place(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
         """What names the folder of a result: `names` are its run, its suite, task or batch.
@@ -185,22 +165,22 @@ class Jobs:
         own = [names[name] for name in shared.names]
         return f"{own[0] if own else self.project.experiment(experiment).corpus}-{call.digest}"
 
-    def _result(self, experiment: str, kind: str, run: str, names: dict[str, str]) -> SharedResult:
-        readable = "/".join(["results", experiment, kind, run, *names.values()])
-        if readable not in self._shared:
-            tasks = self.project.experiment(experiment).finetuning.tasks
+    def _result(self, path: ReadablePath) -> SharedResult:
+        if path not in self._shared:
+            names = dict(zip(SHARED[path.kind][1].names, path.names, strict=True))
+            tasks = self.project.experiment(path.experiment).finetuning.tasks
             if "task" in names and names["task"] not in tasks:
                 raise ConfigError(
-                    f"experiment {experiment!r} has no fine-tuning task {names['task']!r}"
+                    f"experiment {path.experiment!r} has no fine-tuning task {names['task']!r}"
                     f"{offered(names['task'], tasks)}"
                 )
-            model = self._model_address(experiment, kind, run)
-            measured = () if kind in MODELS else (self.address(experiment, kind, run=run, **names),)
-            self._shared[readable] = result = SharedResult(experiment, kind, run, names, (model, *measured))
+            model = self._model_address(path.experiment, path.kind, path.run)
+            own = () if path.kind in MODELS else (self.address(path.experiment, path.kind, run=path.run, **names),)
+            self._shared[path] = result = SharedResult(path.experiment, path.kind, path.run, names, (model, *own))
             self._at.setdefault(result.addresses, []).append(result)
             if self._writes:
                 put_link(Path(result.readable), Path(result.folder))
-        return self._shared[readable]
+        return self._shared[path]
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
         """The address of a model, of which results of this kind are, ours or one that others pretrained."""

@@ -20,6 +20,7 @@ from hatchery.analysis.analyses.analysis import (
     analysis_called,
 )
 from hatchery.analysis.studies import analyses_of, analysis_entry
+from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import translated_runs
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.paper_tables import paper_of_tables
@@ -36,6 +37,40 @@ from hatchery.workflow.data_paths import (
     tokens_manifest,
     vocabulary_manifest,
 )
+from hatchery.workflow.registry import SHARED
+
+
+class ReadablePath(str):
+    """`results/<experiment>/<kind>/<run>/.../manifest.json`: a link to what experiments share, and whose it is.
+
+    `names` are those of suite, task or batch, if there is one. Where the link leads, `jobs.py` knows.
+    """
+
+    experiment: str
+    kind: str
+    run: str
+    names: tuple[str, ...]
+
+    def __new__(cls, experiment: str, kind: str, run: str, *names: str) -> "ReadablePath":
+        """The path of a result of a run, or of a model of others."""
+        path = super().__new__(cls, "/".join(["results", experiment, kind, run, *names, "manifest.json"]))
+        path.experiment, path.kind, path.run, path.names = experiment, kind, run, names
+        return path
+
+
+def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
+    """The readable path that a user asks for: `place` is `<run>`, `<run>/<suite>` and so on, as the kind has names.
+
+    Raises ConfigError for a place of more or fewer parts.
+    """
+    run, *names = place.split("/")
+    named = SHARED[kind][1].names
+    if len(names) != len(named):
+        parts = "".join(f"/<{name}>" for name in named)
+        raise ConfigError(
+            f"results/{experiment}/{kind}/{place}: ask for results/{experiment}/{kind}/<run>{parts}/manifest.json"
+        )
+    return ReadablePath(experiment, kind, run, *names)
 
 
 class ResultPaths:
@@ -56,11 +91,11 @@ class ResultPaths:
 
     def model(self, experiment: str, run: str) -> str:
         """Manifest of one pretrained model."""
-        return f"results/{experiment}/pretraining/{run}/manifest.json"
+        return ReadablePath(experiment, "pretraining", run)
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Manifests of the pretrained models of an experiment or a study, by run and seed."""
-        return self.project.of_members(experiment, lambda part: self._of_runs(part, "pretraining"))
+        return self.project.of_members(experiment, lambda part: self._shared_of_runs(part, "pretraining"))
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
@@ -74,7 +109,7 @@ class ResultPaths:
         """Manifests of perplexities by run and seed, or baseline; none where no split is asked for."""
         asked = self.project.experiment(experiment).perplexity.splits
         runs = self.project.evaluated(experiment) if asked else []
-        return {run: f"results/{experiment}/perplexity/{run}/manifest.json" for run in runs}
+        return {run: ReadablePath(experiment, "perplexity", run) for run in runs}
 
     def held_out_text(self, experiment: str, run: str) -> dict[str, str]:
         """What a perplexity is measured on: token shards, or documents for a model with a tokenizer of its own."""
@@ -85,14 +120,16 @@ class ResultPaths:
     def translated(self, experiment: str) -> dict[str, str]:
         """Manifests of translated test sets by run and seed; none where no test set is asked for."""
         block = self.project.experiment(experiment)
-        return self._of_runs(experiment, "translation", translated_runs(block.translation, block.runs))
+        return self._shared_of_runs(experiment, "translation", translated_runs(block.translation, block.runs))
 
-    def _of_runs(self, experiment: str, kind: str, models: Container[str] | None = None) -> dict[str, str]:
-        return {
-            run.name: f"results/{experiment}/{kind}/{run.name}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
-            if models is None or run.model in models
-        }
+    def _of_runs(self, experiment: str, kind: str) -> dict[str, str]:
+        runs = [run.name for run in self.project.seeded_runs(experiment)]
+        return {run: f"results/{experiment}/{kind}/{run}/manifest.json" for run in runs}
+
+    def _shared_of_runs(self, experiment: str, kind: str, models: Container[str] | None = None) -> dict[str, str]:
+        runs = self.project.seeded_runs(experiment)
+        chosen = [run.name for run in runs if models is None or run.model in models]
+        return {run: ReadablePath(experiment, kind, run) for run in chosen}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
@@ -112,7 +149,7 @@ class ResultPaths:
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores by `RUN-sSEED:SUITE` or `BASELINE:SUITE`."""
         return {
-            f"{run}:{suite}": f"results/{experiment}/minimal_pairs/{run}/{suite}/manifest.json"
+            f"{run}:{suite}": ReadablePath(experiment, "minimal_pairs", run, suite)
             for run in self.project.evaluated(experiment)
             for suite in self.project.experiment(experiment).minimal_pairs
         }
@@ -120,7 +157,7 @@ class ResultPaths:
     def finetuned(self, experiment: str) -> dict[str, str]:
         """Manifests of fine-tuning results by `RUN-sSEED:TASK` or `BASELINE:TASK`."""
         return {
-            f"{run}:{task}": f"results/{experiment}/finetuning/{run}/{task}/manifest.json"
+            f"{run}:{task}": ReadablePath(experiment, "finetuning", run, task)
             for run in self.project.evaluated(experiment)
             for task in self.project.experiment(experiment).finetuning.tasks
         }
@@ -151,7 +188,7 @@ class ResultPaths:
     def baselines(self, experiment: str) -> dict[str, str]:
         """Manifests of the imported models that others pretrained, by their names."""
         names = self.project.experiment(experiment).baselines
-        return {name: f"results/{experiment}/baselines/{name}/manifest.json" for name in names}
+        return {name: ReadablePath(experiment, "baselines", name) for name in names}
 
     def cards(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""

@@ -21,6 +21,7 @@ from hatchery.stage import Stage, arguments_for
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import Resources
+from hatchery.workflow.result_paths import readable_path
 
 Result = TypeVar("Result")
 
@@ -100,12 +101,16 @@ class Rules:
         """
 
         def manifest(wildcards: Any) -> str:
-            shown = f"results/{wildcards.experiment}/{wildcards.kind}/{wildcards.place}/manifest.json"
+            shown = readable_path(wildcards.experiment, wildcards.kind, wildcards.place)
             if self._is_planning and self.jobs.is_outdated_link(shown):
                 workflow.dag.forcefiles.add(shown)
             return self.jobs.place(shown)
 
         return with_plain_errors(manifest)
+
+    def kept(self, experiment: str, kind: str, place: str) -> str:
+        """Where the manifest behind a readable place lies."""
+        return self.jobs.place(readable_path(experiment, kind, place))
 
     def _to_read(self, paths: Iterable[str]) -> list[str]:
         return [self._as_input(path) for path in self.jobs.to_make(paths)]

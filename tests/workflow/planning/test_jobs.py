@@ -10,6 +10,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import read_call
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.result_paths import readable_path
 
 RUN = "ltg_bert-s42"
 KINDS = ("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability")
@@ -37,7 +38,7 @@ def edited(folder: Path, *changes: tuple[str, str], name: str = "tiny") -> None:
 
 
 def kept(experiment: str, place: str) -> str:
-    return jobs().place(f"results/{experiment}/{place}/manifest.json")
+    return jobs().place(readable_path(experiment, *place.split("/", 1)))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -71,7 +72,7 @@ def test_an_address_changes_with_the_settings_and_inputs_of_its_result_and_of_it
 
 def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs(folder: Path) -> None:
     planned = jobs()
-    places = {place: planned.place(f"results/tiny/{place}/manifest.json") for place in PLACES}
+    places = {place: planned.place(readable_path("tiny", *place.split("/", 1))) for place in PLACES}
     assert not (folder / "results").exists()
     planned.write_calls()
     for place, target in places.items():
@@ -141,11 +142,10 @@ def test_unknown_models_tasks_and_addresses_are_told_with_what_there_is(place: s
         jobs().call_at("tiny-0123456789abcdef")
 
 
-@pytest.mark.parametrize(
-    "path", ["results/tiny/summary.csv", "results/models/a/manifest.json", "summarise", "results/tiny"]
-)
-def test_everything_else_is_kept_where_it_is_called(folder: Path, path: str) -> None:
-    assert jobs().place(path) == path
+@pytest.mark.parametrize("place", [f"finetuning/{RUN}", f"pretraining/{RUN}/demo_acceptability"])
+def test_a_readable_place_with_a_part_too_few_or_too_many_is_told_with_what_to_ask_for(place: str) -> None:
+    with pytest.raises(ConfigError, match=rf"results/tiny/{place}: ask for results/tiny/\w+/<run>(/<task>)?/manifest"):
+        kept("tiny", place)
 
 
 def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(folder: Path) -> None:

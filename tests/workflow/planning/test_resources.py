@@ -20,6 +20,7 @@ from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES, stage_of
 from hatchery.workflow.resources import JobFacts, Resource, Resources, is_slurm_job, launch_command
 from hatchery.workflow.resources import job_resources as resources_of
+from hatchery.workflow.result_paths import readable_path
 
 
 def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
@@ -152,7 +153,7 @@ def test_a_mistake_in_the_block_is_told_with_its_key_and_what_is_expected(mistak
 
 def addresses(jobs: Any, place: str) -> SimpleNamespace:
     """The wildcards of the job that makes a result of an experiment."""
-    _, _, model, *address = jobs.place(f"results/{place}/manifest.json").split("/")[:-1]
+    _, _, model, *address = jobs.place(readable_path(*place.split("/", 2))).split("/")[:-1]
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
 

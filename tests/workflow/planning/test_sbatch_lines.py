@@ -22,6 +22,7 @@ from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import JobFacts, job_resources
+from hatchery.workflow.result_paths import readable_path
 
 
 class Resources(dict[str, Any]):
@@ -186,7 +187,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
         jobs.results.tokens("strict"),
         jobs.data.suite_source(SUITE),
         *jobs.results.task_sources(TASK).values(),
-        jobs.place(f"results/strict/pretraining/{TRAINED}/manifest.json"),
+        jobs.place(readable_path("strict", "pretraining", TRAINED)),
     ]
     for name in read:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
