@@ -14,7 +14,7 @@ import pytest
 from shipped import PROJECT, REPOSITORY
 
 from hatchery.training.data_order import training_phases
-from hatchery.training.optimizers import learning_rate, warmup_steps
+from hatchery.training.learning_rates import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.workflow.jobs import Jobs
 

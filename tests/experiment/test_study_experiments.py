@@ -14,7 +14,7 @@ from hatchery.analysis.studies import analyses_of
 from hatchery.modeling.families import model_config
 from hatchery.modeling.roberta.encoder import roberta_parameters
 from hatchery.modeling.roberta.family import RobertaConfig
-from hatchery.training.optimizers import learning_rate, warmup_steps
+from hatchery.training.learning_rates import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import keys_of, plain
 from hatchery.workflow.jobs import Jobs

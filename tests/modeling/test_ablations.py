@@ -8,7 +8,7 @@ from hatchery.errors import ModelError
 from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.training.optimizers import is_decayed
+from hatchery.training.decay_groups import is_decayed
 from hatchery.typed import keys_of
 
 BASE = {"vocab_size": 16384, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}

@@ -25,7 +25,7 @@ from hatchery.modeling.output_bias import (
     set_output_bias_,
 )
 from hatchery.modeling.output_report import language_model_measures, output_measures
-from hatchery.training.optimizers import parameter_groups
+from hatchery.training.decay_groups import parameter_groups
 from hatchery.training.settings import OptimizerSettings
 
 VOCAB_SIZE = 2000

@@ -38,7 +38,7 @@ from hatchery.training.checkpoints import (
     verify_checkpoint,
 )
 from hatchery.training.data_order import global_batch, share_of_process
-from hatchery.training.optimizers import Lamb
+from hatchery.training.lamb import Lamb
 
 SCALER = {"scale": torch.tensor(1024.0), "good_steps": torch.tensor(7)}
 

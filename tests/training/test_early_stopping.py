@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.training.development import BestWeights, EarlyStopping
+from hatchery.training.early_stopping import BestWeights, EarlyStopping
 from hatchery.training.start_settings import EarlyStoppingSettings
 
 Make = Callable[..., Any]

@@ -314,7 +314,7 @@ def refuse(*arguments, **options):
     raise SystemExit("DeepSpeed tried to compile something")
 torch.utils.cpp_extension.load = refuse
 from hatchery.training.engine import Engine
-from hatchery.training.optimizers import Lamb
+from hatchery.training.lamb import Lamb
 from hatchery.training.precision import Precision
 from hatchery.training.processes import process_group
 from hatchery.training.topology import SINGLE_PROCESS

@@ -19,8 +19,9 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folder, checkpoint_folders
 from hatchery.training.data_order import training_phases
+from hatchery.training.learning_rates import learning_rate
 from hatchery.training.objectives import objective_of
-from hatchery.training.optimizers import build_optimizer, learning_rate
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.run import build_model
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.topology import Topology

@@ -28,10 +28,11 @@ from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import training_phases
 from hatchery.training.engine import Engine
+from hatchery.training.learning_rates import learning_rate
 from hatchery.training.loop import accumulate_gradients
 from hatchery.training.objectives import objective_of
-from hatchery.training.optimizers import build_optimizer, learning_rate
-from hatchery.training.output_layer import prepare_output_
+from hatchery.training.optimizers import build_optimizer
+from hatchery.training.output_prior import prepare_output_
 from hatchery.training.precision import resolve_precision
 from hatchery.training.run import build_model
 from hatchery.training.settings import pretrain_settings

@@ -21,7 +21,8 @@ from hatchery.training.engine import Engine
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.output_layer import MEASURES, DivergenceProbe, unigram_of_run
+from hatchery.training.output_divergences import MEASURES, DivergenceProbe
+from hatchery.training.output_prior import unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.record import RunRecord
 from hatchery.training.run import build_model

@@ -14,15 +14,10 @@ from torch import nn
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.training.optimizers import (
-    Lamb,
-    build_optimizer,
-    is_decayed,
-    learning_rate,
-    learning_rate_factor,
-    parameter_groups,
-    warmup_steps,
-)
+from hatchery.training.decay_groups import is_decayed, parameter_groups
+from hatchery.training.lamb import Lamb
+from hatchery.training.learning_rates import learning_rate, learning_rate_factor, warmup_steps
+from hatchery.training.optimizers import build_optimizer
 from hatchery.training.settings import OptimizerSettings, ScheduleSettings
 
 

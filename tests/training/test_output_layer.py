@@ -22,23 +22,17 @@ from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias
 from hatchery.objectives.examples import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training import output_layer as module
+from hatchery.training import output_divergences as module
+from hatchery.training.bias_drift import DRIFT, BiasDrift
+from hatchery.training.decay_groups import parameter_groups
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
-from hatchery.training.optimizers import build_optimizer, parameter_groups
-from hatchery.training.output_layer import (
-    DRIFT,
-    MEASURES,
-    BiasDrift,
-    DivergenceProbe,
-    divergences,
-    is_logged,
-    larger_corpus_counts,
-    prepare_output_,
-    unigram_of_run,
-)
+from hatchery.training.optimizers import build_optimizer
+from hatchery.training.output_divergences import MEASURES, DivergenceProbe, divergences
+from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
 from hatchery.training.precision import resolve_precision
+from hatchery.training.probes import is_logged
 from hatchery.training.settings import OptimizerSettings
 from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import SINGLE_PROCESS

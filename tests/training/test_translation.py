@@ -28,7 +28,7 @@ from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.training.development import TranslatedSet
+from hatchery.training.development_translations import TranslatedSet
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
 from hatchery.training.run import require_shares
 from hatchery.training.topology import SINGLE_PROCESS

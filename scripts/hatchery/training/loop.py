@@ -17,12 +17,13 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training.batches import BatchLoader, StepBatch
-from hatchery.training.development import DevelopmentSet, EarlyStopping
+from hatchery.training.development import DevelopmentSet
+from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine, Update
 from hatchery.training.interruption import Deadline, StopRequest
+from hatchery.training.learning_rates import learning_rate
 from hatchery.training.objective import Columns, Objective, Term
-from hatchery.training.optimizers import learning_rate
-from hatchery.training.output_layer import Probe, is_logged
+from hatchery.training.probes import Probe, is_logged
 from hatchery.training.record import RunRecord
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.speed import KeptMemory

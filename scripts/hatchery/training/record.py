@@ -30,7 +30,7 @@ from hatchery.training.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
 )
-from hatchery.training.development import BestWeights
+from hatchery.training.early_stopping import BestWeights
 from hatchery.training.engine import Engine
 from hatchery.training.objective import Objective
 from hatchery.training.precision import Precision

@@ -25,29 +25,25 @@ from hatchery.tokenization.documents import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, TrainingBatches
+from hatchery.training.bias_drift import BiasDrift
 from hatchery.training.continuation import (
     TOKENIZER_FILE,
     initial_checkpoint,
     load_initial_,
 )
 from hatchery.training.data_order import training_phases
-from hatchery.training.development import DevelopmentSet, EarlyStopping, development_examples
+from hatchery.training.development import DevelopmentSet, development_examples
+from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.interruption import Deadline
 from hatchery.training.loop import train
 from hatchery.training.objective import Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.output_layer import (
-    PROBED_SEQUENCES,
-    BiasDrift,
-    DivergenceProbe,
-    Probe,
-    larger_corpus_counts,
-    prepare_output_,
-    unigram_of_run,
-)
+from hatchery.training.output_divergences import PROBED_SEQUENCES, DivergenceProbe
+from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
+from hatchery.training.probes import Probe
 from hatchery.training.processes import (
     prepare_device,
     process_group,

@@ -29,7 +29,9 @@ from hatchery.evaluation.finetuning.batches import (
 )
 from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.task_model import TaskModel
-from hatchery.training.optimizers import AdamW, is_decayed, learning_rate_factor
+from hatchery.training.decay_groups import is_decayed
+from hatchery.training.learning_rates import learning_rate_factor
+from hatchery.training.optimizers import AdamW
 from hatchery.training.settings import ScheduleSettings
 
 # All metrics are shares or correlations.

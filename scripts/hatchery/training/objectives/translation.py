@@ -160,7 +160,7 @@ class TranslationObjective(Objective):
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             return super().development(examples, sequences, share, topology)
-        from hatchery.training.development import TranslatedSet
+        from hatchery.training.development_translations import TranslatedSet
 
         return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer())
 

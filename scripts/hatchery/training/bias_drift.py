@@ -1,0 +1,58 @@
+"""How far the bias of the output layer is from where it started and from the unigram distribution.
+
+Source: docs/papers/natural-bias.md, "Drift of the bias". Both directions, and beside the norm, which an arbitrary
+constant decides, what is left of it without that constant; spare rows of the vocabulary are left out.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.modeling.language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from hatchery.training.engine import Engine
+
+DRIFT = (
+    "bias_kl_unigram",
+    "reverse_bias_kl_unigram",
+    "bias_norm",
+    "centred_bias_norm",
+    "bias_change",
+    "largest_bias_change",
+)
+"""KL(omega || softmax b), KL(softmax b || omega), |b|, |b - mean b|, |b - b_0| (L2) and the largest of |b - b_0|.
+
+b_0 is the bias that the run started from."""
+
+
+class BiasDrift:
+    """Compares the bias of a model again and again with where it started and with a distribution."""
+
+    def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
+        """`model` is on the CPU, with the bias that its run starts from; `unigram` is fp64 [V], above 0."""
+        self._unigram = torch.from_numpy(unigram).double()
+        self._start = self._bias(model)
+
+    @torch.no_grad()
+    def score(self, engine: "Engine") -> dict[str, float]:
+        """The measures of DRIFT; `engine.model` is the model. The same in every process."""
+        bias, log_unigram = self._bias(engine.model), self._unigram.log()
+        log_bias = torch.log_softmax(bias, dim=0)
+        change = bias - self._start
+        values = (
+            self._unigram @ (log_unigram - log_bias),
+            log_bias.exp() @ (log_bias - log_unigram),
+            bias.norm(),
+            (bias - bias.mean()).norm(),
+            change.norm(),
+            change.abs().max(),
+        )
+        return {name: float(value) for name, value in zip(DRIFT, values, strict=True)}
+
+    def _bias(self, model: LanguageModel) -> Tensor:
+        bias = model.output_layer[1]
+        assert bias is not None, "the settings refuse a drift without a bias"
+        return bias.detach()[: len(self._unigram)].cpu().double()

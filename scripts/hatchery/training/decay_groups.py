@@ -1,0 +1,50 @@
+"""Which parameters get weight decay.
+
+The default is the reading of the BabyLM code (ELC-BERT): every weight matrix; biases, layer norms, embeddings, layer
+weights and learned scales are not decayed, and a word embedding that is tied to the output layer counts as an
+embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
+(docs/papers/ltg-bert.md, "Optimiser"); the reduced-vocabulary study decays every parameter
+(docs/papers/reduced-vocabulary.md, "Differences").
+"""
+
+from typing import Any, Literal
+
+from torch import nn
+
+from hatchery.training.settings import OptimizerSettings
+
+UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
+# Names in models of all families; the sentence-pair head ("pair_head.") belongs to the body.
+HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
+
+GroupName = Literal["body", "head", "undecayed"]
+
+
+def is_decayed(name: str) -> bool:
+    """Whether the parameter called `name` is one that gets weight decay where not all do."""
+    return not any(part in name for part in UNDECAYED_NAMES)
+
+
+def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:
+    """Optimiser groups over all trainable parameters, each in the model's order; empty groups are left out.
+
+    They are: the decayed parameters; those of the language-model head, if `settings.head_weight_decay` is given; and
+    the undecayed ones. Tied parameters appear once, under their first name. In an untied model the output matrix is
+    decayed in every reading, and `tied_embedding` has nothing to decide.
+    """
+    parameters = dict(model.named_parameters())
+    embedding_is_output = settings.tied_embedding == "output" and OUTPUT_MATRIX not in parameters
+
+    def group_of(name: str) -> GroupName:
+        is_tied_output = embedding_is_output and name.endswith(WORD_EMBEDDING)
+        if not (settings.decay == "all" or is_tied_output or is_decayed(name)):
+            return "undecayed"
+        of_head = is_tied_output or name.startswith(HEAD)
+        return "head" if of_head and settings.head_weight_decay is not None else "body"
+
+    members: dict[GroupName, list[nn.Parameter]] = {"body": [], "head": [], "undecayed": []}
+    for name, parameter in parameters.items():
+        if parameter.requires_grad:
+            members[group_of(name)].append(parameter)
+    decays = {"body": settings.weight_decay, "head": settings.head_weight_decay, "undecayed": 0.0}
+    return [{"params": found, "weight_decay": decays[group]} for group, found in members.items() if found]

@@ -1,0 +1,67 @@
+"""Held-out pairs whose loss is measured and which are translated, for BLEU and chrF of a run while it learns."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from hatchery.modeling.encoder_decoder.model import TranslationModel
+from hatchery.objectives.translation_pairs import TranslationPairs
+from hatchery.training.data_order import EpochSlice, epoch_permutation, share_of_process
+from hatchery.training.development import EVALUATION_SEED, DevelopmentSet
+from hatchery.training.topology import Topology, gathered
+from hatchery.translation.settings import SearchSettings
+
+if TYPE_CHECKING:
+    from hatchery.tokenization.tokenizer_file import Tokenizer
+    from hatchery.training.engine import Engine
+
+
+class TranslatedSet(DevelopmentSet):
+    """Development pairs, some of which are translated as well, each process its share.
+
+    Sources are cut as in training. References are the decoded ids of the whole targets, since a run knows its text in
+    tokens alone: characters that the tokenizer does not know are missing from them. Test sets are compared with their
+    text.
+    """
+
+    def __init__(
+        self,
+        examples: TranslationPairs,
+        sequences: int,
+        share: int,
+        topology: Topology,
+        search: SearchSettings,
+        translations: int | None,
+        tokenizer: "Tokenizer",
+    ) -> None:
+        """`translations` are the most pairs that are translated; None translates all."""
+        super().__init__(examples, sequences, share, topology)
+        self._search, self._tokenizer = search, tokenizer
+        chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:translations])
+        pairs = [examples.sides(int(index)) for index in chosen]
+        targets = [examples.whole_sides(int(index))[1] for index in chosen]
+        self._references = [tokenizer.decode(target.tolist(), skip_special_tokens=True).strip() for target in targets]
+        own: list[EpochSlice] = []
+        if len(chosen) >= topology.world_size:
+            own = share_of_process([EpochSlice(0, np.arange(len(chosen)))], topology.rank, topology.world_size)
+        elif topology.is_first:
+            own = [EpochSlice(0, np.arange(len(chosen)))]
+        self._sources = [pairs[int(index)][0].tolist() for part in own for index in part.indices]
+
+    @torch.no_grad()
+    def score(self, engine: "Engine") -> dict[str, float]:
+        """Loss and perplexity, and BLEU and chrF in points."""
+        from hatchery.translation.metrics import scores
+        from hatchery.translation.translate import translate_ids
+
+        columns = super().score(engine)
+        model = engine.model
+        assert isinstance(model, TranslationModel)
+        model.eval()
+        with engine.precision.autocast(engine.device.type):
+            mine = translate_ids(model, self._tokenizer, self._sources, self._search, engine.device)
+        model.train()
+        translations = [text for texts in gathered(mine) for text in texts]
+        found = scores(translations, self._references)
+        return columns | {f"development_{name}": score.value for name, score in found.items()}

@@ -1,0 +1,97 @@
+"""LAMB, the optimiser of LTG-BERT and ELC-BERT (You et al. 2020, arXiv:1904.00962, in the variant of both papers).
+
+Per tensor: Adam with bias correction, decoupled weight decay, and a step that is rescaled by ||p|| / ||u||. A group
+without weight decay gets NO trust ratio, so its parameters take plain Adam steps with the full learning rate. There is
+no clamp on the ratio and no normalisation of gradients. Promise: equal to the published trajectory within fp32
+rounding, and the same bits on the same machine.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class PlainOptimizer(torch.optim.Optimizer):
+    """The base of optimisers, with PyTorch's methods as they are under their decorators."""
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+
+
+class Lamb(PlainOptimizer):
+    """LAMB over fp32 parameters; all tensors of a group are updated together with torch's `foreach` operations.
+
+    State of each parameter: `step` (int64, zero-dimensional, on the CPU), `exp_avg` and `exp_avg_sq` (like the
+    parameter). Parameters without a gradient are left alone.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-6,
+        weight_decay: float = 0.1,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
+        """Update all parameters once from their `.grad`; returns what `closure` returns."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if parameters:
+                self._update(parameters, group)
+        return loss
+
+    def _update(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        gradients: list[Tensor] = [parameter.grad for parameter in parameters]  # type: ignore[misc]
+        states = [self._state_of(parameter) for parameter in parameters]
+        averages = [state["exp_avg"] for state in states]
+        squares = [state["exp_avg_sq"] for state in states]
+        for state in states:
+            state["step"] += 1
+        counts = [int(state["step"]) for state in states]
+
+        torch._foreach_mul_(averages, beta1)
+        torch._foreach_add_(averages, gradients, alpha=1 - beta1)
+        torch._foreach_mul_(squares, beta2)
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - beta2)
+
+        denominators = torch._foreach_div(squares, [1 - beta2**count for count in counts])
+        torch._foreach_sqrt_(denominators)
+        torch._foreach_add_(denominators, group["eps"])
+        updates = torch._foreach_div(averages, [1 - beta1**count for count in counts])
+        torch._foreach_div_(updates, denominators)
+
+        if group["weight_decay"] > 0:
+            torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
+            torch._foreach_mul_(updates, _trust_ratios(parameters, updates))
+        torch._foreach_add_(parameters, updates, alpha=-group["lr"])
+
+    def _state_of(self, parameter: Tensor) -> dict[str, Tensor]:
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.int64)
+            state["exp_avg"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
+            state["exp_avg_sq"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
+        return state
+
+
+def _trust_ratios(parameters: Sequence[Tensor], updates: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """||p|| / ||u|| per tensor, zero-dimensional each; 1 where either norm is zero (a tensor that starts at zero)."""
+    parameter_norms = torch.stack(torch._foreach_norm(list(parameters)))
+    update_norms = torch.stack(torch._foreach_norm(list(updates)))
+    usable = (parameter_norms > 0) & (update_norms > 0)
+    ratios = torch.where(usable, parameter_norms / update_norms, torch.ones_like(update_norms))
+    return tuple(ratios.unbind())

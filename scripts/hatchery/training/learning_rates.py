@@ -1,0 +1,54 @@
+"""The learning rate of each step, a pure function of its number, so that a resumed run needs no state of a scheduler.
+
+`cosine` is that of LTG-BERT: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down to
+a fraction of the peak; `linear_as_published` is the other one of its code (docs/papers/ltg-bert.md, "Learning rate"),
+and `inverse_square_root` that of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
+"Pretraining"). Steps count optimiser updates from 0, those that fp16 skips included, as in LTG-BERT's BNC code.
+"""
+
+import math
+
+from hatchery.settings.fields import ABSENT
+from hatchery.training.settings import ScheduleSettings
+
+# Where torch's linear schedulers, which `linear_as_published` is made of, start and end instead of at 0.
+NEARLY_ZERO = 1e-9
+
+
+def learning_rate(peak: float, schedule: ScheduleSettings, step: int, steps: int) -> float:
+    """The rate of update number `step` (from 0) of a run of `steps` updates."""
+    return peak * learning_rate_factor(schedule, step, steps)
+
+
+def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> float:
+    """The share of the peak rate, 0 to 1, for update number `step` of `steps`.
+
+    `cosine` and `linear` fall from the peak after the warm-up to `final_fraction` at the end, `constant` stays at the
+    peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 whatever
+    `final_fraction` says. `inverse_square_root` of a long run ends at the root of the warm-up's share of the steps.
+    """
+    warmup = warmup_steps(schedule, steps)
+    if schedule.name == "linear_as_published":
+        ramp = 1.0 if step >= warmup else NEARLY_ZERO + (1 - NEARLY_ZERO) * step / warmup
+        return ramp * (1 + (NEARLY_ZERO - 1) * min(step, steps) / max(1, steps))
+    if schedule.name == "inverse_square_root":
+        # Step 0 counts as 1, as published: the first two updates have the same rate.
+        count, width = max(step, 1), max(warmup, 1)
+        return min(math.sqrt(width / count), count / width)
+    if step < warmup:
+        return step / warmup
+    if schedule.name == "constant":
+        return 1.0
+    progress = (step - warmup) / max(1, steps - warmup)
+    floor = schedule.final_fraction
+    if schedule.name == "linear":
+        return max(floor, 1 - (1 - floor) * progress)
+    return max(floor, floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
+
+
+def warmup_steps(schedule: ScheduleSettings, steps: int) -> int:
+    """Updates of the warm-up: `warmup_steps`, else `int(warmup_fraction * steps)`, at most `warmup_steps_limit`."""
+    if schedule.warmup_steps is not ABSENT:
+        return schedule.warmup_steps
+    warmup = int(schedule.warmup_fraction * steps)
+    return warmup if schedule.warmup_steps_limit is None else min(schedule.warmup_steps_limit, warmup)

@@ -1,0 +1,118 @@
+"""How far the predictions of a run are from the unigram, uniform and empirical distributions while it learns.
+
+Source: "A Natural Bias for Language Generation Models", Section 4, Figures 11 and 12; docs/papers/natural-bias.md,
+"Divergences". Reference first, KL(omega || p), and the reverse beside it; natural logarithm; every labelled position
+weighs the same; a fixed held-out set. Sums are taken in double precision without a copy of the logits in it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.errors import TrainingError
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.norm_and_dropout import full_precision
+from hatchery.training.topology import sum_over_processes
+
+if TYPE_CHECKING:
+    from hatchery.training.engine import Engine
+
+MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
+"""KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.
+
+The reverse of the empirical one is infinite."""
+
+PROBED_SEQUENCES = 1000
+"""Development sequences that are enough for a curve (inferred)."""
+
+# Logits that are looked at in double precision at a time: 8 MiB.
+_LOGITS_AT_A_TIME = 2**20
+
+
+@torch.no_grad()
+def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
+    """Sums of `MEASURES` over N positions, then N itself: fp64 [6], to be added up over batches and processes.
+
+    `logits` [N, rows] of any precision, `targets` int64 [N], `unigram` fp64 [V], above 0 and summing to 1, V at most
+    `rows`. Rows from V on are spare: omega and u give them nothing, and the reverse directions look at p among the V
+    types, since what p leaves to spare rows would make them infinite.
+    """
+    n_types, positions = len(unigram), len(logits)
+    log_unigram = unigram.log()
+    # Subtracted everywhere, so that no exponential overflows; it cancels in every measure.
+    highest = logits.amax(dim=1, keepdim=True).double()
+    mass, spare_mass, own_mean, log_unigram_mean, unigram_mean, uniform_mean = highest.new_zeros(6, positions)
+    width = max(1, _LOGITS_AT_A_TIME // max(1, positions))
+    for first in range(0, n_types, width):
+        last = min(first + width, n_types)
+        shifted = logits[:, first:last].double() - highest
+        weights = shifted.exp()
+        mass += weights.sum(dim=1)
+        own_mean += (weights * shifted).sum(dim=1)
+        log_unigram_mean += weights @ log_unigram[first:last]
+        unigram_mean += shifted @ unigram[first:last]
+        uniform_mean += shifted.sum(dim=1) / n_types
+    for first in range(n_types, logits.shape[1], width):
+        spare_mass += (logits[:, first : first + width].double() - highest).exp().sum(dim=1)
+    log_mass, log_mass_of_types = (mass + spare_mass).log(), mass.log()
+    own_mean, log_unigram_mean = own_mean / mass, log_unigram_mean / mass
+    of_target = (logits.gather(1, targets[:, None]).double() - highest).squeeze(1)
+    measures = (
+        log_mass - unigram_mean + unigram @ log_unigram,
+        log_mass - uniform_mean - math.log(n_types),
+        log_mass - of_target,
+        own_mean - log_mass_of_types - log_unigram_mean,
+        own_mean - log_mass_of_types + math.log(n_types),
+    )
+    return torch.cat([torch.stack(measures).sum(dim=1), highest.new_tensor([positions])])
+
+
+class DivergenceProbe:
+    """Measures a model on the same positions again and again; every process on its share of them."""
+
+    def __init__(self, batches: Sequence[Mapping[str, Tensor]], unigram: np.ndarray) -> None:
+        """`batches` are this process's development batches, `unigram` fp64 [V] the distribution of the run's labels.
+
+        Raises TrainingError when `unigram` is no distribution that gives every type something.
+        """
+        if not np.all(unigram > 0) or not math.isclose(unigram.sum(), 1, abs_tol=1e-9):
+            raise TrainingError("divergences: expected a unigram distribution above 0 that sums to 1; use smoothing")
+        self._batches, self._unigram = list(batches), torch.from_numpy(unigram).double()
+
+    @torch.no_grad()
+    def score(self, engine: "Engine") -> dict[str, float]:
+        """Means of `MEASURES` over all labelled positions of all processes, without dropout.
+
+        Every process must call it. Raises TrainingError when no position of the batches is labelled, and when a
+        measure is not finite: then the model's output is not, either.
+        """
+        was_training = engine.model.training
+        engine.model.eval()
+        try:
+            sums = torch.zeros(len(MEASURES) + 1, dtype=torch.float64, device=engine.device)
+            unigram = self._unigram.to(engine.device)
+            for batch in self._batches:
+                sums += divergences(*_predictions(engine, batch), unigram)
+        finally:
+            engine.model.train(was_training)
+        *totals, positions = sum_over_processes(sums.tolist(), engine.device)
+        if not positions:
+            raise TrainingError("divergences: no position of the development sequences is labelled")
+        means = {name: total / positions for name, total in zip(MEASURES, totals, strict=True)}
+        for name, mean in means.items():
+            if not math.isfinite(mean):
+                raise TrainingError(f"divergences: {name} is {mean}, so the model's output is no longer finite")
+        return means
+
+
+def _predictions(engine: "Engine", batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the run."""
+    model = engine.model
+    assert isinstance(model, LanguageModel)
+    with engine.precision.autocast(engine.device.type):
+        hidden, targets = model.labelled_hidden(batch, engine.device)
+        return full_precision(model.logits_at(hidden)), targets

@@ -1,0 +1,131 @@
+"""The prior that the output layer of a run starts from: its bias and the scale of its matrix.
+
+Source: "A Natural Bias for Language Generation Models", Section 3 and Figure 1; docs/papers/natural-bias.md, "The bias"
+and "Differences". Every process counts the same labels and arrives at the same bias, and so does every attempt of a
+run; a checkpoint that is resumed afterwards overwrites it with what was learned.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.modeling.count_distributions import label_smoothed_distribution, smoothed_distribution
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.output_bias import (
+    check_output_bias,
+    check_weight_scale,
+    log_prior,
+    scale_output_weight_,
+    set_output_bias_,
+)
+from hatchery.modeling.output_report import language_model_measures
+from hatchery.objectives.label_counts import counted_examples, label_counts, maskable_tokens
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training.batches import Examples
+from hatchery.training.start_settings import OutputBiasSettings
+
+# Enough positions for two digits of the divergence, few enough for a large vocabulary in memory.
+_REPORTED_EXAMPLES = 32
+
+
+def prepare_output_(
+    model: LanguageModel,
+    settings: OutputBiasSettings,
+    make_examples: Callable[[], Examples],
+    shards: TokenShards,
+    seed: int,
+    show: bool = True,
+    count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
+) -> dict[str, float]:
+    """Give the output layer of the initialised `model`, on the CPU, its first bias and matrix.
+
+    `make_examples` gives those of the first phase of training and is called only if they are counted; `shards` is the
+    split they come from, whose targets `count_corpus` counts; `show` reports progress. Returns what the run's manifest
+    should record of it: nothing for zero and none without a report. Raises ModelError when the settings do not fit the
+    model (tied matrix, no bias), TrainingError when there is nothing to count.
+    """
+    head = model.head
+    # Before anything is counted.
+    check_weight_scale(head, settings.weight_scale)
+    if settings.kind != "unigram" and not settings.report:
+        scale_output_weight_(head, settings.weight_scale, seed)
+        return {}
+    examples = make_examples()
+    counts = target_counts(settings, lambda: examples, shards, seed, show, count_corpus)
+    distribution = prior_distribution(counts, settings)
+    bias = None
+    if settings.kind == "unigram":
+        bias = log_prior(distribution, len(model.output_layer[0]), settings.centred)
+        set_output_bias_(head, bias)
+    # Spare rows of the vocabulary must not decide a norm.
+    scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])
+    batch = examples.batch(seed, 0, counted_examples(len(examples), _REPORTED_EXAMPLES))
+    measures = language_model_measures(model, batch, distribution, counts)
+    if bias is not None:
+        check_output_bias(head, bias)
+    return {"counted_labels": int(counts.sum()), "label_types": int(np.count_nonzero(counts)), **measures}
+
+
+def target_counts(
+    settings: OutputBiasSettings,
+    make_examples: Callable[[], Examples],
+    shards: TokenShards,
+    seed: int,
+    show: bool = True,
+    count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
+) -> np.ndarray:
+    """What the settings count: int64 [V]; the arguments are those of `prepare_output_`."""
+    if settings.counts != "labels":
+        return count_corpus(shards)
+    return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
+
+
+def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
+    """Tokens of the training text of another corpus, and the end of each of its sentences: int64 [V].
+
+    As `next_token_counts` counts the targets of translation, which have unknown tokens, too, but no start. Raises
+    ConfigError for token shards of another tokenizer than the run's, and for a corpus without training text; all paths
+    are manifests.
+    """
+    tokens = read_manifest(counts)
+    if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:
+        raise ConfigError(f"{counts}: these shards were encoded with another tokenizer than {tokenizer}")
+    splits = tokens.measures.get("splits", {})
+    if TRAINING_SPLIT not in splits:
+        raise ConfigError(
+            f"{counts}: has no split {TRAINING_SPLIT!r}, in which output_bias.larger_corpus is counted; it has "
+            f"{', '.join(sorted(splits)) or 'none'}"
+        )
+    found = np.array(json.loads(tokens.file("unigram.json").read_bytes())["counts"], dtype=np.int64)
+    found[special.ids[special.cls]] = 0
+    found[special.ids[special.sep]] = splits[TRAINING_SPLIT]["sentences"]
+    return found
+
+
+def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:
+    """The distribution of the labels, float64 [V], smoothed as the settings say."""
+    if settings.label_smoothing:
+        return label_smoothed_distribution(counts, settings.label_smoothing)
+    return smoothed_distribution(counts, settings.smoothing)
+
+
+def unigram_of_run(
+    settings: OutputBiasSettings,
+    make_examples: Callable[[], Examples],
+    shards: TokenShards,
+    seed: int,
+    show: bool = True,
+    count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
+) -> np.ndarray:
+    """omega of a run: fp64 [V], counted and smoothed as its unigram bias is, whether it starts from one or not.
+
+    So a model that starts at its prior starts at KL(omega || p) = 0. Every process counts the same labels.
+    """
+    counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
+    return prior_distribution(counts, settings)
