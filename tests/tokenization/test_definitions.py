@@ -1,9 +1,10 @@
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer as Backend
-from tokenizers import models
+from tokenizers import decoders, models
 
 from hatchery.tokenization.definitions import normalizer, post_processor, pre_tokenizer
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -33,7 +34,7 @@ PRE_TOKENS = {
 
 
 def cut(text: str, reading: str) -> list[str]:
-    part = pre_tokenizer("ltg_bnc", reading, True, True)  # type: ignore[arg-type]
+    part = pre_tokenizer("ltg_bnc", reading, True, True, 100)  # type: ignore[arg-type]
     return [piece for piece, _ in part.pre_tokenize_str(text)]
 
 
@@ -59,6 +60,46 @@ def test_contractions_followed_by_a_letter_or_digit_are_not_isolated() -> None:
     assert cut("'sad rock'n'roll o'dear", "corrected") == [
         *("'", "sad", "rock", "'", "n", "'", "roll", "o", "'", "dear")
     ]
+
+
+def byte_level_pieces(text: str, reading: str) -> list[str]:
+    part = pre_tokenizer("byte_level", reading, True, True, 100)  # type: ignore[arg-type]
+    decode = decoders.ByteLevel().decode
+    return [decode([piece]) for piece, _ in part.pre_tokenize_str(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "corrected", "published"),
+    [
+        ("don't 19 cats.", [" don", "'t", " ", "1", "9", " cats", "."], [" don", "'t", " ", "1", "9", " cats", "."]),
+        ("für", [" für"], [" f\ufffd", "\ufffd", "r"]),
+        ("٣٤", [" ", "٣", "٤"], [" ٣٤"]),
+        ("हिन्दी", [" हिन्दी"], [" \ufffd", "\ufffd", "ि", "न", "्", "द", "ी"]),
+        ("می\u200cروم", [" می\u200cروم"], [" می", "\u200c", "روم"]),
+        ("oʻ o'tdi they'd", [" oʻ", " o", "'", "tdi", " they", "'d"], [" oʻ", " o", "'t", "di", " they", "'d"]),
+    ],
+)
+def test_digits_and_words_of_bytes_are_those_of_the_text_but_as_published(
+    text: str, corrected: list[str], published: list[str]
+) -> None:
+    assert byte_level_pieces(text, "corrected") == corrected
+    assert byte_level_pieces(text, "as_published") == published
+
+
+def test_no_letter_is_cut_and_every_digit_is_alone_in_any_script() -> None:
+    characters = [chr(code) for code in range(0x110000)]
+    letters = [f" a{letter}b" for letter in characters if unicodedata.category(letter)[0] == "L"]
+    assert len(letters) > 100_000
+    assert byte_level_pieces("".join(letters), "corrected") == letters
+    digits = [digit for digit in characters if unicodedata.category(digit) == "Nd"]
+    assert byte_level_pieces(f"a{''.join(digits)}", "corrected") == [" a", *digits]
+
+
+@pytest.mark.parametrize("text", ["中" * 120, "a" * 250, "\n" * 300, "é😀" * 90])
+def test_long_words_are_cut_between_characters(text: str) -> None:
+    pieces = byte_level_pieces(text, "corrected")
+    assert "".join(pieces) == f" {text}"
+    assert all(len(piece.encode()) <= 100 for piece in pieces)
 
 
 def test_unknown_spelled_out_is_one_piece() -> None:

@@ -2,9 +2,15 @@
 
 Normalisers, pre-tokenisers, decoders and post-processor templates of the published tokenizers: docs/papers/ltg-bert.md,
 "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers"; docs/papers/reduced-vocabulary.md,
-"Tokenizers". `ltg_bnc` has two readings: `as_published` splits the upper-case possessive (`SHE'S` becomes `SHE` `'`
-`S`, because of sixteen stray spaces in the published pattern), `corrected` keeps it whole as every other contraction.
-No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do.
+"Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do. Two pre-tokenisers have
+two readings.
+
+- `ltg_bnc`, as published, splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`, because of sixteen stray
+  spaces in the published pattern); corrected keeps it whole as every other contraction.
+- `byte_level`, as published, looks for digits among bytes, some of which are drawn as digits (`¼` is a half of `ü`),
+  and cuts words as GPT-2 does: at every vowel sign, accent or joiner that is a character of its own, and at an
+  apostrophe within a word (Uzbek `o'tdi`). WordPiece gives words of more than 100 bytes up. Corrected, digits, words
+  and their lengths are those of the text. Where text has ASCII letters and no such words, both give the same tokens.
 """
 
 from typing import Literal
@@ -18,6 +24,10 @@ from hatchery.tokenization.trainer_settings import NormalizerName, PreTokenizerN
 CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 STRAY_SPACES = " " * 16
 METASPACE = "\u2581"
+SPACE = " "
+# GPT-2's, but that a word goes on with marks and joiners, and that what a contraction begins with is not a word.
+WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
 def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
@@ -47,14 +57,27 @@ def _single_spaces() -> normalizers.Normalizer:
 
 
 def pre_tokenizer(
-    name: PreTokenizerName, reading: ReadingName, individual_digits: bool, add_prefix_space: bool
+    name: PreTokenizerName, reading: ReadingName, individual_digits: bool, add_prefix_space: bool, longest_word: int
 ) -> pre_tokenizers.PreTokenizer:
     """What cuts a text into the pieces that no token crosses.
 
-    `reading` matters to `ltg_bnc` only, `add_prefix_space` to `byte_level` only (true in the BabyLM tokenizers, false
-    in roberta-base). `ltg_bnc` makes every digit a piece of its own in any case.
+    `reading` matters to `ltg_bnc` and `byte_level`, `add_prefix_space` to `byte_level` only (true in the BabyLM
+    tokenizers, false in roberta-base). If corrected, that cuts words of more bytes than `longest_word`.
+    `ltg_bnc` makes every digit a piece of its own in any case.
     """
     parts: list[pre_tokenizers.PreTokenizer]
+    if name == "byte_level" and reading == "corrected":
+        patterns = [WORDS, *([r"\d"] if individual_digits else [])]
+        # Begins a text with a space where it has none; ByteLevel would begin every piece with one.
+        space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False)
+        return pre_tokenizers.Sequence(
+            [
+                *([space] if add_prefix_space else []),
+                *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns),
+                BYTES,
+                pre_tokenizers.Split(Regex(_cut_between_characters(longest_word)), "isolated"),
+            ]
+        )
     if name == "byte_level":
         parts = [pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space, use_regex=True)]
     elif name == "metaspace":
@@ -74,6 +97,13 @@ def pre_tokenizer(
     if individual_digits:
         parts.append(pre_tokenizers.Digits(individual_digits=True))
     return pre_tokenizers.Sequence(parts)
+
+
+def _cut_between_characters(longest: int) -> str:
+    """A regular expression of up to so many bytes, as they are drawn, before a byte that begins a character."""
+    # In U+0080 to U+00BF, the second byte is each of those that go on with a character.
+    going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
+    return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"
 
 
 def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:

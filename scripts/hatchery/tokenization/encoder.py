@@ -39,6 +39,8 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_
 # A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
 SENTENCES_PER_CALL = 8192
 ASCII_SPACE = " \t\n\r\v\f"
+# Above this share of the subwords, it is told how many are unknown.
+UNKNOWN_TOLD = 0.001
 
 
 class WordStarts:
@@ -194,7 +196,8 @@ def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | 
     empty_documents = 0
     started = time.monotonic()
     total = count_documents([path for paths in shards.values() for path in paths])
-    with Progress(total, "encoding", "documents") as progress:
+    progress = Progress(total, "encoding", "documents")
+    with progress:
         for split, paths in shards.items():
             for path in paths:
                 table, sources, empty = _encode_shard(encoder, path, progress)
@@ -212,6 +215,12 @@ def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | 
     totals = {split: Counts() for split in shards}
     for (split, _), added in counts.items():
         totals[split].add(added)
+    for split, counted in totals.items():
+        if counted.unknown > UNKNOWN_TOLD * counted.subwords:
+            progress.note(
+                f"{100 * counted.unknown / counted.subwords:.2f} % of the subwords of {split} are "
+                f"{loaded.special.unknown}: the tokenizer has no entry for their characters, or gives long words up"
+            )
     rows = ((*key, *counted.as_measures().values()) for key, counted in sorted(counts.items()))
     statistics = csv_text(("split", "source", *Counts().as_measures()), rows)
     write_text(run.folder / "statistics.csv", statistics)

@@ -20,6 +20,7 @@ from tokenizers import decoders
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ConfigError, TokenizationError, first_line
+from hatchery.tokenization.definitions import SPACE
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")
@@ -188,7 +189,12 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
     if model["type"] not in MODELS:
         raise TokenizationError(f"{path}: the model {model['type']!r} is unknown, expected one of {', '.join(MODELS)}")
     prefix = model.get("continuing_subword_prefix") or ""
-    spaced = {str(part["type"]): part for part in parts if part.get("type") in ("ByteLevel", "Metaspace")}
+    # What puts a space in front of a byte-level text is a Metaspace that marks nothing.
+    spaced = {
+        str(part["type"]): part
+        for part in parts
+        if part.get("type") in ("ByteLevel", "Metaspace") and part.get("replacement") != SPACE
+    }
     if model.get("end_of_word_suffix"):
         raise TokenizationError(f"{path}: an end_of_word_suffix is not supported")
     if prefix and spaced:

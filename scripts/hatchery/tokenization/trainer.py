@@ -71,13 +71,13 @@ def train_wordpiece(
     return learn([*special_tokens, *continuing], vocabulary_size)
 
 
-def wordpiece_model(vocabulary: dict[str, int], unknown: str, prefix: str, max_characters: int) -> models.WordPiece:
-    """The model over a vocabulary: greedy, longest match first, a word that it cannot cover is `unknown` as a whole."""
+def wordpiece_model(vocabulary: dict[str, int], settings: TokenizerSettings) -> models.WordPiece:
+    """The model over a vocabulary: greedy, longest match first, a word that it cannot cover is unknown as a whole."""
     return models.WordPiece(
         vocab=vocabulary,
-        unk_token=unknown,
-        max_input_chars_per_word=max_characters,
-        continuing_subword_prefix=prefix,
+        unk_token=settings.special.unknown,
+        max_input_chars_per_word=settings.max_input_chars_per_word,
+        continuing_subword_prefix=settings.continuing_subword_prefix,
     )
 
 
@@ -85,8 +85,7 @@ def untrained(settings: TokenizerSettings) -> Backend:
     """A tokenizer with every part but its vocabulary."""
     special = settings.special
     if settings.kind == "wordpiece":
-        prefix, most = settings.continuing_subword_prefix, settings.max_input_chars_per_word
-        model: models.Model = wordpiece_model({}, special.unknown, prefix, most)
+        model: models.Model = wordpiece_model({}, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
         model = models.BPE(unk_token=special.unknown)
     else:
@@ -96,7 +95,11 @@ def untrained(settings: TokenizerSettings) -> Backend:
     if normalizer is not None:
         backend.normalizer = normalizer
     backend.pre_tokenizer = definitions.pre_tokenizer(
-        settings.pre_tokenizer, settings.reading, settings.individual_digits, settings.prefix_space
+        settings.pre_tokenizer,
+        settings.reading,
+        settings.individual_digits,
+        settings.prefix_space,
+        settings.max_input_chars_per_word,
     )
     backend.decoder = definitions.decoder(settings.pre_tokenizer, settings.continuing_subword_prefix)
     if settings.post_processor == "template":
@@ -125,7 +128,7 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
             prefix,
             alphabet,
         )
-        backend.model = wordpiece_model(vocabulary, settings.special.unknown, prefix, settings.max_input_chars_per_word)
+        backend.model = wordpiece_model(vocabulary, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
         # All characters of the text are in the alphabet, which the library sorts, and pairs of equal count are
         # ordered by their ids: nothing here depends on the order of a hash table.

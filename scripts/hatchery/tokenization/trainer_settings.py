@@ -38,12 +38,14 @@ class TokenizerSettings(Settings):
     <mask>. Ids from 0 in this order."""
     normalizer: NormalizerName = "none"
     """ltg_bnc strips accents and keeps case (LTG-BERT); nmt_nfkc is SentencePiece's; bert_uncased that of
-    bert-base-uncased."""
+    bert-base-uncased. ltg_bnc and bert_uncased are made for English: für becomes fur, and Hindi loses vowel signs."""
     pre_tokenizer: PreTokenizerName = "byte_level"
     """byte_level cuts as GPT-2 into words of bytes; ltg_bnc isolates contractions, digits and punctuation (LTG-BERT);
     metaspace cuts at white space only (for bpe and unigram); bert as bert-base-uncased."""
     reading: ReadingName = "corrected"
-    """ltg_bnc only: as_published cuts the upper-case possessive (SHE'S) into two pieces, corrected keeps it whole."""
+    """ltg_bnc: as_published cuts the upper-case possessive (SHE'S) into two pieces, corrected keeps it whole.
+    byte_level: as_published takes some letters (für) for digits and cuts words at accents and vowel signs of their own,
+    corrected does not."""
     continuing_subword_prefix: str = ""
     """WordPiece over ltg_bnc or bert only: stands in front of tokens inside a word, such as @@ (LTG-BERT) or ##."""
     add_prefix_space: bool | None = None
@@ -58,7 +60,7 @@ class TokenizerSettings(Settings):
     """template adds [CLS] and [SEP] (or <s> and </s>) where the caller asks for them; none is as published for BNC and
     STRICT."""
     max_input_chars_per_word: Count = 100
-    """WordPiece only: a longer word (in bytes where byte-level) is unknown."""
+    """Of a WordPiece, a longer word (in bytes where byte-level) is unknown; with byte_level, corrected, it is cut."""
     splits: Splits = ("train",)
     """Splits of the corpus to learn from (the reduced-vocabulary study takes all three)."""
     sources: SomeNames | None = None

@@ -42,6 +42,7 @@ from tokenizers import decoders
 
 from hatchery.errors import CorpusError, SourceError, TokenizationError
 from hatchery.raw.registration import open_source
+from hatchery.tokenization.definitions import SPACE
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
@@ -75,6 +76,8 @@ def _without_prefix_space(part: Any) -> Any:
         return part
     if part.get("type") == "ByteLevel":
         return {**part, "add_prefix_space": False}
+    if part.get("type") == "Metaspace" and part.get("replacement") == SPACE:
+        return {**part, "prepend_scheme": "never"}
     if part.get("type") == "Sequence":
         return {**part, "pretokenizers": [_without_prefix_space(inner) for inner in part["pretokenizers"]]}
     return part

@@ -17,7 +17,7 @@ def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
 
 
 @Stage(
-    version=2,
+    version=3,
     settings=tokenizer_settings,
     environment="tokenization",
     sort="cpu",
