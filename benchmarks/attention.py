@@ -19,8 +19,8 @@ from torch import Tensor
 from hatchery.modeling.attention import attend_fused, attend_written_out
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.norm_and_dropout import Dropout
+from hatchery.modeling.relative_positions import RelativePositions
 
 SIZES = ((128, 4, 32, 32), (128, 4, 32, 64), (192, 6, 32, 128), (192, 3, 32, 128))
 CORE_SIZES = ((32, 4, 32, 32), (2, 12, 128, 64), (8, 12, 128, 64), (2, 12, 512, 64))

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 
 from hatchery.errors import ModelError
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
-from hatchery.modeling.ltg.relative_positions import RelativePositions, bucket_of_distance
 from hatchery.modeling.norm_and_dropout import Dropout
+from hatchery.modeling.position_buckets import bucket_of_distance
+from hatchery.modeling.relative_positions import RelativePositions
 from hatchery.training.decay_groups import is_decayed, parameter_groups
 from hatchery.training.settings import OptimizerSettings
 

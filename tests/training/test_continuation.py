@@ -12,7 +12,7 @@ import torch
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.export.published_checkpoint import import_checkpoint
 from hatchery.modeling.ltg.published_names import to_published
-from hatchery.modeling.ltg.relative_positions import RelativePositions
+from hatchery.modeling.relative_positions import RelativePositions
 
 pytestmark = pytest.mark.slow
 

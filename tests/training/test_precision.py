@@ -14,7 +14,7 @@ from hatchery.errors import CheckpointError, TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.precision import InPrecision, LossScaler, Precision, resolve_precision
+from hatchery.training.precision import InPrecision, LossScaler, Precision, resolve_precision, slow_arithmetic
 from hatchery.training.settings import OptimizerSettings
 
 CPU = torch.device("cpu")
@@ -100,6 +100,15 @@ def test_auto_is_full_precision_on_the_cpu() -> None:
 def test_auto_on_a_gpu_is_bf16_or_full_precision_and_never_fp16(monkeypatch, supported, name) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: supported)
     assert resolve_precision("auto", torch.device("cuda", 0)).name == name
+
+
+@pytest.mark.parametrize("capability", ["avx512_bf16", "amx_bf16", "avx2"])
+def test_bf16_on_a_processor_without_its_instructions_is_said_in_one_line(monkeypatch, capability) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False, capability: True})
+    said = slow_arithmetic(Precision("bf16"), CPU)
+    assert (said is None) == ("bf16" in capability)
+    assert said is None or ("set precision: fp32" in said and "\n" not in said)
+    assert slow_arithmetic(Precision("fp32"), CPU) is slow_arithmetic(Precision("bf16"), torch.device("cuda")) is None
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16"])

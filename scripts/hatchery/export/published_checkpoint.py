@@ -34,7 +34,7 @@ from hatchery.modeling.ltg.published_names import (
     from_published,
     published_name,
 )
-from hatchery.modeling.ltg.relative_positions import RelativePositions
+from hatchery.modeling.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build

@@ -6,9 +6,8 @@ that grows, so that each of its tokens is computed once. It is exact wherever a 
 tokens before it alone: in every causal model here. Relative positions do not disturb, since they enter the scores and
 not the keys; nor does a layer that reads all earlier layers, since it reads their states of the same token.
 
-Every model family goes through `attend`, except LTG-BERT's under bf16 on the CPU (`bf16_on_cpu`). It takes torch's
-fused kernel where that was measured to be faster and writes the steps out elsewhere (benchmarks/attention.py). Rows
-that may attend to nothing stay finite.
+Every model family goes through `attend`. It takes torch's fused kernel where that was measured to be faster and writes
+the steps out elsewhere (benchmarks/attention.py). Rows that may attend to nothing stay finite.
 """
 
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.modeling.ltg.relative_positions import PositionIndices
 from hatchery.modeling.norm_and_dropout import Dropout, full_precision
+from hatchery.modeling.relative_positions import PositionIndices
 
 
 @dataclass

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hatchery.modeling.bf16_on_cpu import cross_entropy_in_blocks, in_bf16_on_cpu
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.families import family_of
@@ -94,15 +93,11 @@ class LanguageModel(nn.Module):
             firsts = torch.arange(len(input_ids), device=input_ids.device) * input_ids.shape[1]
             rows = torch.cat([labelled, firsts])
         hidden = self.encoder.hidden_at(input_ids, attention_mask, rows, causal=False if causal is None else causal)
-        logits = self.logits_at(hidden[: len(labelled)])
+        logits = full_precision(self.logits_at(hidden[: len(labelled)]))
         if second_term is not None:
-            return _two_terms(full_precision(logits), targets, second_term[labelled // input_ids.shape[1]])
-        if logits.dtype == torch.bfloat16 and in_bf16_on_cpu(logits):
-            loss_sum, n_correct = cross_entropy_in_blocks(logits, targets)
-        else:
-            logits = full_precision(logits)
-            loss_sum = F.cross_entropy(logits, targets, reduction="sum")
-            n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
+            return _two_terms(logits, targets, second_term[labelled // input_ids.shape[1]])
+        loss_sum = F.cross_entropy(logits, targets, reduction="sum")
+        n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
         output = LanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
         if pair_labels is None:
             return output

@@ -15,7 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import AttentionInputs, Packing, attend, join_heads, split_heads
-from hatchery.modeling.bf16_on_cpu import gated_norm, in_bf16_on_cpu, norm_for_product
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
@@ -49,21 +48,11 @@ class FeedForward(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Transform `hidden` [..., D] position by position."""
         if self.pre_layer_norm is not None:
-            hidden = norm_for_product(self.pre_layer_norm, hidden)
-        projected = self.input_projection(hidden)
-        norm = self.inner_layer_norm
-        if norm is not None and self._is_gated_norm and in_bf16_on_cpu(projected):
-            return self.dropout(self.output_projection(gated_norm(projected, norm.eps)))
-        inner = self._activation(projected)
-        if norm is not None:
-            inner = norm(inner)
+            hidden = self.pre_layer_norm(hidden)
+        inner = self._activation(self.input_projection(hidden))
+        if self.inner_layer_norm is not None:
+            inner = self.inner_layer_norm(inner)
         return self.dropout(self.output_projection(inner))
-
-    @property
-    def _is_gated_norm(self) -> bool:
-        """Whether activation and inner norm are those of LTG-BERT, which `gated_norm` computes at once."""
-        norm = self.inner_layer_norm
-        return norm is not None and norm.weight is None and self.gated and self.approximate == "tanh"
 
     def _activation(self, projected: Tensor) -> Tensor:
         if self.relu:

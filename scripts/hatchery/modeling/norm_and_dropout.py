@@ -59,24 +59,12 @@ class Dropout(nn.Module):
 
 
 def _cpu_dropout(tensor: Tensor, probability: float) -> Tensor:
-    kept = kept_by_dropout(tensor.shape, probability)
-    return tensor * kept.to(tensor.dtype).mul_(1 / (1 - rounded_probability(probability)))
-
-
-def kept_by_dropout(shape: torch.Size, probability: float) -> Tensor:
-    """What dropout on the CPU keeps: int16 of `shape`, 1 or, with the probability, 0.
-
-    Drawn from 16 bits per element of torch's default generator.
-    """
-    size = shape.numel()
+    size = tensor.numel()
     words = torch.empty((size + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    threshold = round(probability * 2**16)
     # In place and as integers: torch compares many of them at a time, and turns Booleans into numbers one by one.
-    return words.view(torch.int16)[:size].view(shape).ge_(round(probability * 2**16) - 2**15)
-
-
-def rounded_probability(probability: float) -> float:
-    """`probability` as dropout on the CPU has it: a multiple of 1 / 65536."""
-    return round(probability * 2**16) / 2**16
+    kept = words.view(torch.int16)[:size].view(tensor.shape).ge_(threshold - 2**15)
+    return tensor * kept.to(tensor.dtype).mul_(1 / (1 - threshold / 2**16))
 
 
 def set_dropout(module: nn.Module, probability: float) -> None:

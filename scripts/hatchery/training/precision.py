@@ -158,6 +158,18 @@ def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.
     return Precision(requested, LossScaler() if requested == "fp16" else None)
 
 
+def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
+    """A line for people where `precision` is bf16 and the processor would have to do without instructions for it."""
+    if precision.name != "bf16" or device.type != "cpu":
+        return None
+    if any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name):
+        return None
+    return (
+        "pretrain.precision: this processor has no instructions for bf16 (AVX-512 BF16 or AMX) and computes it many "
+        "times as slowly as fp32; set precision: fp32"
+    )
+
+
 def _unscale_all_finite_(gradients: list[Tensor], factor: float) -> bool:
     """Multiply `gradients` by `factor` in one pass, and whether all values were finite before."""
     device = gradients[0].device

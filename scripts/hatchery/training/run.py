@@ -42,7 +42,7 @@ from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_divergences import PROBED_SEQUENCES, DivergenceProbe
 from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
-from hatchery.training.precision import Precision, resolve_precision
+from hatchery.training.precision import Precision, resolve_precision, slow_arithmetic
 from hatchery.training.probes import Probe
 from hatchery.training.processes import (
     prepare_device,
@@ -139,6 +139,8 @@ def train_run(
     start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show, count)
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
+    if show and (slow := slow_arithmetic(precision, device)):
+        print(f"{name}: {slow}", file=sys.stderr, flush=True)
     sinks = output.parent / SINKS_FOLDER
     check_inputs = watch_shards(inputs.tokens)
     kept = settings.milestones

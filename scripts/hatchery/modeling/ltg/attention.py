@@ -14,10 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
-from hatchery.modeling.bf16_on_cpu import attend_in_blocks, in_bf16_on_cpu, norm_for_product
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.modeling.ltg.relative_positions import PositionIndices
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
+from hatchery.modeling.relative_positions import PositionIndices
 
 
 class DisentangledSelfAttention(nn.Module):
@@ -53,13 +52,10 @@ class DisentangledSelfAttention(nn.Module):
         without meaning.
         """
         if self.pre_layer_norm is not None:
-            hidden = norm_for_product(self.pre_layer_norm, hidden)
+            hidden = self.pre_layer_norm(hidden)
         if inputs.query_rows is not None:
             return self._closed(self._context_at_one(hidden, inputs, inputs.query_rows))
         packing = inputs.packing
-        # Blocks are for whole texts, whose queries and keys are the same tokens.
-        if in_bf16_on_cpu(hidden) and inputs.cache is None:
-            return self._closed(self._context_in_blocks(hidden, inputs))
         query, key = self._query_key(hidden, inputs)
         value = split_heads(self.value_projection(hidden), self.n_heads, packing)
         if inputs.cache is not None:
@@ -86,20 +82,6 @@ class DisentangledSelfAttention(nn.Module):
             context = context * self.head_scale.repeat_interleave(self.head_size)
         output = self.output_projection(context)
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
-
-    def _context_in_blocks(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """The context of the normalised `hidden`, as `forward` has it, in bf16."""
-        tables, packing = None, inputs.packing
-        projected = self.query_key_projection(hidden), self.value_projection(hidden)
-        query_key, value = projected if packing is None else map(packing.unpack, projected)
-        if self.is_relative:
-            assert inputs.relative_embedding is not None and inputs.positions is not None
-            table = self.dropout(inputs.positions.reached(inputs.relative_embedding))
-            position_query, position_key = self._position_vectors(table)
-            tables = position_key, position_query
-        of = (inputs.positions, inputs.mask, self.dropout, self.n_heads, self.scale)
-        context = attend_in_blocks(query_key, value, tables, *of)
-        return context if packing is None else packing.pack(context)
 
     def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, query_rows: Tensor) -> Tensor:
         """The context [B, D] of one query per sequence of the normalised `hidden`."""

@@ -22,8 +22,8 @@ from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
+from hatchery.modeling.relative_positions import RelativePositions
 
 
 def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:

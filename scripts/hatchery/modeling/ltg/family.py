@@ -6,7 +6,6 @@ field. Two models with equal configurations have the same parameters under the s
 that planning can count a model's operations without loading it.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -14,22 +13,8 @@ from typing import Annotated, Literal
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
+from hatchery.modeling.position_buckets import bucket_of_distance
 from hatchery.settings.base import Positive, Range, omitted_at_default, require
-
-
-def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
-    """The bucket (0 to bucket_size - 1) of two tokens `distance` >= 0 apart.
-
-    Distances of `max_positions` and more fall into the bucket of `max_positions - 1`. The result is clamped, because
-    the logarithm can round the largest distance up into a bucket that does not exist.
-    """
-    middle = bucket_size // 2
-    distance = min(distance, max_positions - 1)
-    if distance <= middle:
-        return distance
-    share = math.log(distance / middle) / math.log((max_positions - 1) / middle)
-    return min(middle + math.ceil(share * (middle - 1)), bucket_size - 1)
-
 
 PositionHeadLayout = Literal["bnc", "babylm"]
 Normalisation = Literal["normformer", "pre_norm", "post_norm"]

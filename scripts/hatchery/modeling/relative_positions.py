@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.ltg.family import bucket_of_distance
+from hatchery.modeling.position_buckets import bucket_of_distance
 
 
 class PositionIndices(NamedTuple):

@@ -1,0 +1,20 @@
+"""Log-bucketed distances: near ones have a bucket each, far ones share buckets that grow logarithmically.
+
+Source: DeBERTa, as LTG-BERT's published code has it (docs/papers/ltg-bert.md, "Attention"). Nothing here needs torch.
+"""
+
+import math
+
+
+def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
+    """The bucket (0 to bucket_size - 1) of two tokens `distance` >= 0 apart.
+
+    Distances of `max_positions` and more fall into the bucket of `max_positions - 1`. The result is clamped, because
+    the logarithm can round the largest distance up into a bucket that does not exist.
+    """
+    middle = bucket_size // 2
+    distance = min(distance, max_positions - 1)
+    if distance <= middle:
+        return distance
+    share = math.log(distance / middle) / math.log((max_positions - 1) / middle)
+    return min(middle + math.ceil(share * (middle - 1)), bucket_size - 1)
