@@ -130,6 +130,17 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{model: elc_demo, model_changes: {layer_weightin: zero}}",
             "runs.elc_bert.model_changes: layer_weightin: unknown key",
         ),
+        "a misspelt change of a model whose file names no family": (
+            "{model: elc_demo}",
+            "{model: elc_demo, model_changes: {feed_forward_activaton: gelu}}",
+            "runs.elc_bert.model_changes: feed_forward_activaton: unknown key; did you mean 'feed_forward_activation'? "
+            "Allowed are: attention_probs_dropout_prob, block_norm_affine,",
+        ),
+        "a misspelt key of an objective that names no task": (
+            "{mask_probability: 0.4}",
+            "{mask_probabilty: 0.4}",
+            "objective.mask_probabilty: unknown key; did you mean 'mask_probability'?",
+        ),
         "a change to another family": (
             "{model: elc_demo}",
             "{model: elc_demo, model_changes: {family: roberta}}",
@@ -201,6 +212,16 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "family: got 'robrta'; did you mean 'roberta'? Allowed are: encoder_decoder, ltg, roberta",
         ),
         "a key of the other family": ("hidden_size", "embedding_size: 32\nhidden_size", "embedding_size: unknown key"),
+        "a misspelt key of the family that is not named": (
+            "hidden_size",
+            "feed_forward_activaton: gelu\nhidden_size",
+            "feed_forward_activaton: unknown key; did you mean 'feed_forward_activation'? Allowed are: attention_probs",
+        ),
+        "a size that the tokenizer decides": (
+            "hidden_size",
+            "vocab_size: 8192\nhidden_size",
+            "vocab_size: unknown key here: it follows from the tokenizer (its vocabulary_size); allowed are: attention",
+        ),
         "affine norms of the final model": (
             "hidden_size",
             "block_norm_affine: true\nhidden_size",

@@ -7,7 +7,7 @@ without loading it, and nothing but Python, so that an exported model carries it
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowOne, check_ranges, dumped_values, require
 
@@ -17,6 +17,13 @@ LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(Settings):
     """What a model of every family states: its sizes, and the choices that all of them have."""
+
+    DECIDED_BY: ClassVar[dict[str, str]] = {
+        "vocab_size": "the tokenizer (its vocabulary_size)",
+        "vocabulary_bias": "pretraining.output_bias.kind",
+        "sentence_pair_head": "pretraining.objective.sentence_pairs",
+    }
+    """Keys of a configuration that no file states, with what decides them."""
 
     hidden_size: Annotated[int, Range(ge=2)]
     """Width of the hidden states; a multiple of `num_attention_heads`."""

@@ -109,7 +109,7 @@ class ChosenBy:
     """Several classes of settings, of which the value of a key that all of them have chooses one.
 
     With a `default` the key may be missing. Where some of the keys of a class stand without it, what they differ from
-    says whose they are: they are taken for those of the first class that has them all.
+    says whose they are: they are taken for those of the first class that has most of them.
     """
 
     key: str
@@ -122,15 +122,16 @@ class ChosenBy:
             return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
         members = get_args(source)
         hints = [hints_of(_settings_class(member)) for member in members]
-        values = [str(get_args(of_member[self.key])[0]) for of_member in hints]
+        known = {str(get_args(of_member[self.key])[0]): of_member for of_member in hints}
         are_whole = all(is_dataclass(member) for member in members)
 
         def chosen(value: Any) -> Any:
             given = value if isinstance(value, dict) else {}
-            has_all = (name for name, known in zip(values, hints, strict=True) if known.keys() >= given.keys())
-            return given.get(self.key, self.default if are_whole else next(has_all, self.default))
+            if are_whole or self.key in given:
+                return given.get(self.key, self.default)
+            return max(known, key=lambda name: (len(known[name].keys() & given.keys()), name == self.default))
 
-        choices = {value: handler.generate_schema(member) for value, member in zip(values, members, strict=True)}
+        choices = {value: handler.generate_schema(member) for value, member in zip(known, members, strict=True)}
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:

@@ -68,25 +68,29 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
 
 
 class Place(NamedTuple):
-    """The keys that lead to a value of a file, the type of what may stand there, and what does; and the place above."""
+    """The keys that lead to a value of a file, the type of what may stand there, and what does; and the place above.
+
+    `meant` is the class that the value was read as, where a key chooses one of several.
+    """
 
     keys: tuple[str, ...]
     hint: Any
     value: Any
     above: Any = None
+    meant: type | None = None
 
     def __str__(self) -> str:
         return ".".join(self.keys)
 
     def at(self, key: Any) -> "Place":
-        """The place at a key; this one for the name of a member of a union, which pydantic puts between the keys."""
+        """The place at a key; for the name of a member of a union, which pydantic puts between the keys, this one."""
         try:
             value = self.value[key]
         except (KeyError, IndexError, TypeError):
             value = ABSENT
         hints = [hints_of(cls)[key] for cls in self.classes() if key in hints_of(cls)]
         if value is ABSENT and not hints:
-            return self
+            return self._replace(meant=_chosen(str(key), self.hint) or self.meant)
         for member in members_of(self.hint):
             if get_origin(member) is dict and isinstance(self.value, Mapping):
                 hints.append(get_args(member)[1])
@@ -96,8 +100,9 @@ class Place(NamedTuple):
 
     def classes(self) -> list[type]:
         """The classes of settings that the value can be meant as: all of them where its choice of one is wrong."""
-        classes = _classes(self.hint) if isinstance(self.value, Mapping) else []
-        return [cls for cls in classes if _is_chosen(cls, self.value)] or classes
+        if self.meant is not None:
+            return [self.meant]
+        return _classes(self.hint) if isinstance(self.value, Mapping) else []
 
 
 def _classes(hint: Any) -> list[type]:
@@ -106,10 +111,13 @@ def _classes(hint: Any) -> list[type]:
     return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 
 
-def _is_chosen(cls: type, value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is of this class, of several that differ in the one choice of a key."""
-    choices = ((key, get_args(hint)) for key, hint in hints_of(cls).items() if get_origin(hint) is Literal)
-    return all(len(allowed) != 1 or value.get(key, allowed[0]) == allowed[0] for key, allowed in choices)
+def _chosen(value: str, hint: Any) -> type | None:
+    """The class that a value of the choosing key stands for; None for another word."""
+    for choice in said_about(hint, ChosenBy):
+        for cls in _classes(hint):
+            if get_args(hints_of(cls)[choice.key])[0] == value:
+                return cls
+    return None
 
 
 def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
@@ -131,13 +139,13 @@ def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
 
 
 def _words(detail: Mapping[str, Any], place: Place) -> str:
-    kind, context, (keys, hint, value, above) = detail["type"], detail.get("ctx", {}), place
+    kind, context, (keys, hint, value, above, _) = detail["type"], detail.get("ctx", {}), place
     match kind:
         case "missing":
             return "the key is missing"
         case _ if kind in _UNKNOWN:
-            known = sorted(hints_of(above.classes()[0]))
-            return f"{_whose(keys[-1], above.hint)}{offered(keys[-1], known, '; allowed are')}"
+            cls = above.classes()[0]
+            return f"{_whose(keys[-1], cls, above.hint)}{offered(keys[-1], sorted(hints_of(cls)), '; allowed are')}"
         case "value_error" | "json_invalid":
             return str(detail["msg"]).removeprefix("Value error, ")
     got = f"got {shortened(value)}"
@@ -158,8 +166,10 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
     return f"{got}, expected {_expected(hint, bounds=False)}"
 
 
-def _whose(key: str, hint: Any) -> str:
-    """What is wrong with a key that a class of settings does not have: another one may."""
+def _whose(key: str, own: type, hint: Any) -> str:
+    """What is wrong with a key that the class `own` of settings does not have: another one may."""
+    if place := getattr(own, "DECIDED_BY", {}).get(key):
+        return f"unknown key here: it follows from {place}"
     for choice in said_about(hint, ChosenBy):
         for cls in _classes(hint):
             if key in hints_of(cls):
