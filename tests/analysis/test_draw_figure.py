@@ -24,6 +24,7 @@ from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.analysis.stages.join_experiments import join_experiments
 from hatchery.analysis.task_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import save_drawings
@@ -127,9 +128,9 @@ def tables(drawn_once: tuple[Any, dict[str, Path]], repository: Path, tmp_path: 
     """Copies of the tables, free to be damaged, with a paper's numbers."""
     copied = {}
     for name, path in drawn_once[1].items():
-        for file in (path, path.with_suffix(".sha256")):
-            (tmp_path / file.name).write_bytes(file.read_bytes())
         copied[name] = tmp_path / path.name
+        copied[name].write_bytes(path.read_bytes())
+        write_checksums([copied[name]])
     return copied | {"published": repository / "config/published/values/elc_bert.csv"}
 
 

@@ -91,27 +91,44 @@ def checksums_of(view: str | Path) -> Path:
     return Path(view).with_suffix(".sha256")
 
 
+# What `sha256sum --check` takes for a comment.
+_PLACE = "# "
+
+
+def _place(path: Path) -> str:
+    """The folder of a view as its checksums name it: `results/demo`, `demo/figures`."""
+    return "/".join(path.absolute().parts[-3:-1])
+
+
 def write_checksums(paths: Iterable[str | Path]) -> None:
-    """Write the checksums of a view's finished files, whose names differ in their suffixes only."""
+    """Write the checksums of a view's finished files, whose names differ in their suffixes only.
+
+    They name the folder, too: views of two experiments have the same names, and none is taken for the other.
+    """
     files = [Path(path) for path in paths]
-    text = "".join(f"{sha256_file(path)}  {path.name}\n" for path in sorted(files))
-    write_text(checksums_of(files[0]), text)
+    lines = [f"{_PLACE}{_place(files[0])}", *(f"{sha256_file(path)}  {path.name}" for path in sorted(files))]
+    write_text(checksums_of(files[0]), "\n".join(lines) + "\n")
 
 
 def verified_view(view: str | Path) -> Path:
     """The path of a view, once its bytes are those in the file of checksums beside it.
 
-    Raises ManifestError naming the view when it is missing or another one, or when nothing vouches for it.
+    Raises ManifestError naming the view when it is missing or another one, was made in another folder, or when nothing
+    vouches for it.
     """
     path, listing = Path(view), checksums_of(view)
     remedy = f"remove {path} to have it made again"
     if not path.exists():
         raise ManifestError(f"{path}: is missing; the same command makes it again")
     try:
-        lines = listing.read_text(encoding="ascii").splitlines()
+        lines = listing.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ManifestError(f"{listing}: the checksums of {path.name} cannot be read: {reason}; {remedy}") from error
+    made_in = next((line.removeprefix(_PLACE) for line in lines if line.startswith(_PLACE)), None)
+    # Those of earlier versions do not say it.
+    if made_in not in (None, _place(path)):
+        raise ManifestError(f"{path}: was made as {made_in}/{path.name}, and is not that of {_place(path)}; {remedy}")
     checksums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     if path.name not in checksums:
         raise ManifestError(f"{listing}: has no line for {path.name}; {remedy}")

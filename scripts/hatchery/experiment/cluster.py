@@ -220,8 +220,8 @@ class ClusterSettings(Settings):
     """Time of one attempt of a pretraining; null takes the estimate of its cost."""
     planned_device: PlannedDevice | None = None
     """Device that an experiment's cost is estimated for (results/<experiment>/cost.md); mi250x is one of its two dies.
-    null is h100 where jobs compute on GPUs (gpus_per_node above 0, or a GPU in this machine), otherwise its
-    processor."""
+    null is the one that gpu_type names, otherwise h100 where jobs compute on GPUs (gpus_per_node above 0, or a GPU in
+    this machine), and elsewhere its processor."""
     planned_mfu: ShareAboveZero = 0.3
     """Share of the device's peak that training is taken to reach in that estimate."""
 
@@ -285,7 +285,9 @@ def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
     if cluster.planned_device is not None:
         return cluster.planned_device
     if cluster.gpus_per_node:
-        return GPU
+        # Clusters write `a100`, `nvidia_a100_80gb`, `mi250`.
+        named = (cluster.gpu_type or "").lower()
+        return next((device for device in DEVICES if device != CPU and device.removesuffix("x") in named), GPU)
     match device:
         case "cpu":
             return CPU

@@ -5,78 +5,34 @@ a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text 
 upper bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give
 equal estimates.
 
-The evaluation of a model is reckoned more roughly: the configuration does not know how long sentences are or how many a
-task has, so published sizes and a typical length stand in (docs/papers/babylm-evaluation.md, "Cost of scoring";
-LTG-BERT, Table 4). Good for the order of magnitude: is it an hour or a week?
+Evaluation is left out: how many pairs and rows there are stands in the data (`evaluation_work`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.experiment.cluster import PlanSettings, precision_and_peak
+from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
 from hatchery.training.data_order import Phase, phases_from, training_phases
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import build, stage_body
-from hatchery.workflow.stages.write_cost import CostSettings, PlannedRun, SuiteSettings, TaskSettings
+from hatchery.workflow.evaluation_work import FlopsPerSequence
+from hatchery.workflow.stages.write_cost import CostSettings, PlannedRun
 
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
 """LAMB and AdamW both keep a mean and a mean square of every gradient, in fp32 like the parameters."""
 
-# Operations of training on one sequence of a length with a share of labelled positions.
-FlopsPerSequence = Callable[[int, float], float]
-
-PARADIGMS = 67
-"""BLiMP's; a suite with fewer costs less."""
-
-PAIRS_PER_PARADIGM = 1000
-SENTENCE_TOKENS = 12
-"""Subwords of a sentence of BLiMP (some eight words), special tokens not counted."""
-
-TRAINING_EXAMPLES = {
-    "boolq": 9_427,
-    "cola": 8_551,
-    "mnli": 392_702,
-    "mnli_mm": 392_702,
-    "mrpc": 3_668,
-    "multirc": 27_243,
-    "qnli": 104_743,
-    "qqp": 363_846,
-    "rte": 2_490,
-    "sst2": 67_349,
-    "stsb": 5_749,
-    "wnli": 635,
-    "wsc": 554,
-}
-"""Training examples of GLUE and SuperGLUE; the sets that BabyLM filtered are smaller."""
-
-KEPT_BY_VOCABULARY = {
-    "cola": 0.6187,
-    "mnli": 0.2482,
-    "mrpc": 0.1017,
-    "qnli": 0.0932,
-    "qqp": 0.3275,
-    "rte": 0.0635,
-    "sst2": 0.3123,
-    "stsb": 0.4015,
-    "wnli": 0.4178,
-}
-"""Share of the rows of GLUE within a child's vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
-
-OTHER_TASK_EXAMPLES = 10_000
-"""For a task without a published size or a limit."""
-
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of one pretraining and, roughly, of evaluating its model; operations are those of the model alone."""
+    """The cost of one pretraining; operations are those of the model alone."""
 
     run: str
     parameters: int
@@ -96,19 +52,12 @@ class RunCost:
     peak_flops_per_second: float
     wall_seconds: float
     device_hours: float
-    # Rough, of all suites and of all tasks with all their seeds.
-    minimal_pairs_flops: float
-    finetuning_flops: float
     checkpoint_bytes: int
     # Most that lies in the run folder at once; it is removed when the run is over.
     run_folder_bytes: int
     # The pretrained model, and its copy as a folder for `transformers`.
     model_bytes: int
     export_bytes: int
-
-    def seconds_on_one_device(self, flops: float, plan: PlanSettings) -> float:
-        """How long evaluating takes, whose jobs use one device each."""
-        return flops / (self.peak_flops_per_second * plan.mfu / plan.devices)
 
 
 @dataclass(frozen=True)
@@ -199,8 +148,6 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
         peak_flops_per_second=peak,
         wall_seconds=wall,
         device_hours=wall * plan.devices / 3600,
-        minimal_pairs_flops=sum(minimal_pairs_flops(suite, per_sequence) for suite in settings.suites),
-        finetuning_flops=sum(finetuning_flops(task, per_sequence) for task in settings.tasks),
         checkpoint_bytes=checkpoint,
         run_folder_bytes=most * checkpoint,
         model_bytes=model_bytes,
@@ -231,27 +178,3 @@ def evaluations(run: PretrainSettings, first_step: int = 0) -> int:
         if step < run.steps and (step > first_step or step == first_step == 0)
     ]
     return len(early) + -(-run.steps // interval) - first_step // interval
-
-
-def minimal_pairs_flops(suite: SuiteSettings, per_sequence: FlopsPerSequence) -> float:
-    """Pseudo-log-likelihoods of both sentences of every pair: one forward pass for each of their tokens."""
-    pairs = PARADIGMS * (suite.pairs_per_paradigm or PAIRS_PER_PARADIGM)
-    length = SENTENCE_TOKENS + 2
-    forward = per_sequence(length, 1 / length) / (1 + BACKWARD_FACTOR)
-    return pairs * 2 * SENTENCE_TOKENS * forward
-
-
-def finetuning_flops(task: TaskSettings, per_sequence: FlopsPerSequence) -> float:
-    """All seeds and epochs, and after each epoch a forward pass over the held-out share of the training file."""
-    examples = task.examples or _training_examples(task.name)
-    held_out = task.development_fraction
-    # No position meets the vocabulary, and the classifier's own product is too small to count.
-    work = (1 - held_out) + held_out / (1 + BACKWARD_FACTOR)
-    return task.seeds * task.epochs * examples * work * per_sequence(task.max_length, 0.0)
-
-
-def _training_examples(task: str) -> int:
-    """Published rows of a task; filtered ones by the share of all rows that the vocabulary keeps."""
-    plain = task.removesuffix("_filtered").removeprefix("babylm_").removeprefix("rv_glue_")
-    share = KEPT_BY_VOCABULARY.get(plain, 1.0) if task.endswith("_filtered") else 1.0
-    return round(TRAINING_EXAMPLES.get(plain, OTHER_TASK_EXAMPLES) * share)

@@ -13,10 +13,6 @@ from hatchery.rendering.templates import Section, card_html
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
-    OTHER_TASK_EXAMPLES,
-    PAIRS_PER_PARADIGM,
-    PARADIGMS,
-    SENTENCE_TOKENS,
     ZERO_STAGES,
     CostSettings,
     PlannedRun,
@@ -44,7 +40,7 @@ def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
-    """The cost in Markdown: pretraining, disk, evaluation (rough), and what the numbers mean."""
+    """The cost in Markdown: pretraining, disk, and what the numbers mean."""
     costs = _labelled(settings, costs)
     blocks = [f"# {_title(settings)}", f"Planned for {_plan(settings.plan)}."]
     for title, shown in _tables(settings, costs, shards).items():
@@ -79,8 +75,6 @@ def _tables(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDi
     }
     if settings.plan.devices > 1:
         tables["Memory of each device, without activations"] = _memory(settings, costs)
-    if settings.suites or settings.tasks:
-        tables["Evaluation, rough"] = _evaluation(settings, costs)
     return {title: dataclasses.replace(shown, label=title, names=True) for title, shown in tables.items()}
 
 
@@ -116,25 +110,20 @@ def _pretraining(costs: Sequence[RunCost]) -> Table:
 
 
 def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Device hours of the models of each set, and of their fine-tuning."""
+    """Device hours of the models of each set."""
     sets: dict[str, list[RunCost]] = {}
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
-    rows = [[name, *_of_set(settings, found)] for name, found in sets.items()]
-    header = ["set", "models", "trained", "FLOPs", "device hours", "fine-tuning FLOPs", "device hours of fine-tuning"]
-    return table(header, [*rows, ["all", *_of_set(settings, costs)]])
+    rows = [[name, *_of_set(found)] for name, found in sets.items()]
+    return table(["set", "models", "trained", "FLOPs", "device hours"], [*rows, ["all", *_of_set(costs)]])
 
 
-def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
-    finetuning = sum(cost.finetuning_flops for cost in costs)
-    seconds = sum(cost.seconds_on_one_device(cost.finetuning_flops, settings.plan) for cost in costs)
+def _of_set(costs: Sequence[RunCost]) -> list[str]:
     return [
         str(len(costs)),
         str(sum(cost.steps > 0 for cost in costs)),
         power(sum(cost.training_flops + cost.development_flops for cost in costs)),
         hours(sum(cost.device_hours for cost in costs)),
-        about(power(finetuning)),
-        about(hours(seconds / 3600)),
     ]
 
 
@@ -157,17 +146,6 @@ def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
         needs = [training_bytes(cost.parameters, settings.plan.devices, stage) for stage in ZERO_STAGES]
         rows.append([cost.run, *(size(need) if can_share or not stage else NONE for stage, need in enumerate(needs))])
     return table(["model", *(f"ZeRO {stage}" for stage in ZERO_STAGES)], rows)
-
-
-def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    header = ["model", "minimal pairs FLOPs", "time", "fine-tuning FLOPs", "time"]
-    body = []
-    for cost in costs:
-        row = [cost.run]
-        for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
-            row += [about(power(flops)), about(rough_duration(cost.seconds_on_one_device(flops, settings.plan)))]
-        body.append(row)
-    return table(header, body)
 
 
 def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> list[str]:
@@ -200,13 +178,10 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         )
     if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
         notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
-    if settings.suites or settings.tasks:
-        notes.append(
-            f"Evaluation is rough, on one device: {PARADIGMS} paradigms of {PAIRS_PER_PARADIGM:,} pairs (or as many as "
-            f"the suite takes) of sentences of {SENTENCE_TOKENS} subwords; training examples as published for GLUE and "
-            f"SuperGLUE, {OTHER_TASK_EXAMPLES:,} for other tasks without a limit, each as long as the protocol allows. "
-            "Small models stay far below the planned MFU here."
-        )
+    notes.append(
+        "Evaluation is left out: how many pairs and rows there are stands in the data; `make why` counts those that "
+        "lie on this machine."
+    )
     if shards is not None and shards.training_tokens:
         passes = max((cost.tokens for cost in costs), default=0) / shards.training_tokens
         notes.append(
@@ -230,11 +205,6 @@ def _peak(costs: Sequence[RunCost], plan: PlanSettings) -> str:
         return f"taken to be {CPU_THREAD_PEAK / 1e9:.0f} GFLOP/s for each thread"
     peaks = {cost.precision: cost.peak_flops_per_second / plan.devices for cost in costs}
     return " and ".join(f"{peak / 1e12:g} TFLOP/s in {precision}" for precision, peak in sorted(peaks.items()))
-
-
-def about(text: str) -> str:
-    """A rough number, marked as such."""
-    return text if text == NONE else f"~ {text}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.command import load_settings
 from hatchery.errors import ManifestError
 from hatchery.experiment.cluster import planned_device
+from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.raw.listings import RawFiles
 from hatchery.rendering.setting_texts import Difference, differences, shorten
 from hatchery.rendering.table import table
-from hatchery.units import hours, percent, power, rough_duration
+from hatchery.training.settings import pretrain_settings
+from hatchery.units import NONE, hours, percent, power, rough_duration
 from hatchery.workflow.cost_estimate import CostSettings, cost_settings, estimate
-from hatchery.workflow.cost_table import about
+from hatchery.workflow.evaluation_work import PairWork, TuningWork, evaluation_seconds, pair_work, tuning_work
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob
 from hatchery.workflow.registry import STAGES
@@ -179,6 +182,10 @@ def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
 PRETRAIN, FINETUNE, SEVERAL_TASKS, PAIRS = "pretrain", "finetune", "finetune_tasks", "score_minimal_pairs"
 
 
+START_SECONDS = 5.0
+"""What a job with a model takes before it computes: Python, PyTorch, loading, and writing its results."""
+
+
 @dataclass(frozen=True)
 class RemainingCost:
     """The cost of one run of an experiment, as far as it would run; operations, and seconds on the planned devices."""
@@ -191,6 +198,8 @@ class RemainingCost:
     device_hours: float
     evaluation_flops: float
     evaluation_seconds: float
+    # Suites and tasks that nobody could count.
+    uncounted: tuple[str, ...] = ()
 
 
 def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCost]:
@@ -221,24 +230,28 @@ def _planned(run: str, planned: Sequence[PlannedJob], settings: CostSettings, jo
     batches = {job.wildcards["batch"] for job in own if job.rule == SEVERAL_TASKS}
     tasks = {job.wildcards["task"] for job in own if job.rule == FINETUNE}
     tasks |= {task for batch in batches for task in jobs.project.task_batch(settings.experiment, batch)}
-    narrowed = replace(
-        settings,
-        runs=[entry for entry in settings.runs if entry.name == run],
-        suites=[suite for suite in settings.suites if suite.name in suites],
-        tasks=[task for task in settings.tasks if task.name in tasks],
-    )
-    cost = estimate(narrowed)[0]
+    chosen = replace(settings, runs=[entry for entry in settings.runs if entry.name == run])
+    cost = estimate(chosen)[0]
     pretrained = any(job.rule == PRETRAIN for job in own)
-    evaluation = cost.minimal_pairs_flops + cost.finetuning_flops
+    work: dict[str, PairWork | TuningWork | None] = {suite: pair_work(jobs.project, suite) for suite in sorted(suites)}
+    work |= {task: tuning_work(jobs.project, settings.experiment, task) for task in sorted(tasks)}
+    per_sequence = partial(
+        training_flops_per_sequence,
+        pretrain_settings(chosen.runs[0].pretraining).model_values,
+        settings.vocabulary_size,
+    )
+    evaluation = sum(known.flops(per_sequence) for known in work.values() if known is not None)
+    starts = START_SECONDS * sum(job.rule != PRETRAIN for job in own)
     return RemainingCost(
         experiment=settings.experiment,
         run=run,
         pretrained=pretrained,
         training_flops=cost.training_flops + cost.development_flops if pretrained else 0.0,
-        training_seconds=cost.wall_seconds if pretrained else 0.0,
+        training_seconds=cost.wall_seconds + START_SECONDS if pretrained else 0.0,
         device_hours=cost.device_hours if pretrained else 0.0,
         evaluation_flops=evaluation,
-        evaluation_seconds=cost.seconds_on_one_device(evaluation, settings.plan),
+        evaluation_seconds=starts + evaluation_seconds(evaluation, settings.plan),
+        uncounted=tuple(name for name, known in work.items() if known is None),
     )
 
 
@@ -249,11 +262,21 @@ def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
     body = [_row(f"{cost.experiment}/{cost.run}", [cost]) for cost in costs]
     devices = f"{cluster.processes} x {planned_device(cluster, config.compute.device)}"
+    uncounted = sorted({name for cost in costs for name in cost.uncounted})
+    left_out = ["perplexity", "models of others", "corpora", "tables", "figures"]
+    left_out += [f"{name} (its files cannot be counted here yet)" for name in uncounted]
     return (
         f"{table(header, [*body, _row('all, one after another', costs)]).markdown(aligned=True)}\n"
-        f"Estimated for {devices} at an MFU of {percent(cluster.planned_mfu)} (`cluster` in config/config.yaml); "
-        "evaluation is rough. Perplexity, models of others, corpora, tables and figures are not counted.\n"
+        f"Estimated for {devices} at an MFU of {percent(cluster.planned_mfu)} (`cluster` in config/config.yaml). "
+        "Evaluation is rough: pairs and training rows are counted in their files, words count as subwords, and inputs "
+        f"of fine-tuning as as long as they may be. Every job counts {START_SECONDS:g} s for its start. "
+        f"Left out: {', '.join(left_out)}.\n"
     )
+
+
+def about(text: str) -> str:
+    """A rough number, marked as such."""
+    return text if text == NONE else f"~ {text}"
 
 
 def _row(name: str, costs: Sequence[RemainingCost]) -> list[str]:

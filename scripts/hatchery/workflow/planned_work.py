@@ -1,34 +1,38 @@
 """How long the jobs of an experiment will take, from the work that its settings name and the device it is planned for.
 
-Operations are those of the cost estimate (`cost_estimate.py`), the pace is the device's peak times
+Operations are those of the cost estimate (`cost_estimate.py`) and of what there is to evaluate (`evaluation_work.py`),
+the pace is the device's peak times
 `cluster.planned_mfu`. The estimate asks a cluster for time and decides nothing else: a pretraining or fine-tuning that
 is stopped at its limit goes on in the next attempt. The factors below are assumptions with room to spare, not
 measurements; `results/benchmarks/` holds what jobs really took.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from hatchery.command import load_settings
 from hatchery.errors import ConfigError
-from hatchery.experiment.cluster import ClusterSettings, precision_and_peak
+from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.training.settings import pretrain_settings
-from hatchery.workflow.cost_estimate import (
+from hatchery.workflow.cost_estimate import cost_settings, pretraining_flops
+from hatchery.workflow.evaluation_work import (
     FlopsPerSequence,
-    cost_settings,
-    finetuning_flops,
-    minimal_pairs_flops,
-    pretraining_flops,
+    PairWork,
+    TuningWork,
+    evaluation_seconds,
+    pair_work,
+    tuning_work,
 )
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
 
 RESERVE = 1.5
 """Time that is asked for, as a share of the estimated time."""
-
-EVALUATION_PACE = 0.25
-"""Pace of evaluation, as a share of that of pretraining: its batches are short and small, and it computes in fp32."""
 
 START_MINUTES = 15
 """Queue of the file system, starting Python and Snakemake twice, loading, checkpoints, the final evaluation."""
@@ -37,11 +41,10 @@ START_MINUTES = 15
 class PlannedWork:
     """The times of one experiment's jobs. `settings` is the canonical JSON of its stage `write_cost`."""
 
-    def __init__(self, settings: str, cluster: ClusterSettings, evaluation_threads: int) -> None:
-        costs = cost_settings(load_settings(settings))
+    def __init__(self, project: "Project", settings: str, evaluation_threads: int) -> None:
+        costs, cluster = cost_settings(load_settings(settings)), project.config.cluster
+        self._project, self._experiment = project, costs.experiment
         self._runs = {run.name: run for run in costs.runs}
-        self._suites = {suite.name: suite for suite in costs.suites}
-        self._tasks = {task.name: task for task in costs.tasks}
         self._vocabulary_size = costs.vocabulary_size
         # Without GPUs on the cluster, what the experiment is priced for is not what it will run on.
         self._plan = costs.plan if cluster.gpus_per_node else replace(costs.plan, device="cpu")
@@ -61,25 +64,26 @@ class PlannedWork:
         return self._once(("pretraining", run), seconds)
 
     def minimal_pairs_minutes(self, run: str, suite: str) -> float | None:
-        """Minutes of scoring one suite with one model on one device."""
-        chosen = self._suites[suite]
-        return self._evaluation(("suite", run, suite), run, lambda per: minimal_pairs_flops(chosen, per))
+        """Minutes of scoring one suite with one model on one device; None where nobody knows its pairs yet."""
+        return self._evaluation(("suite", run, suite), run, [pair_work(self._project, suite)])
 
     def finetuning_minutes(self, run: str, tasks: list[str]) -> float | None:
-        """Minutes of one job that fine-tunes one model on these tasks, with all their seeds, on one device."""
-        chosen = [self._tasks[task] for task in tasks]
-        return self._evaluation(
-            ("tasks", run, *tasks), run, lambda per: sum(finetuning_flops(task, per) for task in chosen)
-        )
+        """Minutes of one job that fine-tunes one model on these tasks, with all their seeds, on one device.
 
-    def _evaluation(self, key: tuple[str, ...], run: str, work: Callable[[FlopsPerSequence], float]) -> float | None:
-        if run not in self._runs:
-            # No plan knows how large a model of others is.
+        None where nobody knows their rows yet.
+        """
+        work = [tuning_work(self._project, self._experiment, task) for task in tasks]
+        return self._evaluation(("tasks", run, *tasks), run, work)
+
+    def _evaluation(self, key: tuple[str, ...], run: str, work: Sequence[PairWork | TuningWork | None]) -> float | None:
+        # No plan knows how large a model of others is.
+        known = [one for one in work if one is not None]
+        if run not in self._runs or len(known) < len(work):
             return None
 
         def seconds() -> float:
-            _, peak = precision_and_peak("fp32", replace(self._plan, devices=1, threads=self._evaluation_threads))
-            return work(self._per_sequence(run)) / (peak * self._plan.mfu * EVALUATION_PACE)
+            flops = sum(one.flops(self._per_sequence(run)) for one in known)
+            return evaluation_seconds(flops, replace(self._plan, threads=self._evaluation_threads))
 
         return self._once(key, seconds)
 

@@ -204,8 +204,7 @@ class Resources:
 
         if experiment not in self._work:
             settings = self._jobs.settings("write_cost", experiment=experiment)
-            threads = self.threads("evaluation")
-            self._work[experiment] = PlannedWork(settings, self._cluster, threads)
+            self._work[experiment] = PlannedWork(self._jobs.project, settings, self.threads("evaluation"))
         return self._work[experiment]
 
     @cached_property

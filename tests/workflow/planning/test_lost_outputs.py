@@ -1,6 +1,7 @@
 """A file that was lost or damaged since it was made is one line where it is read, with what makes it anew."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,22 @@ def test_a_lost_view_is_told_with_what_makes_it_again(loss: str, tmp_path: Path)
     remedy = "the same command makes it again" if not view.exists() else f"remove {view} to have it made again"
     with pytest.raises(ManifestError, match=rf"^{view}: [^\n]+; {remedy}$"):
         verified_view(view)
+
+
+def test_a_view_of_another_experiment_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    mine, other = (tmp_path / "results" / name / "measurements.parquet" for name in ("mine", "other"))
+    for path in (mine, other):
+        path.parent.mkdir(parents=True)
+        path.write_text(path.parent.name, encoding="utf-8")
+        write_checksums([path])
+        assert verified_view(path) == path
+    for name in ("measurements.parquet", "measurements.sha256"):
+        shutil.copy2(other.parent / name, mine.parent / name)
+    with pytest.raises(ManifestError, match=rf"^{mine}: was made as results/other/measurements.parquet, and is not"):
+        verified_view(mine)
+    # Who moves a project with all its results keeps them.
+    moved = shutil.move(tmp_path / "results", tmp_path / "elsewhere/results")
+    assert verified_view(moved / "other/measurements.parquet")
 
 
 REMEDIES = {

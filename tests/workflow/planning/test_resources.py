@@ -157,7 +157,7 @@ def addresses(jobs: Any, place: str) -> SimpleNamespace:
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
 
-def test_sized_jobs_ask_for_time_by_their_work(repository):
+def test_jobs_whose_work_nobody_can_count_ask_for_the_time_of_their_stage(repository):
     jobs = jobs_of(repository, nodes=4, gpus_per_node=8)
     run = next(iter(jobs.results.pretrained("strict")))
 
@@ -165,11 +165,9 @@ def test_sized_jobs_ask_for_time_by_their_work(repository):
         place = f"strict/finetuning/{run}/{task}" if task else f"strict/minimal_pairs/{run}/{suite}"
         return Resources(jobs).of_rule(rule)["runtime"](addresses(jobs, place), 1)
 
-    assert minutes("finetune", task="babylm_wsc") < minutes("finetune", task="babylm_cola")
-    assert minutes("finetune", task="babylm_cola") < minutes("finetune", task="babylm_mnli")
-    assert minutes("score_minimal_pairs", suite="blimp_filtered") < 480
-    # An experiment can be asked for a suite that it does not name: then the rule's own time holds.
-    assert minutes("score_minimal_pairs", suite="demo_pairs") == STAGES["score_minimal_pairs"].minutes
+    # Nobody has BabyLM's files here, so nobody knows how many rows there are.
+    assert minutes("finetune", task="babylm_cola") == STAGES["finetune"].minutes
+    assert minutes("score_minimal_pairs", suite="blimp_filtered") == STAGES["score_minimal_pairs"].minutes
 
 
 def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):

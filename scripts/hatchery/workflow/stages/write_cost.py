@@ -10,7 +10,6 @@ from hatchery.experiment import continuation
 from hatchery.experiment.cluster import PlanSettings, planned_device
 from hatchery.runner import Place
 from hatchery.settings.base import Settings
-from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
 from hatchery.training.stages.pretrain import pretraining_settings
 
@@ -33,28 +32,6 @@ class PlannedRun(Settings):
 
 
 @dataclass(frozen=True)
-class SuiteSettings(Settings):
-    """A suite of minimal pairs; null takes all pairs of a paradigm."""
-
-    name: str
-    pairs_per_paradigm: int | None
-
-
-@dataclass(frozen=True)
-class TaskSettings(Settings):
-    """A fine-tuning task and its protocol."""
-
-    name: str
-    # Training examples where the configuration says how many there are at most.
-    examples: int | None
-    seeds: int
-    epochs: int
-    # Subwords of an input at most; every input counts as so long.
-    max_length: int
-    development_fraction: float
-
-
-@dataclass(frozen=True)
 class CostSettings(Settings):
     """What the cost of an experiment depends on."""
 
@@ -63,26 +40,12 @@ class CostSettings(Settings):
     vocabulary_size: int
     plan: PlanSettings
     runs: list[PlannedRun]
-    suites: list[SuiteSettings]
-    tasks: list[TaskSettings]
 
 
 def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """All work of an experiment and the device that it is planned for."""
+    """All pretraining of an experiment and the device that it is planned for."""
     block, config = project.experiment(experiment), project.config
     names = [run.name for run in project.seeded_runs(experiment)]
-    suites = []
-    for name in block.minimal_pairs:
-        suite = project.suite(name)
-        limit = None if suite.embedded is ABSENT else config.embedded.pairs_per_paradigm
-        suites.append({"name": name, "pairs_per_paradigm": suite.pairs_per_paradigm or limit})
-    tasks = []
-    for name in block.finetuning.tasks:
-        task, protocol = project.task(name), project.protocol_of(experiment, name)
-        limit = None if task.embedded is ABSENT else config.embedded.training_rows(str(task.files.get("train")))
-        runs = len(protocol.seeds) * len(protocol.learning_rates)
-        chosen = {key: getattr(protocol, key) for key in ("epochs", "max_length", "development_fraction")}
-        tasks.append({"name": name, "examples": task.train_limit or limit, "seeds": runs, **chosen})
     return {
         "experiment": experiment,
         "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
@@ -96,8 +59,6 @@ def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
             "milestones": config.compute.milestones,
         },
         "runs": [_cost_of_run(project, experiment, name) for name in names],
-        "suites": suites,
-        "tasks": tasks,
     }
 
 
@@ -112,7 +73,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
 
 
 @Stage(
-    version=5,
+    version=6,
     settings=cost_settings,
     environment="pretraining",
     sort="local",
