@@ -14,9 +14,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from hatchery.errors import writing_refused
+from hatchery.errors import links_lost, writing_refused
 
-if refused := writing_refused(Path()):
+if refused := writing_refused(Path()) or links_lost(Path(workflow.basedir)):
     raise SystemExit(f"error: {refused}")
 
 from hatchery.workflow.registry import SHARED
@@ -36,7 +36,7 @@ RULES = open_workflow(
     with_plain_errors(frozen_configuration)(
         "config", workflow.is_main_process, is_real_run(workflow)
     ),
-    config,
+    workflow.config_settings,
     workflow.is_main_process,
     is_real_run(workflow),
 )

@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
     overrides = {key: value for key, value in planned.items() if value is not None}
     if arguments.devices is not None:
         overrides["nodes"] = 1
-    jobs = Jobs(Project(arguments.config, {"cluster": overrides} if overrides else {}))
+    jobs = Jobs(Project(arguments.config, given=[("the command line", {"cluster": overrides})] if overrides else ()))
     pages = []
     for experiment in jobs.project.members(arguments.experiment):
         jobs.project.check("experiment", experiment)

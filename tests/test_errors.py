@@ -15,7 +15,7 @@ import pytest
 
 from hatchery.artifacts.atomic import atomic_path
 from hatchery.command import run_command
-from hatchery.errors import ModelError, refusal, writing_refused
+from hatchery.errors import ModelError, links_lost, refusal, writing_refused
 from hatchery.workflow.rules import with_plain_errors
 
 
@@ -181,3 +181,13 @@ def test_a_project_that_cannot_be_written_is_told_before_snakemake_fails(tmp_pat
     assert str(writing_refused(tmp_path)).startswith(
         f"{tmp_path}: nothing can be written in this folder, but Snakemake"
     )
+
+
+def test_a_clone_without_links_is_told_with_the_cure(repository: Path, tmp_path: Path) -> None:
+    assert links_lost(repository) is None
+    links = [path.name for path in sorted(repository.iterdir()) if (path.parent / "workflow") in path.resolve().parents]
+    assert "profiles" in links
+    for name in links:
+        (tmp_path / name).write_text("workflow/profiles\n")
+    names = " ".join(links)
+    assert str(links_lost(tmp_path)).endswith(f"git config core.symlinks true && rm {names} && git checkout {names}")

@@ -107,6 +107,21 @@ def writing_refused(folder: Path) -> str | None:
     return f"{folder.absolute()}: nothing can be written in this folder, but Snakemake keeps its records here; {_COPY}"
 
 
+# The repository's links to the folders of Snakemake's profiles.
+_LINKS = ("gpus", "profiles", "slurm")
+
+
+def links_lost(project: Path) -> str | None:
+    """The line for people where git wrote files in the place of links: Snakemake then goes on without its profile."""
+    lost = [name for name in _LINKS if (project / name).is_file()]
+    if not lost:
+        return None
+    return (
+        f"{project / lost[0]}: is a file where the repository has a link, so Snakemake's profiles are not found; run: "
+        f"git config core.symlinks true && rm {' '.join(lost)} && git checkout {' '.join(lost)}"
+    )
+
+
 def error_number(error: BaseException) -> int | None:
     """The number of the system's error behind an exception of anybody's, None where there is none."""
     if isinstance(error, OSError):

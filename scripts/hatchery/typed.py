@@ -6,7 +6,7 @@ types are told at once; whether values fit each other is looked at when each is 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
@@ -35,22 +35,26 @@ def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Buil
     return _built(cls, mapping, where, ".")
 
 
-def validated(cls: type[Built], document: Mapping[str, Any], where: str) -> Built:
-    """The settings in the keys of the file `where`, or of a part of it. Raises ConfigError like `build`."""
+def validated(cls: type[Built], document: Mapping[str, Any], where: str | Callable[[str], str]) -> Built:
+    """The settings in the keys of the file `where`, or of a part of it. Raises ConfigError like `build`.
+
+    `where` may say of each key (`compute.device`) where it stands.
+    """
     return _built(cls, document, where, ": ")
 
 
-def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
+def _built(cls: Any, mapping: Any, where: str | Callable[[str], str], separator: str) -> Any:
     from pydantic import ValidationError
 
+    place = where if callable(where) else lambda key: where
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{where or cls.__name__}: got {shortened(mapping)}, expected keys with values")
+        raise ConfigError(f"{place('') or cls.__name__}: got {shortened(mapping)}, expected keys with values")
     text = json.dumps(mapping, default=plain)
     try:
         return adapter(cls).validate_json(text)
     except ValidationError as error:
         problems = problem_lines(error, cls, json.loads(text))
-    lines = (f"{separator.join(part for part in (where, key) if part)}: {words}" for key, words in problems)
+    lines = (f"{separator.join(part for part in (place(key), key) if part)}: {words}" for key, words in problems)
     raise ConfigError("\n".join(line.removeprefix(": ") for line in lines))
 
 

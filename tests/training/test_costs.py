@@ -262,7 +262,7 @@ def test_the_plan_of_the_configuration_reaches_the_estimate(repository):
 def test_planning_the_workflow_needs_no_torch(repository):
     code = (
         "import sys; from hatchery.workflow.open_workflow import open_workflow; "
-        "open_workflow('config', {}).jobs.settings('write_cost', experiment='strict'); sys.exit('torch' in sys.modules)"
+        "open_workflow('config').jobs.settings('write_cost', experiment='strict'); sys.exit('torch' in sys.modules)"
     )
     environment = {"PYTHONPATH": str(repository / "scripts")}
     assert subprocess.run([sys.executable, "-c", code], cwd=repository, env=environment).returncode == 0

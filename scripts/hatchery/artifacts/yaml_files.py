@@ -137,19 +137,26 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        value = _loaded(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError(f"{place}: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {first_line(error)}") from error
+    value = yaml_value(text, str(path))
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: expected keys with values at the top level, got {type(value).__name__}")
     return value
+
+
+def yaml_value(text: str, where: str) -> Any:
+    """The value that a text in YAML stands for. Raises ConfigError naming `where`, the line and the problem."""
+    try:
+        return _loaded(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{where}:{mark.line + 1}" if mark else where
+        raise ConfigError(f"{place}: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not YAML: {first_line(error)}") from error

@@ -6,7 +6,7 @@ is right or wrong when it is read; whether files fit each other, and what lies h
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from hatchery.experiment.checks import check_block
 from hatchery.experiment.expansion import Expansion, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
+from hatchery.experiment.given_settings import Given, place_of
 from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, SuiteFile, TaskFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
@@ -48,13 +49,16 @@ def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
 class Project:
     """All configuration below a folder (`config/`).
 
-    `overrides` are merged into config.yaml, as `snakemake --config key=value` hands them over. What is asked for by a
-    name raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
+    What a call of Snakemake says otherwise (`given`) is merged into config.yaml, and after it `overrides`. What is
+    asked for by a name raises ConfigError naming the file, the key, what was given, what is allowed and the nearest
+    match.
     """
 
-    def __init__(self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None, given: Given = ()
+    ) -> None:
         self.folder = Path(folder)
-        self.overrides = dict(overrides or {})
+        self._given: Given = [*given, *([("what the program says", overrides)] if overrides else [])]
         self.written = WrittenBlocks(self.folder)
         self.checked: dict[tuple[str, str], None] = {}
         """Kinds and names of the blocks that were compared with others, in that order."""
@@ -70,11 +74,22 @@ class Project:
     def config(self) -> MainFile:
         """The main configuration."""
         path = self.folder / "config.yaml"
-        config = validated(MainFile, merged(read_yaml(path), self.overrides), str(path))
+        if not path.exists():
+            raise ConfigError(
+                f"{path}: there is no such file in {Path.cwd()}; call Hatchery in its own folder, without -d or "
+                "--directory (`storage_root` in that file lets results lie elsewhere)"
+            )
+        given: Given = [(str(path), read_yaml(path)), *self._given]
+        document: Document = reduce(merged, (values for _, values in given), {})
+
+        def place(key: str) -> str:
+            return place_of(key, given)
+
+        config = validated(MainFile, document, place)
         for experiment in config.experiments:
-            self.require("experiment", experiment, f"{path}: experiments")
+            self.require("experiment", experiment, f"{place('experiments')}: experiments")
         for baseline in config.leave_out_baselines:
-            self.require("baseline", baseline, f"{path}: {LEAVE_OUT}")
+            self.require("baseline", baseline, f"{place(LEAVE_OUT)}: {LEAVE_OUT}")
         return config
 
     experiment = _named("experiment", Experiment)

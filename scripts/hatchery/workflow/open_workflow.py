@@ -18,6 +18,7 @@ from snakemake.io import strip_wildcard_constraints
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.links import check_roots, link_roots
 from hatchery.errors import ConfigError, HatcheryError
+from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.text_limits import epochs_to_tell
@@ -137,14 +138,15 @@ def _digest(files: Mapping[Path, bytes]) -> str:
 
 @with_plain_errors
 def open_workflow(
-    folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True, is_real_run: bool = False
+    folder: str | Path, call: Any = None, is_main_process: bool = True, is_real_run: bool = False
 ) -> Rules:
     """What the rules take of the project that is configured in `folder`.
 
-    The main configuration is checked at once, experiments when they are asked for. Only a real run makes anything. In
-    the process of one job of a cluster, calls are written as they are asked for.
+    `call` are Snakemake's settings of what a call says otherwise (`ConfigSettings`). The main configuration is checked
+    at once, experiments when they are asked for. Only a real run makes anything. In the process of one job of a
+    cluster, calls are written as they are asked for.
     """
-    project = Project(folder, overrides)
+    project = Project(folder, given=() if call is None else given_settings(call.configfiles, call.config_args or ()))
     told = (link_roots if is_real_run else check_roots)(project.config.storage_root)
     print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
     rules = Rules(project, is_main_process)
