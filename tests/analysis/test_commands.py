@@ -37,7 +37,7 @@ def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
     ]
     contents = []
     for seed in ("1", "2"):
-        folder = tmp_path / seed
+        folder = tmp_path / seed / "results/demo"
         table = str(tmp_path / f"tables {seed}/measurements.parquet")
         result = run(
             repository,
