@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, link_roots, links_to, put_link
-from hatchery.artifacts.manifests import reuse_complete, stage_run
 from hatchery.errors import ConfigError
 
 
@@ -33,22 +32,12 @@ def test_a_link_is_relative_may_dangle_and_follows_its_target() -> None:
     assert ("elsewhere" / PLACE.relative_to("results")).is_dir()
 
 
-def test_results_of_an_earlier_version_are_moved_and_taken_where_they_hold() -> None:
-    with stage_run(PLACE / "manifest.json", {"stage": "pretrain"}) as run:
-        run.add_output(PLACE / "weights").write_text("1")
-    # Which did not note the place.
-    (PLACE / "provenance.json").unlink()
-    put_link(PLACE, TARGET)
-    (TARGET / "manifest.json").unlink()
-    assert not reuse_complete(TARGET / "manifest.json", {"stage": "pretrain", "steps": 1}, {})
-    assert reuse_complete(TARGET / "manifest.json", {"stage": "pretrain"}, {})
-    assert (PLACE / "weights").read_text() == "1" and (PLACE / "manifest.json").is_file()
-
-
-def test_a_folder_in_the_way_of_another_result_is_left_alone_and_named() -> None:
-    for folder in (PLACE, TARGET):
-        folder.mkdir(parents=True)
-        (folder / "file").write_text("mine")
+def test_a_folder_in_the_way_is_left_alone_and_named_unless_it_is_empty() -> None:
+    OTHER.mkdir(parents=True)
+    put_link(OTHER, TARGET)
+    assert OTHER.is_symlink()
+    PLACE.mkdir(parents=True)
+    (PLACE / "file").write_text("mine")
     with pytest.raises(ConfigError, match=f"{PLACE}: a folder is in the way of a link to {TARGET}"):
         put_link(PLACE, TARGET)
     assert (PLACE / "file").read_text() == "mine"

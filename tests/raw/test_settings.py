@@ -65,7 +65,7 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
         ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "'' is not a plain file name; set `file`"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]}, r"a\.rar is none of \.zip"),
-        ({"limits": {"members": 0}}, r"limits\.members: got 0, expected at least 1"),
+        ({"limits": {"unpacked_bytes": 0}}, r"limits\.unpacked_bytes: got 0, expected at least 1"),
         ({"licence": 3}, r"data\.x\.licence: got 3, expected text"),
         ({"colour": 3}, r"data\.x\.colour: unknown key"),
     ],

@@ -32,7 +32,6 @@ from hatchery.training.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
     prune_checkpoints,
-    read_position,
     save_checkpoint,
     take_snapshot,
     verify_checkpoint,
@@ -138,10 +137,6 @@ def test_a_checkpoint_of_another_run_is_refused_and_left_for_its_owner(tmp_path:
     with pytest.raises(MisplacedError, match=r"first/step_00000003: this checkpoint is of the run second"):
         newest_sound_checkpoint(tmp_path / "first")
     assert first.is_dir()
-    state = first / STATE
-    # Earlier versions did not note the run.
-    state.write_text('{"step": 3, "tokens": 3}')
-    assert read_position(first) == Position(3, 3)
 
 
 def test_no_sound_checkpoint_means_training_from_the_start(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ not seen. Everybody may write in a temporary folder, so the folder of the claims
 nor a claim may be a link.
 """
 
-import errno
 import fcntl
 import os
 import shutil
@@ -73,7 +72,7 @@ def claim(
         while True:
             held: dict[str, int] = {}
             for name in names:
-                descriptor = _lock(folder, own, f"{name.replace('/', '_')}.lock")
+                descriptor = _lock(own, f"{name.replace('/', '_')}.lock")
                 if descriptor is not None:
                     held[name] = descriptor
                 if len(held) == wanted:
@@ -100,11 +99,9 @@ def _own_folder(folder: Path) -> int:
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise ConfigError(f"{folder}: claims on GPUs need a folder here, got a link or a file; {remedy}") from None
-        raise
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except NotADirectoryError:
+        raise ConfigError(f"{folder}: claims on GPUs need a folder here, got a file; {remedy}") from None
     status = os.fstat(descriptor)
     if status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return descriptor
@@ -116,16 +113,9 @@ def _own_folder(folder: Path) -> int:
     raise ConfigError(f"{folder}: others may write in this folder for claims on GPUs; {remedy}")
 
 
-def _lock(folder: Path, own: int, name: str) -> int | None:
-    """The descriptor of a claim, None where another process holds it. Raises ConfigError for a link."""
-    try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=own)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR):
-            raise ConfigError(
-                f"{folder / name}: a claim on a GPU is a file, got a link or a folder; remove it"
-            ) from None
-        raise
+def _lock(own: int, name: str) -> int | None:
+    """The descriptor of a claim, None where another process holds it."""
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -7,44 +7,34 @@ links to another place leave the files of the former one where they are.
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hatchery.artifacts.atomic import json_value, write_json
-from hatchery.artifacts.manifests import FINISHED, MANIFEST
 from hatchery.errors import WRITABLE, ConfigError
 
 
 def put_link(place: Path, target: Path) -> None:
     """Make `place` a link to the folder `target`, which need not be there yet.
 
-    A folder of results at `place`, as versions before 0.3 made them, is moved to `target`, where its stage decides
-    whether it is what is wanted. Raises ConfigError when both are there.
+    Raises ConfigError when a folder with files is at `place`.
     """
     relative = os.path.relpath(target, place.parent)
     if place.is_symlink():
         if place.readlink() == Path(relative):
             return
     elif place.is_dir():
-        _move(place, target)
+        try:
+            place.rmdir()
+        except OSError:
+            raise ConfigError(
+                f"{place}: a folder is in the way of a link to {target}: move it away or remove it"
+            ) from None
     place.parent.mkdir(parents=True, exist_ok=True)
     link = place.with_name(f".{place.name}.{os.getpid()}.partial")
     link.symlink_to(relative)
     link.replace(place)
-
-
-def _move(place: Path, target: Path) -> None:
-    if not any(place.iterdir()):
-        place.rmdir()
-        return
-    if target.exists():
-        raise ConfigError(f"{place}: a folder is in the way of a link to {target}: move it away or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    place.rename(target)
-    if (target / MANIFEST).is_file():
-        shutil.copyfile(target / MANIFEST, target / FINISHED)
 
 
 def links_to(target: str | Path, places: Iterable[Path]) -> list[Path]:

@@ -105,7 +105,7 @@ class SourceKeys(Settings):
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
     """Files on the web, fetched into resources/fetched/<name>/."""
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    """How much an archive may hold; more is taken for a decompression bomb and refused."""
+    """How much an archive may hold; one with more is refused."""
 
     def __post_init__(self) -> None:
         places = [key for key in ("hub", "hub_model", "download") if getattr(self, key)]

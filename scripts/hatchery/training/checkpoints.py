@@ -37,7 +37,7 @@ MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
 )
 CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
-# In the state, the name of the run's folder; checkpoints of earlier versions lack it.
+# In the state, the name of the run's folder.
 RUN = "run"
 # Joins a parameter's name and the name of its optimiser state.
 SEPARATOR = "::"
@@ -192,8 +192,10 @@ def verify_checkpoint(folder: Path) -> None:
         if sha256_file(path) != checksum:
             raise CheckpointError(f"{path}: the content differs from its checksum")
     state, run = _read_state(folder), folder.parent.name
-    if state.get(RUN, run) != run:
-        raise MisplacedError(f"{folder}: this checkpoint is of the run {state[RUN]}; put it back there, or remove it")
+    if state.get(RUN) != run:
+        raise MisplacedError(
+            f"{folder}: this checkpoint is of the run {state.get(RUN)}; put it back there, or remove it"
+        )
     step = read_position(folder).step
     if step != checkpoint_step(folder):
         raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
