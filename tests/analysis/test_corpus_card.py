@@ -19,6 +19,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.corpora.documents import SPLITS, count_sentences, count_words
+from hatchery.corpora.duplicates import HEADER
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
 from hatchery.runner import run_stage
 from hatchery.sanitize import csv_text
@@ -341,16 +342,22 @@ def test_wrong_settings_are_refused(two_sources: Path, tmp_path: Path, change: d
         described(two_sources, tmp_path / "card", card_settings(**change))
 
 
-def test_the_card_says_how_the_text_was_read(two_sources: Path, tmp_path: Path) -> None:
+def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: Path, tmp_path: Path) -> None:
     manifest = json.loads(two_sources.read_text())
     with stage_run(tmp_path / "own" / "manifest.json", {"stage": "convert_corpus"}) as run:
         for file in read_manifest(two_sources).outputs:
             (run.folder / file.path.name).write_bytes(file.path.read_bytes())
             run.add_output(run.folder / file.path.name)
         write_text(run.folder / "assumed.csv", "source,assumption,count\nalpha,lines kept as they are,12\n")
+        write_text(run.folder / "duplicates.csv", ",".join(HEADER) + "\nalpha,train,9,6,0,5,4,0\n")
         run.add_output(run.folder / "assumed.csv")
+        run.add_output(run.folder / "duplicates.csv")
         run.measures.update(manifest["measures"])
     for corpus, told in ((tmp_path / "own" / "manifest.json", True), (two_sources, False)):
         folder = described(corpus, tmp_path / f"card-{told}")
         for name in ("card.html", "card.md"):
             assert ("lines kept as they are" in (folder / name).read_text()) == told
+            assert ("Text that stands twice" in (folder / name).read_text()) == told
+        if told:
+            rows = [line.replace("|", " ").split() for line in (folder / "card.md").read_text().split("\n")]
+            assert ["alpha", "train", "9", "6", "0", "5", "4", "0"] in rows

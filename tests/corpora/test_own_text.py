@@ -249,7 +249,7 @@ def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: 
 def test_divided_lines_give_the_same_documents_of_so_many_lines(
     text: str, pieces: Callable[[int], None], tmp_path: Path
 ) -> None:
-    (tmp_path / "a.txt").write_text(text * 3000)
+    (tmp_path / "a.txt").write_text("".join(f"{number} {text}" for number in range(3000)))
     found = []
     for size in (1 << 30, 7_000):
         pieces(size)

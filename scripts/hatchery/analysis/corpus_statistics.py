@@ -14,6 +14,7 @@ from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.corpus_writer import ASSUMED
 from hatchery.corpora.documents import SPLITS, Split
+from hatchery.corpora.duplicates import DUPLICATES
 from hatchery.errors import ManifestError
 from hatchery.settings.base import Natural, NonNegative
 
@@ -68,6 +69,20 @@ class Assumed(Record):
 
 
 @dataclass(frozen=True)
+class Repeated(Record):
+    """How many documents and long lines of a source and split stand in the corpus before, or in its training text."""
+
+    source: str
+    split: Split
+    documents: Natural
+    repeated_documents: Natural
+    documents_in_training: Natural
+    long_lines: Natural
+    repeated_long_lines: Natural
+    long_lines_in_training: Natural
+
+
+@dataclass(frozen=True)
 class RejectedText:
     """An example of what was left out."""
 
@@ -114,6 +129,11 @@ def read_rejected(manifest: Manifest) -> list[Rejected]:
 def read_assumed(manifest: Manifest) -> list[Assumed]:
     """The table `assumed.csv` where the corpus has one, otherwise nothing."""
     return read_records(manifest.file(ASSUMED), Assumed) if manifest.listed(ASSUMED) else []
+
+
+def read_repeated(manifest: Manifest) -> list[Repeated]:
+    """The table `duplicates.csv` where the corpus has one, otherwise nothing."""
+    return read_records(manifest.file(DUPLICATES), Repeated) if manifest.listed(DUPLICATES) else []
 
 
 def read_rejected_texts(manifest: Manifest) -> list[RejectedText]:

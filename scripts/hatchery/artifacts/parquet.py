@@ -125,9 +125,9 @@ def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) 
         raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
 
 
-def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+def read_rows(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
     """Stream the rows of a Parquet file, one row group in memory. Raises ManifestError when it is damaged."""
-    for table in read_groups(path):
+    for table in read_groups(path, columns):
         yield from table.to_pylist()
 
 

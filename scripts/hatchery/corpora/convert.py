@@ -15,12 +15,24 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Facts, Part, make_parts
 from hatchery.artifacts.parquet import TableWriter, read_rows
-from hatchery.corpora.corpus_writer import SCHEMA, CorpusWriter, Splitter, document_row, point, smallest, splitter_of
+from hatchery.corpora.corpus_writer import SCHEMA, CorpusWriter, Splitter, document_row, point
 from hatchery.corpora.documents import Reader, ReaderContext, Rejections
+from hatchery.corpora.duplicates import (
+    DUPLICATES,
+    KEYS,
+    Duplicates,
+    TextKeys,
+    line_keys,
+    told_duplicates,
+    without_lines,
+)
 from hatchery.corpora.raw_files import PIECE_BYTES, Piece, unpacked_bytes
 from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.sentences import open_splitter
@@ -30,6 +42,7 @@ from hatchery.progress import Progress
 from hatchery.raw.registration import RawSource, open_source
 
 GROUP_BYTES = 16 << 20
+PART_SCHEMA = pa.schema([*SCHEMA, *KEYS])
 
 
 @cache
@@ -71,7 +84,6 @@ class FileGroup:
 
     def key(self) -> list[Any]:
         """What determines the part: the reader's settings and the content of the files."""
-        split = self.settings.split
         return [
             asdict(self.source),
             self._content(),
@@ -79,7 +91,7 @@ class FileGroup:
             None if self.sentence_model is None else opened(self.sentence_model).files,
             self.settings.sentence_reading,
             self.settings.languages,
-            [split.seed, split.development_documents, split.development_fraction > 0],
+            self.settings.split.seed,
             None if self.piece is None else asdict(self.piece),
         ]
 
@@ -130,11 +142,10 @@ def _counted(pieces: Iterator[Piece], source: RawSource, file: str) -> Iterator[
 def write_documents(group: FileGroup, path: Path) -> Facts:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, how many of them the source gives to the development split, what was rejected and
-    assumed, and the draws that could decide which documents are for development. Raises CorpusError when two documents
-    of one file have the same name.
+    Returns the number of documents, and what was rejected and assumed. Raises CorpusError when two documents of one
+    file have the same name.
     """
-    source, split = group.source, group.settings.split
+    source, seed = group.source, group.settings.split.seed
     raw = opened(group.manifest)
     reader, options = reader_of(source)
     model = None if group.sentence_model is None else opened(group.sentence_model)
@@ -143,9 +154,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
     rejections = Rejections()
     english = group.settings.languages == ("en",)
     context = ReaderContext(source.name, options, rejections, splitter.split, group.count, group.piece, english)
-    points: list[int] = []
-    development = 0
-    with TableWriter(path, SCHEMA) as table:
+    with TableWriter(path, PART_SCHEMA) as table:
         for file in group.files:
             seen: set[str] = set()
             for document in reader.read(raw, file, context):
@@ -154,15 +163,11 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
                         f"source {source.name!r}: {file}: the document name {document.doc_id!r} occurs twice"
                     )
                 seen.add(document.doc_id)
-                table.write(document_row(document.doc_id, document.source, document.split, document.text))
-                development += document.split == "dev"
-                if document.split is None:
-                    points = smallest([*points, point(split.seed, document.doc_id)], split)
+                row = document_row(document.doc_id, document.source, document.split, document.text)
+                table.write(row | {"point": point(seed, document.text), "long_lines": line_keys(document.text)})
         written = table.rows
     return {
         "documents": written,
-        "development": development,
-        "points": points,
         "rejected": dict(sorted(rejections.counts.items())),
         "samples": dict(sorted(rejections.samples.items())),
         "assumed": dict(sorted(context.assumed.items())),
@@ -217,13 +222,16 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
     return parts
 
 
-def _splitter(settings: SplitSettings, parts: list[Part]) -> Splitter:
-    """Raises CorpusError where training or development would have no document."""
-    if settings.development_documents is None and any(part.facts["development"] for part in parts):
-        return Splitter(settings)
-    points = [point for part in parts for point in part.facts["points"]]
-    documents = sum(part.facts["documents"] for part in parts)
-    return splitter_of(settings, points, documents, f"bring more text, cut it into documents ({CUTTING})")
+def _splits(settings: SplitSettings, keys: TextKeys) -> list[str]:
+    """The split of each document. Raises CorpusError where training or development would have no document."""
+    if settings.development_documents is None and any(keys.given):
+        splitter = Splitter(settings)
+    else:
+        undecided = np.array([split is None for split in keys.given], dtype=np.bool_)
+        remedy = f"bring more text, cut it into documents ({CUTTING})"
+        splitter = Splitter(settings, keys.points[undecided], remedy)
+    places = keys.points.tolist()
+    return [split or splitter(place) for split, place in zip(keys.given, places, strict=True)]
 
 
 def _skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> dict[str, Counter[str]]:
@@ -243,20 +251,26 @@ def _merge(
     skipped: Mapping[str, Counter[str]],
     run: StageRun,
 ) -> None:
-    splitter = _splitter(settings.split, parts)
-    documents = sum(part.facts["documents"] for part in parts)
+    keys = TextKeys.read(part.path for part in parts)
+    duplicates = Duplicates(keys, _splits(settings.split, keys))
     with (
         CorpusWriter(run, [source.name for source in settings.sources], settings.documents_per_shard) as corpus,
-        Progress(documents, "write corpus", "documents") as progress,
+        Progress(len(duplicates.splits), "write corpus", "documents") as progress,
     ):
+        corpus.duplicates = duplicates.rows()
         found = Counter[str]()
+        index = 0
         for group, part in zip(groups, parts, strict=True):
             found[group.source.name] += part.facts["documents"]
             rejected = Rejections(Counter(part.facts["rejected"]), part.facts["samples"])
             corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
-            for row in read_rows(part.path):
-                corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})
+            for row in read_rows(part.path, SCHEMA.names):
+                if (
+                    kept := _kept(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
+                ) is not None:
+                    corpus.write(document_row(row["doc_id"], row["source"], duplicates.splits[index], kept))
+                index += 1
                 progress.update(1)
         for name, endings in skipped.items():
             for ending, number in endings.items():
@@ -266,9 +280,26 @@ def _merge(
                 progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")
             if found[name] and rejections.counts:
                 progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections.counts)}")
+            if told := told_duplicates(corpus.duplicates, name):
+                progress.note(f"source {name!r}: {told} ({DUPLICATES}; `duplicates` of the corpus leaves them out)")
             if not found[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
+
+
+def _kept(
+    text: str, duplicates: Duplicates, document: int, settings: ConvertSettings, rejections: Rejections
+) -> str | None:
+    """What stays of the text of a document; what does not is counted."""
+    if settings.duplicates == "keep":
+        return text
+    if duplicates.documents[document]:
+        rejections.count("document that stands in the corpus before", sample=text)
+        return None
+    if settings.duplicates == "drop_lines" and (lines := sum(duplicates.lines_of(document))):
+        rejections.count("long line that stands in the corpus before", lines)
+        return without_lines(text, duplicates.lines_of(document)) or None
+    return text
 
 
 def _most_frequent(counts: Counter[str]) -> str:

@@ -4,21 +4,22 @@ Every stage that makes documents (conversion, sampling, grouping) writes through
 `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; where a reader decided something by
 itself, `assumed.csv` says what.
 
-A split is drawn from a document's own name, so neither order nor neighbours matter. With fractions, a document that
-appears, vanishes or moves leaves the split of every other document as it was. With an exact number of development
-documents (the 35 texts of LTG-BERT), those with the smallest draws are taken. A fraction above zero gives one
-development document at least, the one with the smallest draw: an empty development split would be noticed only after
-the pretraining.
+A split is drawn from a document's own text, so neither order, place nor neighbours matter, and documents with the same
+text are in the same split. With fractions, a document that appears, vanishes or moves leaves the split of every other
+document as it was. With an exact number of development documents (the 35 texts of LTG-BERT), those with the smallest
+draws are taken. A fraction above zero gives one development document at least, the one with the smallest draw: an empty
+development split would be noticed only after the pretraining.
 """
 
 import hashlib
-import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hatchery.artifacts.atomic import write_text
@@ -32,62 +33,50 @@ from hatchery.corpora.documents import (
     count_sentences,
     count_words,
 )
+from hatchery.corpora.duplicates import DUPLICATES, HEADER
 from hatchery.corpora.settings import SplitSettings
 from hatchery.errors import CorpusError
 from hatchery.sanitize import csv_text
 
 _POINTS = 2**64
+_NO_POINTS = np.zeros(0, dtype=np.uint64)
 
 
 def point(*names: object) -> int:
-    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names, such as a seed and a document."""
+    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names, such as a seed and a text."""
     return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
 
 
-def smallest(points: Iterable[int], settings: SplitSettings) -> list[int]:
-    """The draws that could decide which documents are for development: as many as are wanted, or the smallest one."""
-    wanted = settings.development_documents
-    return heapq.nsmallest(int(settings.development_fraction > 0) if wanted is None else wanted, points)
-
-
-def splitter_of(settings: SplitSettings, points: list[int], documents: int, remedy: str) -> "Splitter":
-    """The splitter of so many documents, whose smallest draws are `points`.
-
-    Raises CorpusError, which ends with the remedy, where development would take the only document.
-    """
-    if points and settings.development_documents is None and documents == 1:
-        raise CorpusError(
-            f"the corpus has one document only, so there is none to hold out for development: {remedy}, "
-            "or set split.development_fraction to 0"
-        )
-    return Splitter(settings, points)
-
-
 class Splitter:
-    """Assigns splits. `smallest_points` are those of all documents that `smallest` gave, in any order.
+    """Assigns splits by the draws of documents (`point` of seed and text), of which `points` are all, in any order.
 
-    Leave them out where another source of the corpus brings development documents of its own. Raises CorpusError when
-    there are fewer documents than the development split is to have.
+    Leave them out where a source of the corpus brings development documents of its own. Raises CorpusError when there
+    are fewer documents than the development split is to have, and where it would take the only text, with the remedy.
     """
 
-    def __init__(self, settings: SplitSettings, smallest_points: Iterable[int] = ()) -> None:
-        self._seed = settings.seed
+    def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:
         wanted = settings.development_documents
+        ordered = np.sort(points)
         if wanted is None:
             self._development = int(settings.development_fraction * _POINTS)
-            if settings.development_fraction > 0:
-                self._development = max(self._development, min(smallest_points, default=-1) + 1)
+            if settings.development_fraction > 0 and len(ordered):
+                self._development = max(self._development, int(ordered[0]) + 1)
+                if ordered[0] == ordered[-1]:
+                    copies = f" {len(ordered):,} times" if len(ordered) > 1 else ""
+                    raise CorpusError(
+                        f"the corpus has one document only{copies}, so there is none to hold out for development: "
+                        f"{remedy}, or set split.development_fraction to 0"
+                    )
         else:
-            points = heapq.nsmallest(wanted, smallest_points)
-            if len(points) < wanted:
-                raise CorpusError(f"split.development_documents: got {wanted}, the corpus has {len(points)} documents")
-            self._development = points[-1] + 1 if points else 0
+            if len(ordered) < wanted:
+                raise CorpusError(f"split.development_documents: got {wanted}, the corpus has {len(ordered)} documents")
+            # Copies of the last of them come with it.
+            self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
         # Above the development documents, so that an exact number of those leaves the share of the test split.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
-    def __call__(self, doc_id: str) -> Split:
-        """The split of the document called `doc_id`."""
-        place = point(self._seed, doc_id)
+    def __call__(self, place: int) -> Split:
+        """The split of the document with this draw."""
         if place < self._development:
             return "dev"
         return "test" if place < self._test else "train"
@@ -105,7 +94,7 @@ SCHEMA = pa.schema(
 )
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
-_TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED)
+_TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES)
 # Offered to the choice of samples at once; choosing after every document would hash the chosen ones each time.
 _SAMPLED_AT_ONCE = 1000
 
@@ -136,6 +125,8 @@ class CorpusWriter:
         }
         self.rejections: dict[str, Rejections] = {source: Rejections() for source in dict.fromkeys(sources)}
         self.assumed: dict[str, Counter[str]] = {source: Counter() for source in self.rejections}
+        self.duplicates: list[tuple[Any, ...]] = []
+        """The rows of `duplicates.csv`; empty where nobody looked for them."""
         self._samples: dict[str, list[str]] = {source: [] for source in self.rejections}
         self._shards = {split: ShardWriter(run.folder, split, SCHEMA, documents_per_shard) for split in SPLITS}
         self._stack = ExitStack()
@@ -194,6 +185,8 @@ class CorpusWriter:
         assumed = [(source, *item) for source, counts in self.assumed.items() for item in sorted(counts.items())]
         if assumed:
             write_csv(self._run, ASSUMED, ("source", "assumption", "count"), assumed)
+        if self.duplicates:
+            write_csv(self._run, DUPLICATES, HEADER, self.duplicates)
         samples = [
             *(
                 (source, "accepted", "", text)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import read_batches
-from hatchery.corpora.corpus_writer import CorpusWriter, Splitter, point, smallest, splitter_of
+from hatchery.corpora.corpus_writer import CorpusWriter, Splitter, point
 from hatchery.corpora.documents import SPLITS
 from hatchery.corpora.settings import SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
@@ -109,7 +109,9 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
         for batch in _batches(corpus, None):
             mask = np.frombuffer(drawing.points, dtype=np.uint64)[index : index + batch.num_rows] <= last
             for row in batch.filter(pa.array(mask)).to_pylist():
-                writer.write(row if splitter is None else {**row, "split": splitter(row["doc_id"])})
+                if settings.split is not None and splitter is not None:
+                    row["split"] = splitter(point(settings.split.seed, row["text"]))
+                writer.write(row)
             for offset in np.flatnonzero(~mask):
                 source = drawing.names[drawing.sources[index + int(offset)]]
                 sample = batch.column("text")[int(offset)].as_py() if index + int(offset) in shown else None
@@ -126,17 +128,16 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
 def _splitter(settings: SampleSettings, corpus: Manifest, drawing: Drawing, last: int) -> Splitter | None:
     if settings.split is None:
         return None
-    points: list[int] = []
-    documents = 0
-    for index, doc_id in enumerate(doc_id for batch in _batches(corpus, ["doc_id"]) for doc_id in _lists(batch)[0]):
-        if drawing.points[index] <= last:
-            points = smallest([*points, point(settings.split.seed, doc_id)], settings.split)
-            documents += 1
-    return splitter_of(settings.split, points, documents, "draw more characters")
+    texts = (text for batch in _batches(corpus, ["text"]) for text in _lists(batch, "text")[0])
+    draws = array("Q")
+    draws.extend(
+        point(settings.split.seed, text) for place, text in zip(drawing.points, texts, strict=True) if place <= last
+    )
+    return Splitter(settings.split, np.frombuffer(draws, dtype=np.uint64), "draw more characters")
 
 
 def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:
-    return [batch.column(name).to_pylist() for name in columns or ("doc_id",)]
+    return [batch.column(name).to_pylist() for name in columns]
 
 
 def _batches(corpus: Manifest, columns: list[str] | None) -> Iterator[pa.RecordBatch]:

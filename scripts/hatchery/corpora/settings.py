@@ -59,6 +59,9 @@ class SourceSettings(Settings):
 class ConversionKeys(Sharded):
     """How a corpus is made of sources, beside the sources themselves."""
 
+    duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
+    """What becomes of text that stands in the corpus before. keep counts it; drop_documents leaves out documents, of
+    several with the same text all but the first; drop_lines also leaves out lines of 100 characters or more."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Documents are drawn for development and test by a seeded hash, unless the source says the split."""
     sentence_reading: ReadingName = "corrected"

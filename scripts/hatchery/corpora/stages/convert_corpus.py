@@ -25,7 +25,7 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 @Stage(
-    version=4,
+    version=5,
     settings=corpus_settings,
     inputs=lambda data, corpus: {
         "source": data.corpus_sources(corpus),

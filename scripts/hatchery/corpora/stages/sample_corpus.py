@@ -18,7 +18,7 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=sample_settings,
     inputs=lambda data, corpus: data.sampled_corpora(corpus),
     input_names={"size_of": "size of"},

@@ -5,6 +5,7 @@ Every number of a table stands in one of the CSV files beside the card.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 from hatchery.analysis.corpus_statistics import (
@@ -13,11 +14,13 @@ from hatchery.analysis.corpus_statistics import (
     ComparedSize,
     Rejected,
     RejectedText,
+    Repeated,
     Selection,
     SizeTable,
     sources_of,
     splits_of,
 )
+from hatchery.corpora.duplicates import LONG_LINE
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table
 from hatchery.rendering.templates import Drawing, Section, Text
@@ -209,6 +212,27 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
         "corpus's file says it instead."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
+
+
+def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
+    """How much text stands in the corpus more than once; `duplicates` is what its file says of such text."""
+    title = "Text that stands twice"
+    rows = [(source, split, *map(count, counts)) for source, split, *counts in map(astuple, repeated)]
+    header = (
+        *("source", "split", "documents", "that came before", "in the training text"),
+        *("long lines", "that came before", "in the training text"),
+    )
+    dropped = {
+        "keep": "They are kept; the key “duplicates” of the corpus leaves them out.",
+        "drop_documents": "Such documents were left out.",
+        "drop_lines": "Such documents and lines were left out.",
+    }
+    note = (
+        f"Documents with the text of another one, and lines of {LONG_LINE} characters or more that stand elsewhere, "
+        "too, before them or in the training text. Documents with the same text are in the same split, unless their "
+        f"sources say the split. {dropped[duplicates]}"
+    )
+    return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 
 
 def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], texts: Sequence[RejectedText]) -> Section:

@@ -51,6 +51,7 @@ def write_card(
         corpus_statistics.read_rejected_texts(corpus),
     )
     assumed = corpus_statistics.read_assumed(corpus)
+    repeated = corpus_statistics.read_repeated(corpus)
     selections = corpus_statistics.read_selections(corpus)
     measured = measure_corpus(corpus, settings, statistics)
 
@@ -76,6 +77,7 @@ def write_card(
         ),
         content.vocabulary_section(words, together, run.folder / GROWTH_FIGURE),
         *([content.assumed_section(assumed)] if assumed else []),
+        *([content.repeated_section(repeated, str(corpus.settings.get("duplicates", "keep")))] if repeated else []),
         content.rejection_section(settings, rejected, rejected_texts),
         content.samples_section({source: measured[source].samples.chosen() for source in sources}),
         content.provenance_section(_digests(corpus, tokens)),

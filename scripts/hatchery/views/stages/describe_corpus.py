@@ -77,7 +77,7 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 @Stage(
-    version=4,
+    version=5,
     settings=card_settings,
     inputs=lambda data, corpus: {"tokens": data.card_tokens(corpus)},
     environment="analysis",

@@ -1,0 +1,147 @@
+"""Texts that stand in a corpus more than once: whole documents, and long lines, wherever they stand.
+
+They are told by keys of 64 bits. Of the billion lines of the largest corpora, two different ones have the same key with
+a chance of 3 %. What a corpus keeps in memory is a key for each document and for each long line.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hatchery.artifacts.parquet import read_groups
+from hatchery.corpora.documents import document_text
+
+LONG_LINE = 100
+"""Characters from which on a line counts: so much text is not the same by chance."""
+DUPLICATES = "duplicates.csv"
+HEADER = (
+    *("source", "split", "documents", "repeated_documents", "documents_in_training"),
+    *("long_lines", "repeated_long_lines", "long_lines_in_training"),
+)
+TOLD = 0.01
+"""Share of documents or long lines above which the job says how many stand in the corpus twice."""
+KEYS = [pa.field("point", pa.uint64()), pa.field("long_lines", pa.list_(pa.field("item", pa.uint64())))]
+"""The columns of the keys: that of the document is its draw (`corpus_writer.point`)."""
+
+Uints = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+
+def _key(line: str) -> int:
+    return int.from_bytes(hashlib.blake2b(line.encode(), digest_size=8).digest(), "big")
+
+
+def line_keys(text: str) -> list[int]:
+    """The keys of the long lines of a document, in their order."""
+    return [_key(line) for line in text.split("\n") if len(line) >= LONG_LINE]
+
+
+def without_lines(text: str, dropped: Iterable[bool]) -> str:
+    """The text without those of its long lines for which `dropped` says so."""
+    drops = iter(dropped)
+    return document_text(
+        [line for line in paragraph.split("\n") if len(line) < LONG_LINE or not next(drops)]
+        for paragraph in text.split("\n\n")
+    )
+
+
+def repeated(keys: Uints) -> Bools:
+    """Which keys have come before, shape as `keys`."""
+    found = np.ones(len(keys), dtype=np.bool_)
+    found[np.unique(keys, return_index=True)[1]] = False
+    return found
+
+
+@dataclass(frozen=True)
+class TextKeys:
+    """The keys of a corpus in its order. The long lines of document `d` are `starts[d]` to before `starts[d + 1]`."""
+
+    points: Uints
+    """Shape (documents,)."""
+    lines: Uints
+    """Shape (lines,)."""
+    starts: npt.NDArray[np.int64]
+    sources: list[str]
+    """The source of each document."""
+    given: list[str | None]
+    """The split that its source gives to each document, if any."""
+
+    @classmethod
+    def read(cls, parts: Iterable[Path]) -> "TextKeys":
+        """The keys of the documents in some Parquet files."""
+        points, lines, counts = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
+        sources: list[str] = []
+        given: list[str | None] = []
+        for part in parts:
+            for table in read_groups(part, ["source", "split", *(field.name for field in KEYS)]):
+                points.append(table["point"].to_numpy())
+                for chunk in table["long_lines"].chunks:
+                    lines.append(chunk.flatten().to_numpy())
+                    counts.append(np.diff(chunk.offsets.to_numpy()))
+                sources += table["source"].to_pylist()
+                given += table["split"].to_pylist()
+        starts = np.cumsum(np.concatenate(counts, dtype=np.int64))
+        return cls(np.concatenate(points), np.concatenate(lines), starts, sources, given)
+
+
+class Duplicates:
+    """What of a corpus stands in it before: `documents`, and `lines`, the long ones; both in the corpus's order."""
+
+    def __init__(self, keys: TextKeys, splits: list[str]) -> None:
+        self.keys = keys
+        self.splits = splits
+        self.documents = repeated(keys.points)
+        self.lines = repeated(keys.lines)
+
+    def lines_of(self, document: int) -> Iterator[bool]:
+        """Of each long line of a document, whether it stands in the corpus before."""
+        yield from self.lines[self.keys.starts[document] : self.keys.starts[document + 1]].tolist()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Counts by source and split, in the order of the corpus; see HEADER.
+
+        Of text that is held out, it is counted how much stands in the training text, wherever that is.
+        """
+        lengths = np.diff(self.keys.starts)
+        trained = np.array([split == "train" for split in self.splits], dtype=np.bool_)
+        of_line = np.repeat(trained, lengths)
+        in_training = np.isin(self.keys.points, self.keys.points[trained]) & ~trained
+        lines_in_training = np.isin(self.keys.lines, self.keys.lines[of_line]) & ~of_line
+        counted = np.stack(
+            [
+                np.ones(len(self.splits), dtype=np.int64),
+                self.documents,
+                in_training,
+                lengths,
+                self._sums(self.lines),
+                self._sums(lines_in_training),
+            ]
+        )
+        groups: dict[tuple[str, str], list[int]] = {}
+        for index, group in enumerate(zip(self.keys.sources, self.splits, strict=True)):
+            groups.setdefault(group, []).append(index)
+        return [(*group, *counted[:, indices].sum(axis=1).tolist()) for group, indices in groups.items()]
+
+    def _sums(self, flags: Bools) -> npt.NDArray[np.int64]:
+        """Number of set flags of each document."""
+        return np.diff(np.concatenate([[0], np.cumsum(flags)])[self.keys.starts])
+
+
+def told_duplicates(rows: Iterable[tuple[Any, ...]], source: str) -> str:
+    """What the job says of a source: nothing where little stands in it twice."""
+    counts = [row[2:] for row in rows if row[0] == source]
+    documents, again, _, lines, lines_again, _ = (
+        (sum(column) for column in zip(*counts, strict=True)) if counts else [0] * 6
+    )
+    told = [
+        f"{number:,} of {total:,} {what}"
+        for number, total, what in ((again, documents, "documents"), (lines_again, lines, "long lines"))
+        if number > TOLD * total
+    ]
+    return f"{' and '.join(told)} stand in the corpus before" if told else ""
