@@ -114,16 +114,16 @@ def fill(layout: Jobs) -> None:
     for name, path in layout.results.filled_sentences(NAME).items():
         filled = {"sentences.json": json.dumps({"task": "fill", "examples": [example]})}
         write(Path(path).parent, filled, {}, {"model": digests[name]}, {"split": "dev"})
-    for name, path in layout.results.perplexities(NAME).items():
+    for name, path in layout.results.of_kind(NAME, "perplexity").items():
         header = "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\n"
         text = f"{header}dev,9,900,2.1,8.2,{random.random()},\n"
         write(Path(path).parent, {"perplexity.csv": text}, {}, {"model": digests[name]}, {})
-    for name, path in layout.results.minimal_pairs(NAME).items():
+    for name, path in layout.results.of_kind(NAME, "minimal_pairs").items():
         run, suite = name.split(":")
         text = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n" + "".join(accuracies(suite))
         judged = {"accuracy.csv": text, "scores.parquet": scores(text)}
         write(Path(path).parent, judged, {}, {"model": digests[run]}, {})
-    for name, path in layout.results.finetuned(NAME).items():
+    for name, path in layout.results.of_kind(NAME, "finetuning").items():
         run, task = name.split(":")
         block = project.task(task)
         settings = {"task": {"name": task, "suite": block.suite, "metrics": block.metrics[:2]}, "transfer": []}

@@ -5,6 +5,7 @@ Registries by folder: every module of a package is an entry, called like its fil
 lies beside the folder.
 """
 
+import re
 from pathlib import Path
 
 
@@ -13,25 +14,12 @@ def names_in_folder(registry: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
 
 
+_RULES = Path(__file__).parents[2] / "workflow" / "rules"
 RESERVED = (
-    "corpora",
-    "samples",
-    "sequences",
-    "vocabularies",
-    "selections",
-    "cards",
-    "tokenizers",
-    "tokenizer_sweeps",
-    "tokens",
-    "models",
-    "minimal_pairs",
-    "perplexity",
-    "translation",
-    "finetuning",
-    "finetuning_jobs",
-    "finetuning_runs",
-    "settings",
-    "checkpoints",
-    "benchmarks",
+    *sorted({name for path in _RULES.glob("*.smk") for name in re.findall(r"results/([a-z_]+)/", path.read_text())}),
+    *("finetuning_runs", "settings", "checkpoints", "benchmarks"),
 )
-"""Names below `results/` that experiments share, so that no experiment may have one: the only list of them."""
+"""Names below `results/` that experiments share, so that no experiment may have one.
+
+The folders in which rules write, and those that no rule declares.
+"""

@@ -20,6 +20,7 @@ from hatchery.settings.problems import nearest
 from hatchery.typed import plain
 
 if TYPE_CHECKING:
+    from hatchery.evaluation.evaluation import Evaluation
     from hatchery.experiment.project import Project
 
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -76,6 +77,8 @@ class Stage:
     # `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
     inputs: Callable[..., Mapping[str, Argument]] = lambda: {}
     shared: Shared | None = None
+    # Of a stage that measures models: what becomes of its results.
+    evaluation: "Evaluation | None" = None
     # Minutes of a job, of the planned work (`work`), the project and the names of a result.
     expected_minutes: Callable[..., float | None] | None = None
     # Whether work that is finished is taken as it is (`artifacts.manifests.reuse_complete`).

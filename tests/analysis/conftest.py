@@ -236,14 +236,15 @@ class Experiment:
         return folder / "manifest.json"
 
     def collect_settings(self) -> dict[str, Any]:
-        settings = self.summary_settings() | {"stage": "collect_measurements", "perplexity": bool(self.perplexity)}
-        del settings["published"]
-        return settings
+        baselines = [{"name": name, "model": name, "seed": 0, "is_baseline": True} for name in self.baseline]
+        return {"stage": "collect_measurements", "experiment": "demo", "runs": [*self.runs, *baselines]}
 
     @property
     def inputs(self) -> dict[str, Any]:
-        kinds = ("pretraining", "minimal_pairs", "finetuning", "perplexity", "baseline")
-        return {kind: getattr(self, kind) for kind in kinds} | {"translation": {}, "tokens": None}
+        names = ("finetuning", "minimal_pairs", "perplexity")
+        evaluated = {f"{kind}:{name}": path for kind in names for name, path in getattr(self, kind).items()}
+        evaluated = {key + ":" * (key.count(":") == 1): path for key, path in evaluated.items()}
+        return {"model": self.pretraining | self.baseline, "evaluation": evaluated, "tokens": None}
 
     def collected(self) -> Path:
         """The tidy table of measurements of what there is by now; the others lie beside it."""

@@ -28,13 +28,8 @@ def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
     for cell in two_models.pretraining:
         two_models.add_perplexity(cell, {"dev": (2.0, 7.4, 0.5)})
     two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (9, 10)}, "ellipsis": {"n": (9, 10)}})
-    inputs = [
-        *named("--perplexity", two_models.perplexity),
-        *named("--pretraining", two_models.pretraining),
-        *named("--minimal-pairs", two_models.minimal_pairs),
-        *named("--baseline", two_models.baseline),
-        *named("--finetuning", two_models.finetuning),
-    ]
+    given = two_models.inputs
+    inputs = [*named("--model", given["model"]), *named("--evaluation", given["evaluation"])]
     contents = []
     for seed in ("1", "2"):
         folder = tmp_path / seed / "results/demo"

@@ -9,11 +9,12 @@ import pytest
 from figure_readback import assert_nothing_overlaps, legend
 from matplotlib.axes import Axes
 
-from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.summary import SUMMARISED_LEVELS
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, write_rows
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
@@ -57,10 +58,10 @@ def test_bins_and_slopes_are_measurements_and_slopes_alone_are_summarised(tmp_pa
         for name, text in (("perplexity.csv", PERPLEXITY), ("frequency.csv", FREQUENCY)):
             (tmp_path / name).write_text(text)
             run.add_output(tmp_path / name)
-    found = perplexity_measurements({}, read_manifest(tmp_path / "manifest.json"))
+    found = perplexity_rows(Evaluated(made := read_manifest(tmp_path / "manifest.json"), made))
     rows = {(row["task"], row["metric"]): SimpleNamespace(**row) for row in found}
     slope, mean = rows["dev", "frequency_slope"], rows["dev_from_-7.5", "log_probability_nats"]
-    assert (slope.value, slope.sampling_deviation, slope.items, slope.kind) == (0.8, 0.01, 50, "perplexity")
+    assert (slope.value, slope.sampling_deviation, slope.items) == (0.8, 0.01, 50)
     assert (mean.value, mean.sampling_deviation, mean.level) == (-6.5, 0.1, "bin")
     assert slope.level in SUMMARISED_LEVELS and mean.level not in SUMMARISED_LEVELS
 

@@ -10,12 +10,13 @@ from hatchery.analysis.read_tables import (
     LayerContribution,
     layer_contributions,
     least_squares_slope,
-    probe_weights,
 )
 from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.evaluation import Evaluated, Row
+from hatchery.evaluation.finetuning.measurements import probe_rows
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
 from hatchery.views.figures.layer_contributions import draw_layer_contributions
@@ -28,6 +29,10 @@ def probe(folder: Path, text: str) -> Path:
         write_text(folder / "layer_weights.csv", text)
         run.add_output(folder / "layer_weights.csv")
     return folder / "manifest.json"
+
+
+def probe_weights(task: str, path: Path) -> list[Row]:
+    return list(probe_rows(Evaluated(read_manifest(path), read_manifest(path), task)))
 
 
 def weights(*probes: tuple[int, list[list[float]]]) -> str:
@@ -58,7 +63,7 @@ def test_a_slope_is_percent_per_layer() -> None:
 
 def test_both_poolers_of_a_probe_count_the_same(tmp_path: Path) -> None:
     path = probe(tmp_path, weights((1, [[0.5, 0.5], [0.1, 0.9]]), (2, [[1.0, 0.0], [0.0, 1.0]])))
-    rows = [{"model": "a", "run": "a-s1", **row} for row in probe_weights("dp", read_manifest(path))]
+    rows = [{"model": "a", "run": "a-s1", **row} for row in probe_weights("dp", path)]
     (found,) = layer_contributions(rows)
     assert found.probes == 2 and found.percent == pytest.approx((40.0, 60.0))
 
@@ -68,12 +73,12 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
     rows = [
         {"model": "a", "run": run, **row}
         for run, text in texts.items()
-        for row in probe_weights("dp", read_manifest(probe(tmp_path / run, text)))
+        for row in probe_weights("dp", probe(tmp_path / run, text))
     ]
     (found,) = layer_contributions(rows)
     assert (found.model, found.task, found.probes) == ("a", "dp", 3)
     assert found.percent == pytest.approx((40.0, 60.0)) and found.slope == pytest.approx(20.0)
-    other = probe_weights("dp", read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]])))))
+    other = probe_weights("dp", probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]]))))
     with pytest.raises(EvaluationError, match="the seeds of a do not have the same number of layers"):
         layer_contributions([*rows, *({"model": "a", "run": "a-s3", **row} for row in other)])
 
@@ -91,7 +96,7 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
 )
 def test_wrong_weights_name_the_file(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(EvaluationError, match=complaint) as caught:
-        probe_weights("dp", read_manifest(probe(tmp_path, text)))
+        probe_weights("dp", probe(tmp_path, text))
     assert "layer_weights.csv" in str(caught.value)
 
 

@@ -10,19 +10,17 @@ import pytest
 from measured_rows import replaced
 
 from hatchery.analysis.compute_optimal import distinct_runs
-from hatchery.analysis.measurements import (
-    ACCURACY,
-    learning_measurements,
-    minimal_pair_measurements,
-    perplexity_measurements,
-)
+from hatchery.analysis.measurements import learning_measurements
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scores import direction
-from hatchery.analysis.stages.collect_measurements import collect_measurements
+from hatchery.analysis.settings import baseline_runs
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
-from hatchery.runner import run_stage
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, minimal_pair_rows
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import markdown_summary, text_summary
 
@@ -79,7 +77,7 @@ def test_a_few_pairs_that_are_all_right_leave_doubt(experiment: Any) -> None:
 def test_wrong_accuracies_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     manifest = replaced(tmp_path, "accuracy.csv", HEADER + text)
     with pytest.raises(EvaluationError) as caught:
-        minimal_pair_measurements({}, "blimp", manifest)
+        minimal_pair_rows(Evaluated(manifest, manifest, "blimp"))
     assert str(tmp_path / "accuracy.csv") in str(caught.value)
     assert complaint in str(caught.value)
 
@@ -96,27 +94,6 @@ def test_an_evaluation_of_another_model_is_refused(two_models: Any, run: str) ->
     two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}})
     two_models.minimal_pairs[f"{run}:blimp"] = two_models.minimal_pairs["plain-s2:blimp"]
     with pytest.raises(ManifestError, match=rf"was not made from the model of .*{run}/manifest\.json"):
-        read(two_models)
-
-
-@pytest.mark.parametrize("kind", ["pretraining", "minimal_pairs", "finetuning", "perplexity"])
-def test_a_missing_or_unknown_input_is_named(two_models: Any, kind: str) -> None:
-    for run in two_models.pretraining:
-        two_models.add_perplexity(run, {"dev": (2.0, 7.4, 0.5)})
-    inputs = getattr(two_models, kind)
-    name = list(inputs)[-1]
-    inputs[name + "x"] = inputs[name]
-    with pytest.raises(ConfigError, match=f"the settings do not list {name}x"):
-        read(two_models)
-    del inputs[name + "x"]
-    del inputs[name]
-    with pytest.raises(ConfigError, match=f"no input is given for {name}"):
-        read(two_models)
-
-
-def test_a_baseline_must_be_scored_on_every_suite(two_models: Any) -> None:
-    two_models.add_baseline("gpt")
-    with pytest.raises(ConfigError, match="--minimal-pairs: no input is given for gpt:blimp"):
         read(two_models)
 
 
@@ -163,7 +140,7 @@ def test_a_table_from_before_a_metric_had_its_column_stays_readable(experiment: 
     manifest = experiment.add_perplexity(experiment.add_model("m", 1, []), {"dev": (2.0, 7.389, 0.55)})
     lines = (manifest.parent / "perplexity.csv").read_text().splitlines()
     older = replaced(manifest.parent, "perplexity.csv", "".join(line.rpartition(",")[0] + "\n" for line in lines))
-    assert [row["metric"] for row in perplexity_measurements({}, older)] == [
+    assert [row["metric"] for row in perplexity_rows(Evaluated(older, older))] == [
         "loss_nats",
         "perplexity",
         "accuracy_percent",
@@ -175,19 +152,6 @@ def test_a_damaged_table_of_perplexities_names_file_and_line(experiment: Any, ro
     experiment.add_perplexity(experiment.add_model("m", 1, []), {"dev": row})
     with pytest.raises(EvaluationError, match=r"perplexity\.csv, line 2: "):
         read(experiment)
-
-
-@pytest.mark.parametrize(
-    ("what", "run", "asked"), [("perplexity", "elc-s1", {"perplexity": False}), ("baseline", "gpt", {"baselines": []})]
-)
-def test_what_nobody_asked_for_is_refused(two_models: Any, what: str, run: str, asked: dict[str, Any]) -> None:
-    if what == "baseline":
-        two_models.add_baseline(run)
-    else:
-        two_models.add_perplexity(run, {"dev": (2.0, 7.4, 0.5)})
-    settings = two_models.collect_settings() | asked
-    with pytest.raises(ConfigError, match=f"--{what}: got {run}, but the settings ask for no {what}"):
-        run_stage(collect_measurements, settings, two_models.folder / "measurements.parquet", **two_models.inputs)
 
 
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:
@@ -220,19 +184,15 @@ def test_a_baseline_is_a_run_like_ours_without_a_pretraining(two_models: Any) ->
 
 
 @pytest.mark.parametrize("name", ["elc", "elc-s1"])
-def test_a_baseline_under_the_name_of_a_model_is_refused(two_models: Any, name: str) -> None:
-    two_models.add_baseline(name)
+def test_a_baseline_under_the_name_of_a_model_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"baselines: the name '{name}' is taken"):
-        read(two_models)
-
-
-MANIFEST: Any = SimpleNamespace(digest="abc")
+        baseline_runs([name], [SeededRun.of("elc", 1)])
 
 
 def learning(*points: tuple[int, float], steps: int = 100) -> dict[tuple[str, str], float | None]:
     curve = [{"step": step, "loss": 1.0} | {"development_bleu": score} for step, score in points]
-    found = learning_measurements({}, MANIFEST, [*curve, {"step": 1000, "development_bleu": None}], steps)
-    assert all((one["kind"], one["suite"]) == ("pretraining", "pretraining") for one in found)
+    found = learning_measurements([*curve, {"step": 1000, "development_bleu": None}], steps)
+    assert all(one["suite"] == "pretraining" for one in found)
     return {(one["task"], one["metric"]): one["value"] for one in found}
 
 

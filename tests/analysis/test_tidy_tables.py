@@ -128,13 +128,6 @@ def test_minimal_pairs_have_paradigms_and_both_ways_of_counting_ties(two_models:
     assert frame.filter(pl.col("task") == "gender")["items"].to_list() == [100, 100]
 
 
-def test_collecting_reads_the_same_in_whatever_order_inputs_come(two_models: Any, tmp_path: Path) -> None:
-    first = [table.beside(two_models.collected()).read_bytes() for table in TABLES]
-    for kind in ("pretraining", "minimal_pairs", "finetuning"):
-        setattr(two_models, kind, dict(reversed(getattr(two_models, kind).items())))
-    assert [table.beside(two_models.collected()).read_bytes() for table in TABLES] == first
-
-
 @pytest.mark.parametrize("damage", ["altered", "cut", "no checksum"])
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_damaged_table_is_named(two_models: Any, table: TidyTable, damage: str) -> None:

@@ -94,6 +94,8 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
         for name in ("install_environment.sh", "clean_experiment.py"):
             shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)
+        # They say which folders below results/ are no experiments.
+        shutil.copytree(REPOSITORY / "workflow" / "rules", folder / "workflow" / "rules")
 
         helper = write_wheel(wheels, "helper", "1.0")
         torch = write_wheel(wheels, "torch", "2.0", ("helper", "nvidia-things==3.0"))

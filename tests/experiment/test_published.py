@@ -154,7 +154,7 @@ def test_a_baseline_that_is_left_out_is_in_no_evaluation_and_no_table() -> None:
     assert block.baselines == ("babylm_opt_125m", "babylm_roberta_base")
     assert "babylm_t5_base" not in block.published.rows and "babylm_opt_125m" in block.published.rows
     results = Jobs(project).results
-    for paths in (results.minimal_pairs("strict"), results.finetuned("strict")):
+    for paths in (results.of_kind("strict", "minimal_pairs"), results.of_kind("strict", "finetuning")):
         assert not [name for name in paths if "t5" in name] and [name for name in paths if "roberta_base" in name]
     assert project.experiment("bnc").baselines == ()
     with pytest.raises(ConfigError, match=r"leave_out_baselines: got 'bert_base', no such baseline; did you mean"):

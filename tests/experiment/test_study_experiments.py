@@ -149,16 +149,9 @@ def test_wmt14_from_the_hub_has_the_files_and_columns_that_its_corpora_read(corp
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: str) -> None:
-    translated = {name.rpartition("-s")[0] for name in Jobs(PROJECT).results.translated(experiment)}
+    translated = {name.rpartition("-s")[0] for name in Jobs(PROJECT).results.of_kind(experiment, "translation")}
     beginnings = {beginning for beginning, _ in parts_of(experiment)}
     assert translated == set(PROJECT.experiment(experiment).runs) - beginnings
-    collected = json.loads(Jobs(PROJECT).settings("collect_measurements", experiment=experiment))
-    assert set(collected["untranslated"]) == beginnings
-
-
-def test_an_experiment_that_translates_nothing_has_no_such_key() -> None:
-    collected = json.loads(Jobs(PROJECT).settings("collect_measurements", experiment="demo"))
-    assert not collected.keys() & {"translation", "untranslated", "alc_steps"}
 
 
 CONSTRAINED = "reduced_vocabulary_constrained"

@@ -42,7 +42,7 @@ def test_the_experiment_needs_no_data_but_the_text_itself() -> None:
     assert project.tokenizer(block.tokenizer).corpus == "my_text"
     assert block.minimal_pairs == block.baselines == ()
     assert block.finetuning.tasks == {}
-    assert jobs.results.perplexities("my_text")
+    assert jobs.results.of_kind("my_text", "perplexity")
     assert project.config.data["my_text"].path is None
 
 

@@ -225,7 +225,7 @@ def test_only_what_would_run_is_counted_as_cost(jobs: Jobs) -> None:
 
 def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(jobs: Jobs) -> None:
     run = jobs.project.seeded_runs("demo_suites")[0].name
-    places = [path for path in jobs.results.finetuned("demo_suites").values() if f"/{run}/" in path]
+    places = [path for path in jobs.results.of_kind("demo_suites", "finetuning").values() if f"/{run}/" in path]
 
     def cost(rule: str, outputs: list[str]) -> float:
         planned = [

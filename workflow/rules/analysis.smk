@@ -1,12 +1,8 @@
 # The only rule whose job reads what single runs wrote; all views read its tables.
 rule collect_measurements:
     input:
-        pretraining=paths(RESULTS.pretrained),
-        minimal_pairs=paths(RESULTS.minimal_pairs),
-        finetuning=paths(RESULTS.finetuned),
-        perplexity=paths(RESULTS.perplexities),
-        translation=paths(RESULTS.translated),
-        baselines=paths(RESULTS.baselines),
+        models=paths(RESULTS.models),
+        evaluations=paths(RESULTS.evaluations),
         tokens=paths(RESULTS.tokens),
     output:
         measurements="results/{experiment}/measurements.parquet",

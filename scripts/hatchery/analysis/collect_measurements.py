@@ -1,30 +1,24 @@
 """The `collect_measurements` stage: everything that the runs of an experiment wrote, as four tidy tables.
 
 The only stage that opens the outputs of single pretrainings and evaluations; what comes after it reads the tables
-(`read_tables`). It takes the manifests that the settings ask for, no more and no fewer. Curves are written run by run,
-so memory grows with the evaluations alone.
+(`read_tables`). Which rows an evaluation has, the record of its kind says. Curves are written run by run, so memory
+grows with the evaluations alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
-from hatchery.analysis.measurements import (
-    development_measurements,
-    learning_measurements,
-    minimal_pair_measurements,
-    perplexity_measurements,
-    translation_measurements,
-)
+from hatchery.analysis.measurements import development_measurements, learning_measurements
 from hatchery.analysis.pretrained_run import imported_run, pretrained_run
-from hatchery.analysis.read_tables import WEIGHTS_FILE, probe_weights
-from hatchery.analysis.settings import CollectSettings, baseline_runs, match_evaluations, match_runs, runs_by_name
-from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, Row, growing, write_rows
+from hatchery.analysis.settings import CollectSettings, runs_by_name
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.artifacts.manifests import Manifest, read_manifest
-from hatchery.errors import ConfigError, ManifestError
+from hatchery.errors import ManifestError
+from hatchery.evaluation.evaluation import Evaluated, Result, Row, evaluations
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
@@ -32,10 +26,6 @@ from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
-
-Inputs = Mapping[str, Mapping[str, Path]]
-"""Manifests of `pretraining`, `perplexity` and `translation` by `RUN`, of `minimal_pairs` by `RUN:SUITE`, of
-`finetuning` by `RUN:TASK`, and of `baseline` by the names of the imported models, which are runs, too."""
 
 
 class UnigramLosses:
@@ -70,17 +60,22 @@ class UnigramLosses:
         return self._counts[key]
 
 
-def collect(settings: CollectSettings, inputs: Inputs, shards: Path | None, output: Path) -> None:
+def collect(
+    settings: CollectSettings,
+    models: Mapping[str, Path],
+    evaluated: Mapping[str, Path],
+    shards: Path | None,
+    output: Path,
+) -> None:
     """Write the tidy tables of an experiment; see the stage `collect_measurements`.
 
-    `shards` is the manifest of the tokens that the runs were trained on.
+    `models` and `evaluated` are its inputs `model` and `evaluation`, `shards` is the manifest of the tokens.
     """
-    baselines = baseline_runs(settings.baselines, settings.runs)
-    named = runs_by_name((*settings.runs, *baselines))
+    named = runs_by_name(settings.runs)
     tokens = None if shards is None else read_manifest(shards)
     unigram = UnigramLosses(tokens)
     words_per_token = None if tokens is None else _words_per_token(tokens)
-    trained: dict[str, Manifest] = {}
+    trained = {name: read_manifest(models[name]) for name in named}
     places = {name: _place(settings.experiment, run) for name, run in named.items()}
     runs: list[Row] = []
     layers: list[Row] = []
@@ -88,27 +83,35 @@ def collect(settings: CollectSettings, inputs: Inputs, shards: Path | None, outp
     milestones: dict[tuple[str, int], Row] = {}
     taken: dict[int, tuple[str, int]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
-        for name, path in match_runs(inputs["pretraining"], settings.runs, "--pretraining").items():
-            trained[name] = manifest = read_manifest(path)
-            run, place = pretrained_run(manifest, words_per_token), places[name]
+        for name, manifest in trained.items():
+            place, label = places[name], named[name].label or named[name].model
+            if named[name].is_baseline:
+                runs.append(place | {"label": label} | imported_run(manifest))
+                continue
+            run = pretrained_run(manifest, words_per_token)
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in run.layers]
             blind = None
             if run.facts["development_loss"] is not None:
                 blind = unigram.loss(manifest, objective_of_model(manifest), DEVELOPMENT_SPLIT)
-            label = named[name].label or named[name].model
             milestones |= {(manifest.digest, step): facts for step, facts in run.milestones.items()}
             if run.taken is not None:
                 taken[len(runs)] = run.taken
             runs.append(place | {"label": label, "unigram_loss": blind} | run.facts)
-            measurements += development_measurements(place, manifest, run.curve, blind)
-            measurements += learning_measurements(place, manifest, run.curve, settings.alc_steps)
-        for name, path in _of_every_run(bool(baselines), inputs, "baseline", baselines).items():
-            trained[name] = manifest = read_manifest(path)
-            runs.append(places[name] | {"label": name} | imported_run(manifest))
-        evaluated, probes = _evaluations(settings, inputs, named, places, trained, unigram)
-        measurements += evaluated
-        layers += probes
+            found = development_measurements(run.curve, blind) + learning_measurements(run.curve, settings.alc_steps)
+            measurements += [_whole(place, "pretraining", row, manifest) for row in found]
+        for kind, evaluation in evaluations().items():
+            rows: list[Row] = []
+            for result, path in _of_kind(kind, evaluated):
+                model, place = trained[result.run], places[result.run]
+                one = Evaluated(_evaluation_of(path, model), model, result.name)
+                if not named[result.run].is_baseline:
+                    # Of others, nobody counted how frequent their tokenizers' tokens are.
+                    loss = partial(unigram.loss, one.manifest, objective_of_model(model))
+                    one = replace(one, unigram_loss=loss)
+                rows += [_whole(place, kind, row, one.manifest) for row in evaluation.rows(one)]
+                layers += [place | row for row in evaluation.layers(one)]
+            measurements += evaluation.together(rows)
     for index, milestone in taken.items():
         # How long the run of a milestone took is not known of it.
         known = milestones.get(milestone, {})
@@ -117,6 +120,16 @@ def collect(settings: CollectSettings, inputs: Inputs, shards: Path | None, outp
     write_rows(RUNS.beside(output), RUNS, runs)
     write_rows(LAYERS.beside(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)
+
+
+def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Path]]:
+    found = [(Result.of_key(key), path) for key, path in evaluated.items()]
+    return [(result, path) for result, path in found if result.kind == kind]
+
+
+def _whole(place: Row, kind: str, row: Row, manifest: Manifest) -> Row:
+    """A row of measurements with the columns that a kind leaves to us."""
+    return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 
 def _words_per_token(tokens: Manifest) -> float | None:
@@ -129,51 +142,6 @@ def _place(experiment: str, run: SeededRun) -> Row:
     """The columns that say which run a row is of."""
     seed = None if run.is_baseline else run.seed
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
-
-
-def _evaluations(
-    settings: CollectSettings,
-    inputs: Inputs,
-    named: Mapping[str, SeededRun],
-    places: Mapping[str, Row],
-    trained: Mapping[str, Manifest],
-    unigram: UnigramLosses,
-) -> tuple[list[Row], list[Row]]:
-    """The measurements of all evaluations, and the layer weights of probes, those of a run together."""
-    scored = list(named.values())
-    measurements: list[Row] = []
-    translating = [run for run in settings.runs if run.model not in settings.untranslated]
-    for name, path in _of_every_run(settings.perplexity, inputs, "perplexity", scored).items():
-        made = _evaluation_of(path, trained[name])
-        if named[name].is_baseline:
-            # Its own tokenizer's tokens, whose frequencies nobody counted.
-            measurements += perplexity_measurements(places[name], made)
-        else:
-            objective = objective_of_model(trained[name])
-            measurements += perplexity_measurements(places[name], made, partial(unigram.loss, made, objective))
-    for name, path in _of_every_run(settings.translation, inputs, "translation", translating).items():
-        measurements += translation_measurements(places[name], _evaluation_of(path, trained[name]))
-    pairs = match_evaluations(inputs["minimal_pairs"], scored, settings.suites, "--minimal-pairs")
-    for (name, suite), path in pairs.items():
-        measurements += minimal_pair_measurements(places[name], suite, _evaluation_of(path, trained[name]))
-    tuned: list[Row] = []
-    probes: dict[str, list[Row]] = {}
-    jobs = match_evaluations(inputs["finetuning"], scored, settings.tasks, "--finetuning")
-    for (name, task), path in jobs.items():
-        manifest = _evaluation_of(path, trained[name])
-        tuned += finetuning_measurements(places[name], task, manifest)
-        if manifest.listed(WEIGHTS_FILE):
-            probes.setdefault(name, []).extend(places[name] | row for row in probe_weights(task, manifest))
-    return measurements + with_distinct_tasks(tuned), [row for rows in probes.values() for row in rows]
-
-
-def _of_every_run(wanted: bool, inputs: Inputs, what: str, runs: Sequence[SeededRun]) -> dict[str, Path]:
-    """The manifests of what all runs have, or none has."""
-    if wanted:
-        return match_runs(inputs[what], runs, f"--{what}")
-    if paths := inputs[what]:
-        raise ConfigError(f"--{what}: got {', '.join(sorted(paths))}, but the settings ask for no {what}")
-    return {}
 
 
 def _evaluation_of(path: Path, model: Manifest) -> Manifest:

@@ -13,18 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from hatchery.analysis.measurements import Kind, Level
 from hatchery.analysis.settings import runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, Row, read_frame
-from hatchery.artifacts.manifests import Manifest
-from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.evaluation import Level
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.settings.base import Share
-
-WEIGHTS_FILE = "layer_weights.csv"
-# Weights are stored with about seven digits.
-SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -52,17 +45,6 @@ class LayerWeights:
 
 
 @dataclass(frozen=True)
-class _Weight(Record):
-    """A row of the table of a probe's weights."""
-
-    seed: int
-    learning_rate: float
-    span: str
-    layer: int
-    weight: Share
-
-
-@dataclass(frozen=True)
 class LayerContribution:
     """Shares in percent of layers 1 to L, summing to 100; a mean over `probes` trained probes."""
 
@@ -82,30 +64,6 @@ def least_squares_slope(values: Sequence[float]) -> float:
     middle = (len(values) + 1) / 2
     spread = math.fsum((k - middle) ** 2 for k in range(1, len(values) + 1))
     return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
-
-
-def probe_weights(task: str, manifest: Manifest) -> list[Row]:
-    """The softmax weights of every probe (seed and learning rate) of a fine-tuning manifest by span and layer.
-
-    Rows of the tidy table of layers, without the columns that say which run they are of. Raises EvaluationError naming
-    the file when a layer is missing or the weights of a span do not sum to 1.
-    """
-    path = manifest.file(WEIGHTS_FILE)
-    mixes: dict[tuple[int, float, str], dict[int, float]] = {}
-    for row in read_records(path, _Weight, ("seed", "learning_rate", "span", "layer")):
-        mixes.setdefault((row.seed, row.learning_rate, row.span), {})[row.layer] = row.weight
-    layers = list(range(1, len(next(iter(mixes.values()))) + 1))
-    rows = []
-    for (seed, rate, span), mix in mixes.items():
-        where = f"{path}: seed {seed}, learning rate {rate:g}, span {span}"
-        if sorted(mix) != layers:
-            raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
-        if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
-            raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
-        same = {"quantity": "probe_share", "depth": len(layers), "task": task}
-        same |= {"finetuning_seed": seed, "learning_rate": rate, "span": span}
-        rows += [same | {"layer": layer, "value": mix[layer]} for layer in layers]
-    return rows
 
 
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
@@ -136,7 +94,7 @@ def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribu
 def read_measurements(
     path: str | Path,
     runs: Sequence[SeededRun],
-    kind: Kind | None = None,
+    kind: str | None = None,
     levels: Collection[Level] | None = None,
 ) -> pl.DataFrame:
     """The measurements of `runs`, in the order of the table, of one kind and of some levels if asked for.

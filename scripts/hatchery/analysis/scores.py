@@ -7,18 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hatchery.analysis.aggregates import least_of_best
-from hatchery.analysis.measurements import (
-    ACCURACY,
-    PARADIGM_AVERAGE,
-    PERPLEXITY_SUITE,
-    PHENOMENON_AVERAGE,
-    PRETRAINING_SUITE,
-    TRANSLATION_SUITE,
-)
+from hatchery.analysis.measurements import PRETRAINING_SUITE
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
+from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
 from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS
+from hatchery.evaluation.settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.translation.metrics import BLEU, CHRF, METRICS

@@ -1,4 +1,4 @@
-"""Settings of the summary and the figures: what they are told of models, and the pairing of inputs with runs.
+"""Settings of the tables, the summary and the figures: what they are told of models.
 
 The order of the runs is the order of the configuration, and every table for people and every figure keeps it.
 """
@@ -6,7 +6,6 @@ The order of the runs is the order of the configuration, and every table for peo
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.errors import ConfigError
@@ -46,23 +45,14 @@ def published_choices(published: Published) -> tuple[PublishedChoice, ...]:
 
 @dataclass(frozen=True)
 class CollectSettings(Settings):
-    """What the tidy tables of an experiment cover.
+    """What the tidy tables of an experiment cover: all of `runs`, models that others pretrained among them.
 
-    `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
-    `perplexity`, every model has been measured on held-out text, with `translation` on test sets, apart from the models
-    in `untranslated`; `alc_steps` is the span of the area under learning curves. `baselines` name models that others
-    pretrained, which have all but translations.
+    `alc_steps` is the span of the area under learning curves.
     """
 
     experiment: str
     runs: tuple[SeededRun, ...]
-    suites: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
-    perplexity: bool = False
-    translation: bool = False
-    untranslated: tuple[str, ...] = ()
     alc_steps: int = ALC_STEPS
-    baselines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,34 +164,8 @@ def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[
         if name in taken:
             raise ConfigError(f"baselines: the name {name!r} is taken, expected one that no other model has")
         taken.add(name)
-        made.append(SeededRun(name, name, 0, is_baseline=True))
+        made.append(SeededRun.of_baseline(name))
     return tuple(made)
-
-
-def match_runs(paths: Mapping[str, Path], runs: Iterable[SeededRun], flag: str) -> dict[str, Path]:
-    """The inputs `RUN=path` in the order of the runs. Raises ConfigError for a missing or an unknown run."""
-    names = list(runs_by_name(runs))
-    _check_names(set(paths), set(names), flag)
-    return {name: paths[name] for name in names}
-
-
-def match_evaluations(
-    paths: Mapping[str, Path], runs: Iterable[SeededRun], evaluations: Iterable[str], flag: str
-) -> dict[tuple[str, str], Path]:
-    """The inputs `RUN:EVALUATION=path` in the order of runs, then evaluations.
-
-    Raises ConfigError when a combination is missing or was not asked for.
-    """
-    wanted = {f"{run}:{evaluation}": (run, evaluation) for run in runs_by_name(runs) for evaluation in evaluations}
-    _check_names(set(paths), set(wanted), flag)
-    return {pair: paths[name] for name, pair in wanted.items()}
-
-
-def _check_names(given: set[str], wanted: set[str], flag: str) -> None:
-    if missing := sorted(wanted - given):
-        raise ConfigError(f"{flag}: no input is given for {', '.join(missing)}")
-    if unknown := sorted(given - wanted):
-        raise ConfigError(f"{flag}: the settings do not list {', '.join(unknown)}")
 
 
 MOST_BY_NAME = 12

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_values
-from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Level
 from hatchery.analysis.published_values import PublishedValue, Verdict, combined_deviation, judge
 from hatchery.analysis.scores import Scores
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
 from hatchery.analysis.tidy_tables import Row
+from hatchery.evaluation.evaluation import Level
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, ACCURACY_TIES_CORRECT
 
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
@@ -41,13 +42,15 @@ class FinetunedTask:
 class Summary(Scores):
     """The rows sorted by model, suite, task and metric, and what the tables for people say besides.
 
-    `models`, `pair_suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after
-    the experiment's own models. `failures` are the rows of measurements of runs that failed or gave no number, with the
-    `words` for the run, `incomplete` the averages without a number, with the tasks that have none. `unmatched` are the
-    published values that no row of ours answers, `published_notes` the remarks that the published table makes.
+    `kinds` has the kind of evaluation of every suite. `models`, `pair_suites` (of minimal pairs) and `finetuned` keep
+    the order of the configuration; baselines come after the experiment's own models. `failures` are the rows of
+    measurements of runs that failed or gave no number, with the `words` for the run, `incomplete` the averages without
+    a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
+    `published_notes` the remarks that the published table makes.
     """
 
     experiment: str
+    kinds: Mapping[str, str] = field(default_factory=dict)
     pair_suites: list[str] = field(default_factory=list)
     finetuned: list[FinetunedTask] = field(default_factory=list)
     failures: list[Row] = field(default_factory=list)
@@ -79,6 +82,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     failed = measured.filter(pl.col("primary"), (pl.col("failed") != "") | pl.col("value").is_null())
     return Summary(
         experiment=settings.experiment,
+        kinds=dict(measured.select("suite", "kind").unique().iter_rows()),
         models=models_in_order(runs),
         pair_suites=list(settings.suites),
         finetuned=_finetuned(settings.tasks, tuned),

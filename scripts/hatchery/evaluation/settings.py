@@ -178,6 +178,8 @@ class PerplexitySettings(PerplexityChoice):
 
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 """Endings of the files with the translations of a test set, and with what they are compared with."""
+TRANSLATION_SUITE = "translation"
+"""What tables call the suite of all test sets."""
 BEAM = "beam"
 """What a manifest calls the size of the beam that was chosen."""
 ALC_STEPS = 20_000

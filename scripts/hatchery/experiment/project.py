@@ -291,9 +291,14 @@ class Project:
             self._runs[experiment] = {run.name: run for run in found}
         return self._runs[experiment]
 
+    def evaluated_runs(self, experiment: str) -> list[SeededRun]:
+        """All models that an experiment evaluates: its own, and those that others pretrained."""
+        baselines = self.experiment(experiment).baselines
+        return [*self.seeded_runs(experiment), *map(SeededRun.of_baseline, baselines)]
+
     def evaluated(self, experiment: str) -> list[str]:
-        """The names of all models that an experiment evaluates: its own, and those that others pretrained."""
-        return [*self._seeded_runs(experiment), *self.experiment(experiment).baselines]
+        """The names of all models that an experiment evaluates."""
+        return [run.name for run in self.evaluated_runs(experiment)]
 
     def seeded_run(self, experiment: str, name: str) -> SeededRun:
         """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""

@@ -25,6 +25,11 @@ class SeededRun(Settings):
         """The run of a model's name and a seed, called as files call it."""
         return cls(f"{model}-s{seed}", model, seed, label)
 
+    @classmethod
+    def of_baseline(cls, name: str) -> "SeededRun":
+        """A model that others pretrained: one run, without a seed of ours."""
+        return cls(name, name, 0, is_baseline=True)
+
     @property
     def words(self) -> str:
         """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.analyses.analysis import read_findings
-from hatchery.analysis.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scores import (
     HELD_OUT,
@@ -31,6 +30,7 @@ from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.evaluation.minimal_pairs.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import model_styles
 from hatchery.rendering.table import Cell, Content, Table, table

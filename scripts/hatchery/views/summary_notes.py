@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hatchery.analysis.measurements import ACCURACY_TIES_CORRECT
 from hatchery.analysis.published_values import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
 from hatchery.analysis.scores import HELD_OUT
 from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_TIES_CORRECT
 from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
 
 UNMATCHED_SHOWN = 10

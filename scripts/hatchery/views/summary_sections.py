@@ -6,21 +6,22 @@ A section is a list of measures, and a measure picks one row of the summary per 
 
 from dataclasses import dataclass, replace
 
-from hatchery.analysis.measurements import (
-    ACCURACY,
-    ACCURACY_TIES_CORRECT,
-    PARADIGM_AVERAGE,
-    PERPLEXITY_SUITE,
-    PHENOMENON_AVERAGE,
-    PRETRAINING_SUITE,
-    TRANSLATION_SUITE,
-)
-from hatchery.analysis.scores import SHOWN_METRICS, Measure, average_name, depends_on_objective
+from hatchery.analysis.measurements import PRETRAINING_SUITE
+from hatchery.analysis.scores import SHOWN_METRICS, Measure, average_name, depends_on_objective, metric_name
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.evaluation.evaluation import Evaluation, evaluations
+from hatchery.evaluation.minimal_pairs.measurements import (
+    ACCURACY,
+    ACCURACY_TIES_CORRECT,
+    PARADIGM_AVERAGE,
+    PHENOMENON_AVERAGE,
+)
+from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
 from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
+from hatchery.evaluation.settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES
 from hatchery.translation.metrics import METRICS
@@ -43,14 +44,10 @@ def sections(summary: Summary) -> list[Section]:
 
     Measures without any row are left out, and so are sections without measures.
     """
-    candidates = [
-        Section("Overview", f"Averages in percent; perplexity {_perplexity_per_model(summary)}.", _overview(summary)),
-        _perplexity_section(summary),
-        _translation_section(summary),
-        *(_suite_section(summary, suite) for suite in summary.pair_suites),
-    ]
-    for suite in dict.fromkeys(task.suite for task in summary.finetuned):
-        candidates += _finetuning_sections(summary, suite)
+    overview = f"Averages in percent; perplexity {_perplexity_per_model(summary)}."
+    candidates = [Section("Overview", overview, _overview(summary))]
+    for kind, evaluation in evaluations().items():
+        candidates += _OWN.get(kind, _plain_sections)(summary, kind, evaluation)
     kept = [replace(section, measures=summary.present(section.measures)) for section in candidates]
     return [section for section in kept if section.measures]
 
@@ -128,7 +125,22 @@ def _splits(summary: Summary) -> list[str]:
     return sorted({row.task for row in summary.rows if row.suite == PERPLEXITY_SUITE})
 
 
-def _perplexity_section(summary: Summary) -> Section:
+def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
+    """A section for each suite of the kind, with a measure for each number."""
+    suites: dict[str, list[Measure]] = {}
+    for suite, task, metric in dict.fromkeys(row.selectors[1:] for row in summary.rows):
+        if summary.kinds.get(suite) == kind:
+            measure = Measure(f"{readable(task)} {metric_name(metric)}", suite, task, metric)
+            suites.setdefault(suite, []).append(measure)
+    return [Section(_title(evaluation, kind, suite), evaluation.note, measures) for suite, measures in suites.items()]
+
+
+def _title(evaluation: Evaluation, kind: str, suite: str) -> str:
+    """Suites that say no more than what their kind is need no second name."""
+    return evaluation.title if suite == kind else f"{evaluation.title}: {readable(suite)}"
+
+
+def _perplexity_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
     named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
         # What has a unit of its own, then percent.
@@ -149,10 +161,10 @@ def _perplexity_section(summary: Summary) -> Section:
             "The slopes are those of the log-probability of right tokens on the logarithm of their frequency in the "
             "training text, from the whole model and without the bias of its output layer."
         )
-    return Section("Perplexity on held-out text", " ".join(asked), measures)
+    return [Section(evaluation.title, " ".join(asked), measures)]
 
 
-def _translation_section(summary: Summary) -> Section:
+def _translation_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
     """Scores of every test set, then those of development text while training."""
     tests = sorted({row.task for row in summary.rows if row.suite == TRANSLATION_SUITE})
     measures = [
@@ -170,25 +182,36 @@ def _translation_section(summary: Summary) -> Section:
             for metric in METRICS
             for task in sorted(task for task, name in training if name == f"{kind}_{metric}")
         ]
-    note = (
-        "Points, over pretraining seeds; of development text the highest score while training, and the area under its "
-        "learning curve divided by the number of steps."
-    )
-    return Section("Translation", note, measures)
+    return [Section(evaluation.title, evaluation.note, measures)]
 
 
-def _suite_section(summary: Summary, suite: str) -> Section:
+def _minimal_pair_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
+    return [
+        _suite_section(summary, suite, _title(evaluation, kind, suite), evaluation.note)
+        for suite in summary.pair_suites
+    ]
+
+
+def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Section:
     tasks = {row.task for row in summary.rows if row.suite == suite}
     measures = [Measure(readable(task), suite, task, ACCURACY) for task in sorted(tasks.difference(AVERAGES))]
     for task in AVERAGES:
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"
             measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
-    title = f"Minimal pairs: {readable(suite)}"
-    return Section(title, "Accuracy in percent by phenomenon; chance is 50.", measures)
+    return Section(title, note, measures)
 
 
-def _finetuning_sections(summary: Summary, suite: str) -> list[Section]:
+def _finetuning_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
+    suites = dict.fromkeys(task.suite for task in summary.finetuned)
+    return [
+        section
+        for suite in suites
+        for section in _tuned_suite_sections(summary, suite, _title(evaluation, kind, suite), evaluation.note)
+    ]
+
+
+def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -> list[Section]:
     """The averages and the first metric of every task; then all other metrics."""
     tasks = [task for task in summary.finetuned if task.suite == suite]
     prefix = _common_word([task.task for task in tasks if task.main])
@@ -209,13 +232,20 @@ def _finetuning_sections(summary: Summary, suite: str) -> list[Section]:
         if metric != task.metric
     ]
     what = f"{_metric_label(tasks[0].metric)} in percent" if len(metrics) == 1 else "Percent"
-    note = f"{what[0].upper()}{what[1:]}, over pretraining seeds x fine-tuning seeds x learning rates."
-    # Suites that say no more than what this section is need no second name.
-    title = "Fine-tuning" if suite == "finetuning" else f"Fine-tuning: {readable(suite)}"
+    note = f"{what[0].upper()}{what[1:]}, {over}."
     return [
         Section(title, note, measures),
         Section(f"{title}, further metrics", "Percent.", further, detail=True),
     ]
+
+
+_OWN = {
+    "perplexity": _perplexity_sections,
+    "translation": _translation_sections,
+    "minimal_pairs": _minimal_pair_sections,
+    "finetuning": _finetuning_sections,
+}
+"""Kinds of evaluation whose sections are more than a line for each number."""
 
 
 def _metric_label(metric: str) -> str:

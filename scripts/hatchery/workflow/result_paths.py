@@ -4,7 +4,7 @@ With `data_paths.py` the place that knows `resources/` and `results/`. Where res
 `jobs.py`.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import (
@@ -21,7 +21,7 @@ from hatchery.analysis.analyses.analysis import (
 )
 from hatchery.analysis.studies import analyses_of, analysis_entry
 from hatchery.errors import ConfigError
-from hatchery.evaluation.settings import translated_runs
+from hatchery.evaluation.evaluation import Result, evaluations
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
@@ -95,41 +95,50 @@ class ResultPaths:
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Manifests of the pretrained models of an experiment or a study, by run and seed."""
-        return self.project.of_members(experiment, lambda part: self._shared_of_runs(part, "pretraining"))
+        return self.project.of_members(experiment, self._own_models)
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
-        return self.project.of_members(experiment, lambda part: self._of_runs(part, "filled_sentences"))
+        return self.project.of_members(experiment, lambda part: self._of_every_run(part, "filled_sentences"))
 
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
-        return self._of_runs(experiment, "export")
+        return self._of_every_run(experiment, "export")
 
-    def perplexities(self, experiment: str) -> dict[str, str]:
-        """Manifests of perplexities by run and seed, or baseline; none where no split is asked for."""
-        asked = self.project.experiment(experiment).perplexity.splits
-        runs = self.project.evaluated(experiment) if asked else []
-        return {run: ReadablePath(experiment, "perplexity", run) for run in runs}
+    def _of_every_run(self, experiment: str, folder: str) -> dict[str, str]:
+        names = [run.name for run in self.project.seeded_runs(experiment)]
+        return {name: f"results/{experiment}/{folder}/{name}/manifest.json" for name in names}
+
+    def _own_models(self, experiment: str) -> dict[str, str]:
+        names = [run.name for run in self.project.seeded_runs(experiment)]
+        return {name: ReadablePath(experiment, "pretraining", name) for name in names}
+
+    def models(self, experiment: str) -> dict[str, str]:
+        """Manifests of all models that an experiment evaluates, by run and seed, or the name of a baseline."""
+        baselines = self.project.experiment(experiment).baselines
+        return self._own_models(experiment) | {name: ReadablePath(experiment, "baselines", name) for name in baselines}
+
+    def evaluations(self, experiment: str) -> dict[Result, str]:
+        """Manifests of everything that is measured of these models: by kind in the order of tables, then by model."""
+        block, runs = self.project.experiment(experiment), self.project.evaluated_runs(experiment)
+        found = [
+            Result(kind, run.name, name)
+            for kind, evaluation in evaluations().items()
+            for run in runs
+            for name in evaluation.asked(block, run)
+        ]
+        return {result: ReadablePath(experiment, *filter(None, result)) for result in found}
+
+    def of_kind(self, experiment: str, kind: str) -> dict[str, str]:
+        """Those of one kind by `RUN:NAME`, or by `RUN` where the kind has no names."""
+        found = self.evaluations(experiment)
+        return {result.of_its_kind: path for result, path in found.items() if result.kind == kind}
 
     def held_out_text(self, experiment: str, run: str) -> dict[str, str]:
         """What a perplexity is measured on: token shards, or documents for a model with a tokenizer of its own."""
         if run in self.project.experiment(experiment).baselines:
             return {"corpus": self.corpus(experiment)}
         return {"tokens": self.tokens(experiment)}
-
-    def translated(self, experiment: str) -> dict[str, str]:
-        """Manifests of translated test sets by run and seed; none where no test set is asked for."""
-        block = self.project.experiment(experiment)
-        return self._shared_of_runs(experiment, "translation", translated_runs(block.translation, block.runs))
-
-    def _of_runs(self, experiment: str, kind: str) -> dict[str, str]:
-        runs = [run.name for run in self.project.seeded_runs(experiment)]
-        return {run: f"results/{experiment}/{kind}/{run}/manifest.json" for run in runs}
-
-    def _shared_of_runs(self, experiment: str, kind: str, models: Container[str] | None = None) -> dict[str, str]:
-        runs = self.project.seeded_runs(experiment)
-        chosen = [run.name for run in runs if models is None or run.model in models]
-        return {run: ReadablePath(experiment, kind, run) for run in chosen}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
@@ -146,27 +155,11 @@ class ResultPaths:
         chosen = block.runs[self.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
         return [] if chosen is ABSENT else [tokens_manifest(chosen, block.tokenizer)]
 
-    def minimal_pairs(self, experiment: str) -> dict[str, str]:
-        """Manifests of minimal-pair scores by `RUN-sSEED:SUITE` or `BASELINE:SUITE`."""
-        return {
-            f"{run}:{suite}": ReadablePath(experiment, "minimal_pairs", run, suite)
-            for run in self.project.evaluated(experiment)
-            for suite in self.project.experiment(experiment).minimal_pairs
-        }
-
-    def finetuned(self, experiment: str) -> dict[str, str]:
-        """Manifests of fine-tuning results by `RUN-sSEED:TASK` or `BASELINE:TASK`."""
-        return {
-            f"{run}:{task}": ReadablePath(experiment, "finetuning", run, task)
-            for run in self.project.evaluated(experiment)
-            for task in self.project.experiment(experiment).finetuning.tasks
-        }
-
     def tuned_tasks(self, experiment: str) -> dict[str, str]:
         """One model's fine-tuning manifests by task, where a paper's table has the sizes of the tasks; else none."""
         if not any(isinstance(table, TasksLayout) for table in self._tables_of_paper(experiment)):
             return {}
-        first, finetuned = self.project.evaluated(experiment)[0], self.finetuned(experiment)
+        first, finetuned = self.project.evaluated(experiment)[0], self.of_kind(experiment, "finetuning")
         return {task: finetuned[f"{first}:{task}"] for task in self.project.experiment(experiment).finetuning.tasks}
 
     def task_sources(self, task: str) -> dict[str, str]:
@@ -184,11 +177,6 @@ class ResultPaths:
         """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
         tests = self.project.experiment(experiment).translation.tests
         return {name: self._data.corpus_manifest(test.corpus) for name, test in tests.items()}
-
-    def baselines(self, experiment: str) -> dict[str, str]:
-        """Manifests of the imported models that others pretrained, by their names."""
-        names = self.project.experiment(experiment).baselines
-        return {name: ReadablePath(experiment, "baselines", name) for name in names}
 
     def cards(self, experiment: str) -> dict[str, str]:
         """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
@@ -225,12 +213,6 @@ class ResultPaths:
     def corpus(self, experiment: str) -> str:
         """Manifest of the documents that an experiment pretrains on."""
         return self._data.corpus_manifest(self.project.experiment(experiment).corpus)
-
-    def shared(self, experiment: str) -> list[str]:
-        """The readable manifests of all results of an experiment that lie at an address."""
-        models, measured = (self.pretrained, self.baselines), (self.perplexities, self.translated, self.finetuned)
-        found = (*models, self.minimal_pairs, *measured)
-        return [path for paths in found for path in paths(experiment).values()]
 
     def published(self, experiment: str) -> list[str]:
         """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
@@ -274,9 +256,10 @@ class ResultPaths:
         tables |= {f"{TOKENS}/{part}": self.tokens(part) for part in parts}
         if TRANSLATIONS in needs:
             for part in self.project.members(experiment):
-                tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
+                translated = self.of_kind(part, TRANSLATION)
+                tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in translated.items()}
         if MINIMAL_PAIRS in needs:
-            judged = self.project.of_members(experiment, self.minimal_pairs)
+            judged = self.project.of_members(experiment, lambda part: self.of_kind(part, MINIMAL_PAIRS))
             tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 

@@ -288,18 +288,20 @@ from types import SimpleNamespace
 
 from perplexity_cases import measure
 
-from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.runner import run_stage
 from hatchery.views.stages.summarise import summarise
 
 model, tokens, folder = map(Path, sys.argv[1:])
 measure(model, SimpleNamespace(tokens=tokens), folder)
 run = {"name": "m-s1", "model": "m", "seed": 1}
-place = {"experiment": "demo", "model": "m", "run": "m-s1", "seed": 1}
+place = {"experiment": "demo", "model": "m", "run": "m-s1", "seed": 1, "kind": "perplexity", "manifest": "abc"}
 table = folder / "measurements.parquet"
-write_rows(table, MEASUREMENTS, perplexity_measurements(place, read_manifest(folder / "manifest.json")))
+made = read_manifest(folder / "manifest.json")
+write_rows(table, MEASUREMENTS, [place | row for row in perplexity_rows(Evaluated(made, made))])
 settings = {"experiment": "demo", "runs": [run], "suites": [], "tasks": [], "published": None, "baselines": []}
 forms = {"output": folder / "summary.csv", "markdown": folder / "summary.md"}
 run_stage(summarise, {"stage": "summarise", "stage_version": 5, **settings}, measurements=table, published=[], **forms)

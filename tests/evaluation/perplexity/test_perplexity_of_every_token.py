@@ -12,11 +12,12 @@ import torch
 from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure, typed_settings
 
 from hatchery.analysis.collect_measurements import UnigramLosses
-from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
+from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.evaluation.perplexity.scoring import chosen_sequences
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
 from hatchery.evaluation.settings import PerplexitySettings
@@ -187,7 +188,7 @@ def blind_guesses(text: Text, model: Path, folder: Path, of: Path | None = None)
     measure(model, text, folder)
     made = read_manifest(folder / "manifest.json")
     loss = partial(UnigramLosses(read_manifest(of or text.tokens)).loss, made, objective_of_model(read_manifest(model)))
-    found = perplexity_measurements({"model": "m"}, made, loss)
+    found = perplexity_rows(Evaluated(made, read_manifest(model), unigram_loss=loss))
     return {(row["task"], row["metric"]): row["blind_guess"] for row in found}
 
 

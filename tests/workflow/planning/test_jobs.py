@@ -157,7 +157,9 @@ def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(f
 
 def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
     planned = Jobs(Project("config"))
-    ambiguous = {name: path for name, path in planned.results.finetuned("strict_mini").items() if "msgs" in name}
+    ambiguous = {
+        name: path for name, path in planned.results.of_kind("strict_mini", "finetuning").items() if "msgs" in name
+    }
     assert ambiguous
     planned.to_make(ambiguous.values())
     planned.write_calls()

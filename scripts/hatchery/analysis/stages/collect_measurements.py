@@ -4,45 +4,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import CollectSettings, runs_of
-from hatchery.evaluation.settings import ALC_STEPS, translated_runs
+from hatchery.analysis.settings import CollectSettings, baseline_runs, names_of
+from hatchery.job_spec import Argument
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.result_paths import ResultPaths
 
 
 def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The tidy tables of an experiment."""
-    block = project.experiment(experiment)
-    chosen, translated = block.translation, translated_runs(block.translation, block.runs)
-    untranslated = [run for run in block.runs if run not in translated]
+    """The models of the tidy tables of an experiment; what is measured of them, the inputs say."""
+    block, runs = project.experiment(experiment), project.seeded_runs(experiment)
     return {
         "experiment": experiment,
-        "runs": runs_of(project, experiment),
-        "suites": block.minimal_pairs,
-        "tasks": list(block.finetuning.tasks),
-        "perplexity": bool(block.perplexity.splits),
-        "baselines": block.baselines,
-        # Only where there are such, so that other experiments stay as they are.
-        **({"translation": True} if chosen.tests else {}),
-        **({"untranslated": untranslated} if chosen.tests and untranslated else {}),
-        **({"alc_steps": chosen.alc_steps} if chosen.alc_steps != ALC_STEPS else {}),
+        "runs": [names_of(run) for run in (*runs, *baseline_runs(block.baselines, runs))],
+        "alc_steps": block.translation.alc_steps,
+    }
+
+
+def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Argument]:
+    """Manifests of the models, of everything that is measured of them, and of the tokens that they were trained on."""
+    return {
+        "model": results.models(experiment),
+        "evaluation": {result.key: path for result, path in results.evaluations(experiment).items()},
+        "tokens": results.tokens(experiment),
     }
 
 
 @Stage(
     version=6,
     settings=collect_settings,
-    inputs=lambda results, experiment: {
-        "pretraining": results.pretrained(experiment),
-        "minimal_pairs": results.minimal_pairs(experiment),
-        "finetuning": results.finetuned(experiment),
-        "perplexity": results.perplexities(experiment),
-        "translation": results.translated(experiment),
-        "baseline": results.baselines(experiment),
-        "tokens": results.tokens(experiment),
-    },
+    inputs=collect_inputs,
     environment="analysis",
     sort="local",
     memory_mb=2000,
@@ -50,26 +43,19 @@ def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
 )
 def collect_measurements(
     settings: CollectSettings,
-    pretraining: Mapping[str, Path],
-    minimal_pairs: Mapping[str, Path],
-    baseline: Mapping[str, Path],
-    finetuning: Mapping[str, Path],
-    perplexity: Mapping[str, Path],
-    translation: Mapping[str, Path],
+    model: Mapping[str, Path],
+    evaluation: Mapping[str, Path],
     tokens: Path | None,
     output: Path,
 ) -> None:
     """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
 
-    Manifests of minimal pairs are called `RUN:SUITE`, those of fine-tuning `RUN:TASK`, all others like their run or
-    baseline. `tokens` is that of the shards that the runs were trained on.
+    `model` has the manifest of every run and baseline, `evaluation` those of what was measured of them
+    (`Result.key`), `tokens` is that of the shards that the runs were trained on.
 
-    Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
-    its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
-    everything but the curves was read, nothing is written.
+    Raises ManifestError when a file is not what its manifest says or an evaluation belongs to another model,
+    EvaluationError when a table is invalid. Until everything but the curves was read, nothing is written.
     """
     from hatchery.analysis.collect_measurements import collect
 
-    inputs = {"pretraining": pretraining, "minimal_pairs": minimal_pairs, "finetuning": finetuning}
-    inputs |= {"perplexity": perplexity, "translation": translation, "baseline": baseline}
-    collect(settings, inputs, tokens, output)
+    collect(settings, model, evaluation, tokens, output)

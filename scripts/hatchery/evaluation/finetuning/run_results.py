@@ -26,7 +26,7 @@ from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
-from hatchery.evaluation.metrics.scored import Failure
+from hatchery.evaluation.metrics import Failure
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.sanitize import csv_text
 

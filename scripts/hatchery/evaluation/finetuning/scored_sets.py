@@ -20,9 +20,10 @@ import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning.batches import EncodedData, Predicted
+from hatchery.evaluation.metrics import Failure
 from hatchery.evaluation.metrics.classification import classes, independent, mcc
 from hatchery.evaluation.metrics.grouped import margins
-from hatchery.evaluation.metrics.scored import Failure, Scored, metric_called
+from hatchery.evaluation.metrics.scored import Scored, metric_called
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
 

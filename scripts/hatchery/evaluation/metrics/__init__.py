@@ -5,6 +5,7 @@ A metric looks at the rows of one scored set (`scored.Scored`). The first one th
 
 import re
 from pathlib import Path
+from typing import Literal
 
 _MARKED = re.compile(r"^@metric\ndef (\w+)\(", re.MULTILINE)
 # Whoever plans knows the names, and imports no NumPy for them.
@@ -14,3 +15,5 @@ FILES = {
     for name in _MARKED.findall(path.read_text(encoding="utf-8"))
 }
 METRICS = tuple(sorted(FILES))
+Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
+"""Why a run failed, empty for one that did not; `finetuning.scored_sets.failure` says when."""

@@ -6,7 +6,6 @@ Rows that are not scored have been left out before; the order is that of the row
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Literal
 
 import numpy as np
 
@@ -49,9 +48,6 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
         )
     return scored.labels, scored.predictions
 
-
-Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
-"""Why a run failed, empty for one that did not; `finetuning.scored_sets.failure` says when."""
 
 Metric = Callable[[Scored], float]
 """From 0 to 1, or from -1 to 1 for a correlation. Raises EvaluationError where the rows are not what it measures."""

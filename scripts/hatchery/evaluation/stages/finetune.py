@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.evaluation import Evaluation
+from hatchery.evaluation.finetuning.measurements import finetuning_rows, probe_rows, with_distinct_tasks
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
 from hatchery.runner import Job, Place
 from hatchery.stage import Shared, Stage
@@ -33,6 +35,15 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
     inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
     input_names={"source": "source {}"},
     shared=Shared("finetuning", ("task",)),
+    evaluation=Evaluation(
+        place=40,
+        title="Fine-tuning",
+        note="over pretraining seeds x fine-tuning seeds x learning rates",
+        asked=lambda experiment, run: experiment.finetuning.tasks,
+        rows=finetuning_rows,
+        layers=probe_rows,
+        together=with_distinct_tasks,
+    ),
     keep=True,
     environment="evaluation",
     sort="model",

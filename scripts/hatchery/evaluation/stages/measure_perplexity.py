@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.evaluation.evaluation import ONCE, Evaluation
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.evaluation.settings import OPTIONAL, EvaluationRuntime, PerplexitySettings
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
@@ -24,6 +26,12 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
     settings=perplexity_settings,
     inputs=lambda results, experiment, run: results.held_out_text(experiment, run),
     shared=Shared("perplexity"),
+    evaluation=Evaluation(
+        place=10,
+        title="Perplexity on held-out text",
+        asked=lambda experiment, run: ONCE if experiment.perplexity.splits else (),
+        rows=perplexity_rows,
+    ),
     keep=True,
     environment="evaluation",
     sort="model",

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.evaluation import Evaluation
+from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.stage import Shared, Stage
 
@@ -21,6 +23,13 @@ def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
     settings=minimal_pairs_settings,
     inputs=lambda data, suite: {"source": data.suite_source(suite)},
     shared=Shared("minimal_pairs", ("suite",)),
+    evaluation=Evaluation(
+        place=30,
+        title="Minimal pairs",
+        note="Accuracy in percent by phenomenon; chance is 50.",
+        asked=lambda experiment, run: experiment.minimal_pairs,
+        rows=minimal_pair_rows,
+    ),
     keep=True,
     environment="evaluation",
     sort="model",

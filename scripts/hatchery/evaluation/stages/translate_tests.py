@@ -1,15 +1,20 @@
 """The stage `translate_tests`: one model translates test sets of raw text."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.settings import EvaluationRuntime, TranslationTests
+from hatchery.artifacts.records import Record, read_records
+from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, Row, measured
+from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
 from hatchery.stage import Shared, Stage
 
 if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
+    from hatchery.experiment.seeded_run import SeededRun
 
 
 def translation_settings(project: "Project", experiment: str) -> dict[str, object]:
@@ -18,12 +23,44 @@ def translation_settings(project: "Project", experiment: str) -> dict[str, objec
     return {"tests": chosen.tests} | ({} if chosen.beams is None else {"beams": chosen.beams})
 
 
+def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
+    """All test sets, of the runs that are not left out."""
+    return ONCE if run.model in translated_runs(experiment.translation, experiment.runs) else ()
+
+
+@dataclass(frozen=True)
+class _Score(Record):
+    test: str
+    corpus: str
+    split: str
+    pairs: int
+    metric: str
+    score: float
+    signature: str
+
+
+def translation_rows(evaluated: Evaluated) -> list[Row]:
+    """BLEU and chrF in points of every test set, from `scores.csv`."""
+    return [
+        measured(TRANSLATION_SUITE, row.test, "split", row.metric, row.score, items=row.pairs)
+        for row in read_records(evaluated.manifest.file("scores.csv"), _Score, ("test", "metric"))
+    ]
+
+
 @Stage(
     version=2,
     settings=translation_settings,
     inputs=lambda results, experiment: {"corpus": results.translation_corpora(experiment)},
     input_names={"corpus": "corpus:{}"},
     shared=Shared("translation"),
+    evaluation=Evaluation(
+        place=20,
+        title="Translation",
+        note="Points, over pretraining seeds; of development text the highest score while training, and the area under "
+        "its learning curve divided by the number of steps.",
+        asked=translation_asked,
+        rows=translation_rows,
+    ),
     keep=True,
     environment="evaluation",
     sort="model",

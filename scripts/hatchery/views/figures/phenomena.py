@@ -15,13 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE, Level
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import (
     FigureSettings,
     models_in_order,
     models_with_counts,
 )
+from hatchery.evaluation.evaluation import Level
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, Style

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_runs
-from hatchery.analysis.measurements import ACCURACY, PHENOMENON_AVERAGE
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PHENOMENON_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
     abbreviated,

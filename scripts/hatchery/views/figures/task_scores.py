@@ -16,7 +16,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import ACCURACY
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import (
     FigureSettings,
@@ -24,6 +23,7 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY
 from hatchery.rendering.drawing import GRID, MUTED, Keywords, legend_below, legend_rows, most_lines, outline, wrapped
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, Style

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hatchery.analysis.aggregates import Aggregate, average_of_tasks
-from hatchery.analysis.measurements import ACCURACY
 from hatchery.analysis.published_values import MINUS
 from hatchery.analysis.settings import labels_of
 from hatchery.analysis.summary_rows import read_summary
@@ -25,6 +24,7 @@ from hatchery.analysis.task_averages import (
     dynabench_score,
 )
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
 from hatchery.views.paper_tables.printed import Entry, EntryBlock, PrintedTable, entry_blocks, score_notes
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best

@@ -1,23 +1,26 @@
-"""Measurements of fine-tuned models, read from the `results.csv` of a fine-tuning job.
+"""Fine-tuned models as rows of the tidy tables: their scores, and the layer weights of probes.
 
 A job scores its own task on the main set, perhaps on further sets (MNLI mismatched), and perhaps other tasks without
 training (HANS). Each of them is a task of the summary under its own suite; seeds and learning rates are its runs, none
 of which is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from hatchery.analysis.measurements import measured, of_metric
-from hatchery.analysis.tidy_tables import Row
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.evaluation.metrics.scored import Failure
+from hatchery.evaluation.evaluation import Evaluated, Row, measured
+from hatchery.evaluation.metrics import Failure
 from hatchery.settings.base import Range, Share
 
 MAIN_SET = "validation"
+WEIGHTS_FILE = "layer_weights.csv"
+# Weights are stored with about seven digits.
+SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class _Measured(Record):
     scored: int | None
 
 
-def finetuning_measurements(place: Mapping[str, Any], task: str, manifest: Manifest) -> list[Row]:
+def finetuning_rows(evaluated: Evaluated) -> list[Row]:
     """One row per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
@@ -68,6 +71,7 @@ def finetuning_measurements(place: Mapping[str, Any], task: str, manifest: Manif
     Raises EvaluationError naming file and line for a wrong table, or the measure of a manifest that can be none;
     ManifestError when the settings lack a key.
     """
+    task, manifest = evaluated.name, evaluated.manifest
     path = manifest.file("results.csv")
     rows = read_records(path, _Result, ("rows", "seed", "learning_rate", "metric"))
     names = list(dict.fromkeys(row.rows for row in rows))
@@ -85,13 +89,13 @@ def finetuning_measurements(place: Mapping[str, Any], task: str, manifest: Manif
     counted = {name: _measured(manifest, name) for name in names}
     for row in rows:
         scored, failed = sets[row.rows], failures.get(row.run, "")
-        blind = of_metric(row.metric, counted[row.rows].majority_accuracy)
+        blind = _blind_guess(row.metric, counted[row.rows].majority_accuracy)
         value = None if row.value is None or failed == "nan" else 100 * row.value
         if value is None and not failed:
             raise EvaluationError(f"{path}: {row.rows}, seed {row.seed}: no value of {row.metric}, and no reason why")
         measurements.append(
             measured(
-                *(place, manifest, "finetuning", scored.suite, scored.task, "task", f"{row.metric}_percent", value),
+                *(scored.suite, scored.task, "task", f"{row.metric}_percent", value),
                 finetuning_seed=row.seed,
                 learning_rate=row.learning_rate,
                 failed=failed,
@@ -103,6 +107,11 @@ def finetuning_measurements(place: Mapping[str, Any], task: str, manifest: Manif
             )
         )
     return measurements
+
+
+def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
+    """What a blind guess has of a metric of a task, a fraction, if known; `majority_accuracy` is that of the task."""
+    return {"accuracy": majority_accuracy, "mcc": 0.0}.get(metric)
 
 
 def with_distinct_tasks(measurements: Iterable[Row]) -> list[Row]:
@@ -140,3 +149,40 @@ def _scored_set(manifest: Manifest, task: str, rows: str) -> _ScoredSet:
 def _measured(manifest: Manifest, rows: str) -> _Measured:
     measures = {name: manifest.measures.get(f"{name}_{rows}") for name in ("majority_accuracy", "scored")}
     return record(_Measured, measures, f"{manifest.path}: measures of {rows}")
+
+
+@dataclass(frozen=True)
+class _Weight(Record):
+    """A row of the table of a probe's weights."""
+
+    seed: int
+    learning_rate: float
+    span: str
+    layer: int
+    weight: Share
+
+
+def probe_rows(evaluated: Evaluated) -> list[Row]:
+    """The softmax weights of every probe (seed and learning rate) by span and layer; none where no layers were probed.
+
+    Rows of the tidy table of layers. Raises EvaluationError naming
+    the file when a layer is missing or the weights of a span do not sum to 1.
+    """
+    if not evaluated.manifest.listed(WEIGHTS_FILE):
+        return []
+    path = evaluated.manifest.file(WEIGHTS_FILE)
+    mixes: dict[tuple[int, float, str], dict[int, float]] = {}
+    for row in read_records(path, _Weight, ("seed", "learning_rate", "span", "layer")):
+        mixes.setdefault((row.seed, row.learning_rate, row.span), {})[row.layer] = row.weight
+    layers = list(range(1, len(next(iter(mixes.values()))) + 1))
+    rows = []
+    for (seed, rate, span), mix in mixes.items():
+        where = f"{path}: seed {seed}, learning rate {rate:g}, span {span}"
+        if sorted(mix) != layers:
+            raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
+        if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
+            raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
+        same = {"quantity": "probe_share", "depth": len(layers), "task": evaluated.name}
+        same |= {"finetuning_seed": seed, "learning_rate": rate, "span": span}
+        rows += [same | {"layer": layer, "value": mix[layer]} for layer in layers]
+    return rows

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from measured_rows import replaced
 
-from hatchery.analysis.finetuning_measurements import (
-    finetuning_measurements,
-    with_distinct_tasks,
-)
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError, ManifestError
+from hatchery.evaluation.evaluation import Evaluated, Row
+from hatchery.evaluation.finetuning.measurements import finetuning_rows, with_distinct_tasks
 
 RESULTS_HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
 TASK = {"name": "cola", "suite": "glue", "metrics": ["accuracy"]}
@@ -22,6 +20,10 @@ def job(folder: Path, text: str, settings: dict[str, Any], measures: dict[str, A
     return replaced(folder, "results.csv", text, settings, measures)
 
 
+def measured(task: str, manifest: Manifest) -> list[Row]:
+    return finetuning_rows(Evaluated(manifest, manifest, task))
+
+
 def test_a_run_that_failed_has_failed_in_all_its_metrics_of_that_set(tmp_path: Path) -> None:
     rows = (
         "validation,12,1e-05,accuracy,0.6,3,0.6,\nvalidation,12,1e-05,mcc,0.0,3,0.6,zero_mcc\n"
@@ -29,7 +31,7 @@ def test_a_run_that_failed_has_failed_in_all_its_metrics_of_that_set(tmp_path: P
         "mismatched,12,1e-05,accuracy,0.7,3,0.6,\nmismatched,12,1e-05,mcc,-0.4,3,0.6,\n"
     )
     manifest = job(tmp_path, RESULTS_HEADER + rows, {"task": {**TASK, "metrics": ["mcc", "accuracy"]}})
-    found = finetuning_measurements({}, "cola", manifest)
+    found = measured("cola", manifest)
     assert [m["failed"] for m in found] == ["zero_mcc", "zero_mcc", "", "", "", ""]
     assert [m["primary"] for m in found] == [False, True] * 3
     assert [m["learning_rate"] for m in found] == [1e-5, 1e-5, 3e-5, 3e-5, 1e-5, 1e-5]
@@ -41,7 +43,7 @@ def test_a_transferred_task_has_its_own_suite_metric_and_failures(tmp_path: Path
     rows = "validation,12,1e-05,accuracy,0.6,3,0.6,majority_class\nhans,12,1e-05,mcc,0.2,3,0.6,\n"
     settings = {"task": TASK, "transfer": [{"name": "hans", "suite": "heuristics", "metrics": ["mcc"]}]}
     measures = {"majority_accuracy_hans": 0.5}
-    _, hans = finetuning_measurements({}, "mnli", job(tmp_path, RESULTS_HEADER + rows, settings, measures))
+    _, hans = measured("mnli", job(tmp_path, RESULTS_HEADER + rows, settings, measures))
     assert [hans[name] for name in ("suite", "task", "metric", "primary")] == [
         "heuristics",
         "hans",
@@ -57,8 +59,8 @@ def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> N
     found = [
         measurement
         for task in ("a_mnli", "b_mnli")
-        for measurement in finetuning_measurements(
-            {}, task, job(tmp_path / task, RESULTS_HEADER + rows, {"task": TASK, "transfer": transfer})
+        for measurement in measured(
+            task, job(tmp_path / task, RESULTS_HEADER + rows, {"task": TASK, "transfer": transfer})
         )
     ]
     names = [m["task"] for m in with_distinct_tasks(found)]
@@ -69,7 +71,7 @@ def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> N
 @pytest.mark.parametrize("value", ["", "nan"])
 def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
     rows = f"validation,12,1e-05,accuracy,{value},3,,nan\n"
-    (found,) = finetuning_measurements({}, "cola", job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}))
+    (found,) = measured("cola", job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}))
     assert (found["value"], found["failed"]) == (None, "nan")
 
 
@@ -90,7 +92,7 @@ def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
 )
 def test_wrong_results_are_refused(tmp_path: Path, row: str, complaint: str) -> None:
     with pytest.raises(EvaluationError) as caught:
-        finetuning_measurements({}, "cola", job(tmp_path, RESULTS_HEADER + row + "\n", {"task": TASK}))
+        measured("cola", job(tmp_path, RESULTS_HEADER + row + "\n", {"task": TASK}))
     assert str(tmp_path / "results.csv") in str(caught.value)
     assert complaint in str(caught.value)
 
@@ -99,7 +101,7 @@ def test_wrong_results_are_refused(tmp_path: Path, row: str, complaint: str) -> 
 def test_settings_without_suite_or_metrics_are_refused(tmp_path: Path, task: dict[str, Any]) -> None:
     rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
     with pytest.raises(ManifestError, match=r"manifest\.json: the settings of a task lack its name, suite or metrics"):
-        finetuning_measurements({}, "cola", job(tmp_path, RESULTS_HEADER + rows, {"task": task}))
+        measured("cola", job(tmp_path, RESULTS_HEADER + rows, {"task": task}))
 
 
 @pytest.mark.parametrize("value", [True, 61.4, "half"])
@@ -107,4 +109,4 @@ def test_an_impossible_majority_is_refused(tmp_path: Path, value: Any) -> None:
     rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
     manifest = job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}, {"majority_accuracy_validation": value})
     with pytest.raises(EvaluationError, match=r"manifest\.json: measures of validation: majority_accuracy: got "):
-        finetuning_measurements({}, "cola", manifest)
+        measured("cola", manifest)

@@ -1,0 +1,102 @@
+"""What a kind of evaluation is: a record on its stage, from which planning, collecting and the summaries follow.
+
+A kind is called as the folder of its stage's results (`Shared.folder`). What it says: which names an experiment asks a
+model for, how a manifest becomes rows of the tidy tables, and what its section of a summary is called. Whoever plans,
+collects or shows walks the records (`evaluations`); there is no list of kinds.
+
+A row is built here without the columns that say which run it is of: whoever collects knows them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from hatchery.artifacts.manifests import Manifest
+from hatchery.stage import function_of, has_record, record_of, stage_files
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
+    from hatchery.experiment.seeded_run import SeededRun
+
+Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
+Row = dict[str, Any]
+"""A row of a tidy table, or some of its columns."""
+
+_OF_MOST: Row = {"failed": "", "primary": True, "main": True, "origin": ""}
+
+ONCE = ("",)
+"""What a kind gives as names where a model has one result of it, whatever it is asked."""
+
+
+def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> Row:
+    """A row of the tidy table of measurements; `more` are other columns.
+
+    `value` is in the unit of `metric`, None where the run gave no number (it diverged, say). `failed` is empty, or why
+    there is none, or in which way training collapsed: then the value is that of a constant answer.
+    """
+    return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One finished evaluation: its manifest, that of the model, and its name, which is that of a suite or task.
+
+    `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known.
+    """
+
+    manifest: Manifest
+    model: Manifest
+    name: str = ""
+    unigram_loss: Callable[[str], float | None] = lambda split: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """A kind of evaluation; a field of the record of its stage.
+
+    `place` orders kinds, in the tables and in summaries. `asked` gives the names that an experiment asks of one of its
+    models (`ONCE` for a kind without names), a run of the experiment or a model that others pretrained. `rows` are the
+    rows of `measurements.parquet`, `layers` those of `layers.parquet`, and `together` sees all rows of the kind in an
+    experiment. A summary has a section for each suite of the kind, with `title` and `note`.
+    """
+
+    place: int
+    title: str
+    note: str = ""
+    asked: Callable[["Experiment", "SeededRun"], Iterable[str]]
+    rows: Callable[[Evaluated], Iterable[Row]]
+    layers: Callable[[Evaluated], Iterable[Row]] = lambda evaluated: ()
+    together: Callable[[list[Row]], list[Row]] = lambda rows: rows
+
+
+class Result(NamedTuple):
+    """What an evaluation is of: its kind, the run or baseline, and its name, empty where the kind has none."""
+
+    kind: str
+    run: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """How the inputs of a job call it; `of_key` reads it back."""
+        return ":".join(self)
+
+    @classmethod
+    def of_key(cls, key: str) -> "Result":
+        """What an input of a job is of."""
+        return cls(*key.split(":"))
+
+    @property
+    def of_its_kind(self) -> str:
+        """What tells it from others of its kind."""
+        return ":".join(filter(None, self[1:]))
+
+
+@cache
+def evaluations() -> dict[str, Evaluation]:
+    """The records of all kinds, in their order, by the names of the kinds."""
+    names = [name for name, path in stage_files().items() if path.parents[1].name == "evaluation"]
+    stages = [record_of(function) for name in names if has_record(function := function_of(name))]
+    found = {stage.shared.folder: stage.evaluation for stage in stages if stage.shared and stage.evaluation}
+    return dict(sorted(found.items(), key=lambda kind: (kind[1].place, kind[0])))

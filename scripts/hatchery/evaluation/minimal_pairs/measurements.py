@@ -1,0 +1,74 @@
+"""Scored suites as rows of the tidy tables: fractions become percent, and the name of the metric says so."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.artifacts.records import Record, read_records
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.evaluation import Evaluated, Level, Row, measured
+from hatchery.settings.base import Share
+
+PHENOMENON_AVERAGE = "phenomenon_average"
+PARADIGM_AVERAGE = "paradigm_average"
+ACCURACY = "accuracy_percent"
+ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
+ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
+ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
+OF_PAIRS = 50.0
+"""What a blind guess has of minimal pairs, in percent."""
+
+
+@dataclass(frozen=True)
+class _AccuracyRow(Record):
+    level: Literal["paradigm", "phenomenon", "suite"]
+    name: str
+    pairs: int
+    accuracy: Share
+    accuracy_ties_correct: Share
+
+
+def minimal_pair_rows(evaluated: Evaluated) -> list[Row]:
+    """Accuracy in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
+
+    Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
+    2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT, Table 8); on identical predictions
+    they may differ by more than a point.
+    """
+    path = evaluated.manifest.file("accuracy.csv")
+    rows = read_records(path, _AccuracyRow, ("level", "name"))
+    found: list[Row] = []
+
+    def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int) -> None:
+        more = {"sampling_deviation": deviation, "items": items, "blind_guess": OF_PAIRS}
+        found.append(measured(evaluated.name, task, level, metric, value, **more))
+
+    if any(row.pairs == 0 for row in rows):
+        raise EvaluationError(f"{path}: an accuracy over 0 pairs")
+    by_level: dict[str, list[_AccuracyRow]] = {
+        level: [row for row in rows if row.level == level] for level in ACCURACY_LEVELS
+    }
+    for metric, column in ACCURACY_COLUMNS.items():
+        for level in ACCURACY_LEVELS:
+            for row in by_level[level]:
+                add(level, row.name, metric, *_accuracy(row, column))
+        for task, averaged in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
+            values = [_accuracy(row, column) for row in by_level[averaged]]
+            if not values:
+                raise EvaluationError(f"{path}: there is no row of level {averaged}")
+            mean = math.fsum(value for value, _, _ in values) / len(values)
+            deviation = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in values)) / len(values)
+            add("average", task, metric, mean, deviation, sum(items for _, _, items in values))
+    return found
+
+
+def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
+    """Accuracy and its binomial standard deviation, both in percent, and the pairs.
+
+    The deviation is that of two more right and two more wrong pairs (Agresti and Coull, 1998), so that a few pairs that
+    are all right leave some doubt.
+    """
+    accuracy: float = getattr(row, column)
+    pairs = row.pairs + 4
+    share = (accuracy * row.pairs + 2) / pairs
+    return 100 * accuracy, 100 * math.sqrt(share * (1 - share) / pairs), row.pairs
