@@ -36,18 +36,18 @@ class FlexSelfAttention(nn.Module):
         attention = self.attention
         if attention.pre_layer_norm is not None:
             hidden = attention.pre_layer_norm(hidden)
-        query, key = attention._query_key(hidden, inputs)
+        query, key = attention.query_key(hidden, inputs)
         value = split_heads(attention.value_projection(hidden), attention.n_heads)
         score_mod = self._score_mod(query, key, inputs)
         context = self.function(query, key, value, score_mod=score_mod, scale=attention.scale)
-        return attention._closed(join_heads(context))
+        return attention.closed(join_heads(context))
 
     def _score_mod(self, query: Tensor, key: Tensor, inputs: AttentionInputs) -> ScoreMod:
         """Adds the position scores of a pair, and hides the pairs that the mask hides."""
         attention, positions, length = self.attention, inputs.positions, query.shape[2]
         assert inputs.relative_embedding is not None and positions is not None
         table = attention.dropout(positions.reached(inputs.relative_embedding))
-        position_query, position_key = attention._position_vectors(table)
+        position_query, position_key = attention.position_vectors(table)
         # [B, H, T, rows], in fp32: the gradients of many pairs are added up in one entry.
         by_query = full_precision(query @ (position_key * attention.scale))
         by_key = full_precision(key @ (position_query * attention.scale))

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
@@ -86,10 +87,16 @@ class Turns(BatchLoader):
         self.bare_seconds: list[float] = []
         self.tokens: list[int] = []
 
-    def _measured(self, drawn: Iterator[StepBatch]) -> Iterator[StepBatch]:
+    @contextmanager
+    def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
+        """The loader's batches, each with its times."""
+        with super().from_step(first_step) as drawn:
+            yield self._in_turns(drawn)
+
+    def _in_turns(self, drawn: Iterator[StepBatch]) -> Iterator[StepBatch]:
         # The processor time of drawing, in the loop's or in the loader's thread, falls between two readings.
         began = self._now()
-        for batch in super()._measured(drawn):
+        for batch in drawn:
             aside = 0.0
             if self.bare is not None:
                 aside = self._bare_step(batch)

@@ -54,9 +54,9 @@ class DisentangledSelfAttention(nn.Module):
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
         if inputs.query_rows is not None:
-            return self._closed(self._context_at_one(hidden, inputs, inputs.query_rows))
+            return self.closed(self._context_at_one(hidden, inputs, inputs.query_rows))
         packing = inputs.packing
-        query, key = self._query_key(hidden, inputs)
+        query, key = self.query_key(hidden, inputs)
         value = split_heads(self.value_projection(hidden), self.n_heads, packing)
         if inputs.cache is not None:
             key, value = inputs.cache.extended(key, value)
@@ -65,18 +65,18 @@ class DisentangledSelfAttention(nn.Module):
             assert inputs.relative_embedding is not None and inputs.positions is not None
             position_scores = self._position_scores(query, key, inputs.relative_embedding, inputs.positions)
         context = attend(query, key, value, self.scale, inputs.mask, self.dropout, position_scores)
-        return self._closed(join_heads(context, packing))
+        return self.closed(join_heads(context, packing))
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:
         """Scaled scores [B, H, T, T] of query i and key j, before masking, of the normalised `hidden` [B, T, D].
 
         `relative_embedding` is the normalised table [2 * bucket_size - 1, D].
         """
-        query, key = self._query_key(hidden, AttentionInputs())
+        query, key = self.query_key(hidden, AttentionInputs())
         position_scores = self._position_scores(query, key, relative_embedding, positions)
         return query @ key.transpose(2, 3) * self.scale + position_scores
 
-    def _closed(self, context: Tensor) -> Tensor:
+    def closed(self, context: Tensor) -> Tensor:
         """The block's output from the joined heads' context."""
         if self.head_scale is not None:
             context = context * self.head_scale.repeat_interleave(self.head_size)
@@ -89,11 +89,11 @@ class DisentangledSelfAttention(nn.Module):
         if self.is_relative:
             assert inputs.relative_embedding is not None and inputs.positions is not None
             table = inputs.positions.reached(inputs.relative_embedding)
-            vectors = PositionVectors(*self._position_vectors(table), inputs.positions)
+            vectors = PositionVectors(*self.position_vectors(table), inputs.positions)
         projections = (self.query_key_projection, self.value_projection)
         return context_at_one(hidden, query_rows, inputs.mask, *projections, self.n_heads, self.scale, vectors)
 
-    def _query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    def query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         """Query and key [B, H, T, d] of the normalised `hidden`."""
         projected = split_heads(self.query_key_projection(hidden), 2 * self.n_heads, inputs.packing)
         # Both are read by several products, each of which would make its own copy of a strided one.
@@ -105,7 +105,7 @@ class DisentangledSelfAttention(nn.Module):
     ) -> Tensor:
         """Scaled position scores [B, H, T, S] of `query` [B, H, T, d] and `key` [B, H, S, d]."""
         batch, heads, length, width = query.shape
-        position_query, position_key = self._position_vectors(self.dropout(positions.reached(relative_embedding)))
+        position_query, position_key = self.position_vectors(self.dropout(positions.reached(relative_embedding)))
         # The scale is applied to the small tensors and never to a T x T one.
         shape = (batch, heads, width, positions.n_rows)
         by_query = torch.bmm(query.flatten(0, 1), (position_key * self.scale).expand(shape).flatten(0, 1))
@@ -116,7 +116,7 @@ class DisentangledSelfAttention(nn.Module):
         scores += full_precision(by_key).flatten(1).index_select(1, positions.by_key)
         return scores.view(batch, heads, length, key.shape[2])
 
-    def _position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
+    def position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """Position queries and position keys of the relative embedding's rows, each [H, d, rows].
 
         "babylm" splits the projection as for tokens: first all queries, then all keys. "bnc" is the layout of
