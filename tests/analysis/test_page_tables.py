@@ -44,9 +44,13 @@ def best_of(page: str) -> set[str]:
 @pytest.mark.parametrize(
     ("numbers", "bold"),
     [
-        # One deviation of the best over seeds: all within it, as in LTG-BERT's captions, but not all there are.
-        ((("80.0", "1.0", "|,"), ("79.0", "0.1", "|,"), ("78.9", "3.0", "|,")), "ab"),
+        # Over seeds, the deviations of both: all that these may have kept from the best, but not all there are.
+        ((("80.0", "1.0", "|,"), ("79.0", "0.1", "|,"), ("78.9", "0.2", "|,")), "ab"),
         ((("80.0", "1.0", "|,"), ("79.5", "0.1", "|,")), ""),
+        ((("80.0", "1.0", "|,"), ("75.0", "4.0", "|,")), "a"),
+        ((("80.0", "1.0", "|,"), ("75.0", "5.0", "|,"), ("70.0", "0.1", "|,")), "ab"),
+        # Of the other, the noise of a single run is not known.
+        ((("80.0", "1.0", "|,"), ("78.7", "", "|,"), ("78.5", "", "|,")), "ab"),
         # A single run: 1.96 x 1.4142 deviations of sampling, 2.77 here.
         ((("80.0", "", "|1.0,"), ("77.3", "", "|1.0,"), ("77.2", "", "|1.0,")), "ab"),
         ((("80.0", "", "|1.0,"), ("77.3", "", "|1.0,")), ""),
@@ -64,6 +68,27 @@ def test_a_number_is_bold_only_beyond_noise_and_a_blind_guess(site: Site, number
         for name, (mean, std, noise) in zip("abc", numbers, strict=False)
     ]
     assert best_of(site.write(rows)) == {f"{name}-blimp-agreement-accuracy_percent" for name in bold}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bold"),
+    [
+        # Two of three runs of b collapsed: without them it is as good.
+        ((("96.0", "2.5", 0, ""), ("66.0", "26.9", 2, "97.0"), ("56.0", "3.0", 0, "")), "ab"),
+        ((("96.0", "2.5", 0, ""), ("66.0", "26.9", 2, "80.0"), ("56.0", "3.0", 0, "")), "ab"),
+        ((("96.0", "2.5", 0, ""), ("66.0", "12.0", 2, "80.0"), ("56.0", "3.0", 0, "")), "a"),
+        # Constant answers, as the 61.4 on WSC, may be what makes the best.
+        ((("61.4", "0.1", 2, "55.0"), ("58.0", "0.5", 0, ""), ("50.0", "0.5", 0, "")), "ab"),
+    ],
+)
+def test_where_runs_failed_a_number_is_below_the_best_only_with_and_without_them(
+    site: Site, numbers: Any, bold: str
+) -> None:
+    rows = [
+        f"{name},glue,rte,accuracy_percent,{mean},{std},3,{failed},{without},0,,,,,"
+        for name, (mean, std, failed, without) in zip("abc", numbers, strict=True)
+    ]
+    assert best_of(site.write(rows)) == {f"{name}-glue-rte-accuracy_percent" for name in bold}
 
 
 def test_a_perplexity_above_that_of_word_frequencies_is_no_best_and_their_column_stands_beside_it(site: Site) -> None:

@@ -55,14 +55,17 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, None if deviation is None else deviation / math.sqrt(len(values))
 
 
+SLACK = 1e-9
+"""Keeps a number that is just so far below the best from being lost to a binary fraction."""
+
+
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
     """The least number that noise may have kept from being the best of `numbers`, each with how far its noise reaches.
 
     Of several that are best, the largest reach counts. More is better.
     """
     best, reach = max(numbers)
-    # The slack keeps a number that is just so far below the best from being lost to a binary fraction.
-    return best - reach - 1e-9
+    return best - reach - SLACK
 
 
 def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hatchery.analysis.aggregates import least_of_best
+from hatchery.analysis.aggregates import SLACK
 from hatchery.analysis.measurements import PRETRAINING_SUITE
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
@@ -101,24 +101,26 @@ class Scores:
     def best(self, measure: Measure) -> set[str]:
         """The models with the best number as it is shown, and those that noise may have kept from it.
 
-        There is none where noise is not known, where it could explain all differences, where the best number is not
-        beyond a blind guess, and among the guesses of different tokenizers.
+        Noise is the root of the sum of squares of that of both numbers; where that of the other is not known, it counts
+        as that of the best. Where runs failed, a number is below the best only if it is with them and without them.
+        There is no best where its noise is not known, where noise could explain all differences, where it is not beyond
+        a blind guess, and among the guesses of different tokenizers.
         """
-        if measure.objective == OTHER:
+        if measure.objective.startswith(OTHER):
             return set()
-        sign = direction(measure.metric)
+        sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = {model: row for model in self.models if (row := self.of(measure, model)) and row.mean is not None}
-        shown = {
-            model: (round(row.mean, decimals_of(measure.metric)) * sign, row.noise)
-            for model, row in rows.items()
-            if row.mean is not None
-        }
-        if not sign or len(shown) < 2 or max(shown.values())[1] == math.inf:
+        shown = {model: [round(mean, decimals) * sign for mean in row.readings] for model, row in rows.items()}
+        if not sign or len(shown) < 2:
             return set()
-        least = least_of_best(shown.values())
+        best = max(shown, key=lambda model: (shown[model][0], rows[model].noise))
+        least, noise = min(shown[best]), rows[best].noise
         blind = [row.blind_guess * sign for row in rows.values() if row.blind_guess is not None]
-        found = {model for model, (value, _) in shown.items() if value >= least}
-        return found if len(found) < len(shown) and least > max(blind, default=-math.inf) else set()
+        if noise == math.inf or least - noise <= max(blind, default=-math.inf) + SLACK:
+            return set()
+        reach = {model: math.hypot(noise, noise if row.noise == math.inf else row.noise) for model, row in rows.items()}
+        found = {model for model in shown if max(shown[model]) >= least - reach[model] - SLACK} | {best}
+        return found if len(found) < len(shown) else set()
 
     def blind_guesses(self, measure: Measure) -> list[str]:
         """What blind guesses have, from the lowest on, each once as it is shown."""

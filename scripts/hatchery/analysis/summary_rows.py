@@ -126,14 +126,20 @@ class SummaryRow:
 
     @property
     def noise(self) -> float:
-        """How far below the best a number may be by chance: infinitely where one run without known noise says it.
+        """How far off the number may be by chance: infinitely where one run without known noise says it.
 
-        Over several runs that is the standard deviation of the best, as in LTG-BERT, Tables 2 and 3. Of a single run it
-        is what 95 % of the differences between two such models keep below, if only the choice of the items differs.
+        Over several runs that is their standard deviation. Of a single run it is half of its 95 % interval over the
+        choice of the items.
         """
         if self.std is not None:
             return self.std
-        return math.inf if self.sampling_deviation is None else NORMAL_95 * math.sqrt(2) * self.sampling_deviation
+        return math.inf if self.sampling_deviation is None else NORMAL_95 * self.sampling_deviation
+
+    @property
+    def readings(self) -> tuple[float, ...]:
+        """The mean, and where runs failed, the mean of the others; empty without a number."""
+        failed = self.mean_without_failed if self.n_failed else None
+        return tuple(mean for mean in (self.mean, failed) if mean is not None)
 
 
 COLUMNS = tuple(column.name for column in fields(SummaryRow))

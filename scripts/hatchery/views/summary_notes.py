@@ -93,16 +93,20 @@ def general_notes(summary: Summary) -> list[str]:
     ]
     if len(summary.models) > 1:
         notes.append(
-            "Bold on the page: the best number and all that noise may have kept from it. Noise is one standard "
-            "deviation of the best over its runs; "
+            "Bold on the page: the best number and all that noise may have kept from it. Noise is the root of the sum "
+            "of squares of both numbers' standard deviations over runs"
             + (
-                "of single runs on minimal pairs, what 95 % of the differences of two such models keep below if only "
-                "the pairs differ; of other single runs "
+                "; of single runs on minimal pairs, of half their 95 % intervals; of other single runs "
                 if pairs
-                else "of single runs "
+                else "; of single runs "
             )
             + "it is not known, and none is bold. Nor is any where noise could explain every difference"
             + (", or where the best is not beyond a blind guess by more than noise." if guessed else ".")
+            + (
+                " Where runs failed, a number counts as lower only if it is with these runs and without them."
+                if any(row.n_failed for row in summary.rows)
+                else ""
+            )
         )
     if guessed:
         told = [
