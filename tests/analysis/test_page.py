@@ -195,6 +195,15 @@ def test_perplexities_of_different_objectives_are_not_compared(site: Site) -> No
     assert "dev perplexity" not in named
 
 
+def test_perplexities_of_models_of_others_share_no_row_with_another_kind(site: Site) -> None:
+    rows = [f"{name},perplexity,dev,perplexity,{value},0.1,2,0,,0,,,,," for name, value in (("bert", 9), ("opt", 20))]
+    text = site.write(rows, replace(NOTES, objectives={"bert": "other masked", "opt": "other causal"}))
+    assert {"dev perplexity, other masked", "dev perplexity, other causal"} <= set(
+        re.findall(r'scope="row">([^<]+)<', text)
+    )
+    assert 'class="best"' not in text
+
+
 def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8").partition(">All results</h2>")[2]
     table = text.partition(">blimp (accuracy in percent)</h3>")[2].partition("</table>")[0]

@@ -4,8 +4,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from figure_readback import assert_nothing_overlaps
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox
 
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
@@ -15,7 +18,14 @@ from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.typed import build
 from hatchery.views.figures.needs import drawable
-from hatchery.views.figures.swept_values import draw, draw_swept, main_values, swept_panels
+from hatchery.views.figures.swept_values import (
+    PARAMETERS,
+    Panel,
+    draw,
+    draw_swept,
+    main_values,
+    swept_panels,
+)
 from hatchery.views.stages.draw_figure import figure_settings
 
 RATES = {0.001: 20.0, 0.003: 15.0, 0.01: 30.0}
@@ -68,6 +78,23 @@ def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(
     assert (band.y0, band.y1) == (pytest.approx(16.5 - 0.5**0.5), pytest.approx(31.5 + 0.5**0.5))
     names = [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()]
     assert names == ["swept, hidden_dropout_prob 0", "swept, hidden_dropout_prob 0.1"]
+
+
+def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: FigureSettings) -> None:
+    for axis, drawn in (("rate", lambda axes: axes.collections[0].get_paths()[0].get_extents()), (PARAMETERS, bars_of)):
+        panels = [
+            Panel(title, axis, {"swept": [(0.1, 90.0, 20.0), (0.2, 99.0, 2.0)]})
+            for title in ("glue: average (%)", "test BLEU")
+        ]
+        percent, points = (drawn(axes) for axes in draw_swept(settings, panels).axes)
+        assert (percent.y0, percent.y1) == (70, 100)
+        assert (points.y0, points.y1) == (70, 110)
+
+
+def bars_of(axes: Axes) -> Bbox:
+    """From the lowest to the highest end of the error bars."""
+    ends = np.vstack([path.vertices for path in axes.collections[0].get_paths()])
+    return Bbox([ends.min(axis=0), ends.max(axis=0)])
 
 
 @pytest.mark.parametrize("width", [7.0, NARROW_INCHES])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from shipped import DEMO, edit, load_everything, written
+from shipped import DEMO, changed, edit, load_everything, written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment import cluster as module
@@ -18,6 +18,7 @@ from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 from hatchery.training.settings import WARMUP_FRACTION
 from hatchery.typed import keys_of
+from hatchery.views.stages.summarise import summary_settings
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.plan_checks import collect_problems
 from hatchery.workflow.result_paths import readable_path
@@ -344,3 +345,10 @@ def test_the_configuration_decides_before_the_machine(device: Any) -> None:
     assert device(has_gpu=False, gpus_per_node=8) == "h100"
     assert device(has_gpu=False, planned_device="a100") == "a100"
     assert device(has_gpu=True, planned_device="cpu") == "cpu"
+
+
+def test_a_summary_knows_which_kind_of_model_a_baseline_is(configuration: Path) -> None:
+    baselines = {"baselines": ["babylm_opt_125m", "bert_base_cased"], "perplexity.splits": ["dev"]}
+    project = changed(configuration, *baselines.items())
+    objectives = summary_settings(project, "demo")["objectives"]
+    assert objectives == {"babylm_opt_125m": "other causal", "bert_base_cased": "other masked"}

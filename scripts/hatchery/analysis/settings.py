@@ -22,7 +22,8 @@ DRAWS = 1000
 """Bootstrap draws of a test of almost stochastic order."""
 
 OTHER = "other"
-"""Instead of an objective, of models that others pretrained: what they guess are tokens of tokenizers of their own."""
+"""How the objective of models that others pretrained begins: what they guess are tokens of tokenizers of their own.
+Behind it stands what kind of model it is, as models of different kinds are asked for other tokens, too."""
 
 
 @dataclass(frozen=True)

@@ -55,15 +55,16 @@ def sections(summary: Summary) -> list[Section]:
 def _objectives(summary: Summary) -> list[str]:
     """What the models that guess something on held-out text were trained for."""
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
-    return [task for task in (*OBJECTIVES, OTHER) if task in guessing] or [DEFAULT_TASK]
+    others = sorted(task for task in guessing if task.startswith(OTHER))
+    return [*(task for task in OBJECTIVES if task in guessing), *others] or [DEFAULT_TASK]
 
 
 def _perplexity_per(task: str) -> str:
-    return "per token of each one's own tokenizer" if task == OTHER else OBJECTIVES[task][0].perplexity_per
+    return "per token of each one's own tokenizer" if task.startswith(OTHER) else OBJECTIVES[task][0].perplexity_per
 
 
 def _what_is_predicted(task: str) -> str:
-    if task != OTHER:
+    if not task.startswith(OTHER):
         return OBJECTIVES[task][0].asked_for
     return (
         "Models that others pretrained are asked in the same way, but for tokens of tokenizers of their own: compare "
@@ -153,7 +154,7 @@ def _perplexity_sections(summary: Summary, kind: str, evaluation: Evaluation) ->
         for split in _splits(summary)
         for label, metric in shown
     ]
-    asked = [_what_is_predicted(task) for task in _objectives(summary)]
+    asked = list(dict.fromkeys(map(_what_is_predicted, _objectives(summary))))
     if len(asked) > 1:
         asked.append("Numbers of models with different objectives are not comparable.")
     if any(row.metric in SLOPES.values() for row in summary.rows):

@@ -157,13 +157,19 @@ def point_of(
     return place, mean, spread or 0.0
 
 
-def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, **line: Any) -> None:
-    """Draw the line of some points in their order, and its band where any of them has a spread."""
+def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: float | None = None, **line: Any) -> None:
+    """Draw the line of some points in their order, and where any of them has a spread its band, up to `highest`."""
     places, means = [place for place, _, _ in points], [mean for _, mean, _ in points]
     axes.plot(places, means, color=look.colour, linestyle=look.dashes, **{"linewidth": 1.4, **line})
     if any(spread for _, _, spread in points):
-        low, high = ([mean + sign * spread for _, mean, spread in points] for sign in (-1, 1))
+        low = [mean - spread for _, mean, spread in points]
+        high = [mean + up_to(highest, mean, spread) for _, mean, spread in points]
         axes.fill_between(places, low, high, color=look.colour, alpha=0.2, linewidth=0)
+
+
+def up_to(highest: float | None, mean: float, spread: float) -> float:
+    """How much of a spread above a mean there can be, where no number is above `highest`."""
+    return spread if highest is None else max(0.0, min(spread, highest - mean))
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,14 @@ from hatchery.rendering.drawing import (
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import BLEU
-from hatchery.views.figures.marks import Point, draw_band, point_of
+from hatchery.views.figures.marks import Point, draw_band, point_of, up_to
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Swept values",
     needs=("runs", "sweeps"),
     all_models=True,
-    version=1,
+    version=2,
     caption="The main numbers of the experiment against the swept value, or the size of the models: means over "
     "pretraining seeds, with their sample standard deviation as a band or a bar.",
     explanation="""
@@ -50,7 +50,7 @@ Source: `measurements.parquet` and `runs.parquet`.
 """,
 )
 
-PARAMETERS = "parameters"
+PARAMETERS, PERCENT = "parameters", "(%)"
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # More values than this have no tick each.
 MOST_TICKS = 8
@@ -87,7 +87,7 @@ def main_values(measured: pl.DataFrame) -> Values:
     by_run = measured.filter(tuned).partition_by("suite", "run", as_dict=True, maintain_order=True)
     for (suite, run), rows in by_run.items():
         for task, mean in _averages(suite, rows):
-            found.setdefault(f"{readable(suite)}: {readable(task)} (%)", {})[run] = mean
+            found.setdefault(f"{readable(suite)}: {readable(task)} {PERCENT}", {})[run] = mean
     return found
 
 
@@ -96,7 +96,7 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
         while_training = " while training" if kind == "pretraining" else ""
         return f"{readable(task)} perplexity{while_training}"
     if kind == "minimal_pairs" and (task, metric) == (PHENOMENON_AVERAGE, ACCURACY):
-        return f"{readable(suite)}: accuracy (%)"
+        return f"{readable(suite)}: accuracy {PERCENT}"
     if kind == "translation" and metric == BLEU:
         return f"{readable(task)} BLEU"
     return ""
@@ -186,12 +186,15 @@ def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
 
 
 def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], size: float) -> None:
+    highest = 100.0 if panel.title.endswith(PERCENT) else None
     for name, points in panel.lines.items():
         if panel.axis == PARAMETERS:
             places, means, spreads = ([point[part] for point in points] for part in range(3))
-            axes.errorbar(places, means, spreads, fmt=looks[name].marker, color=looks[name].colour, ms=size * 0.5)
+            above = [up_to(highest, mean, spread) for _, mean, spread in points]
+            look = looks[name]
+            axes.errorbar(places, means, [spreads, above], fmt=look.marker, color=look.colour, ms=size * 0.5)
         else:
-            draw_band(axes, points, looks[name], marker=looks[name].marker, markersize=size * 0.5)
+            draw_band(axes, points, looks[name], highest, marker=looks[name].marker, markersize=size * 0.5)
     axes.grid(visible=True)
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(panel.axis)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs, published_of, runs_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
+from hatchery.rendering.escaping import readable
 from hatchery.runner import Place
 from hatchery.stage import Stage
 from hatchery.training.objectives import DEFAULT_TASK
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The table of an experiment or a study."""
     blocks = [project.experiment(part) for part in project.members(experiment)]
-    objectives = project.of_members(experiment, lambda part: _other_objectives(project.experiment(part)))
+    objectives = project.of_members(experiment, lambda part: _other_objectives(project, project.experiment(part)))
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
@@ -33,11 +34,12 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
     }
 
 
-def _other_objectives(experiment: "Experiment") -> dict[str, str]:
+def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
     """The task of every model that was not trained on masked text; of models of others, that they are such."""
     tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
     others = {run: task for run, task in tasks.items() if task != DEFAULT_TASK}
-    return others | (dict.fromkeys(experiment.baselines, OTHER) if experiment.perplexity.splits else {})
+    measured = experiment.baselines if experiment.perplexity.splits else ()
+    return others | {name: f"{OTHER} {readable(project.baseline(name).architecture)}" for name in measured}
 
 
 def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
