@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped import PROJECT, trained
+from shipped import PROJECT, REPOSITORY, trained
 
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.analyses.correlation import counting
+from hatchery.analysis.stages.analyse import analyse_settings
 from hatchery.analysis.studies import analyses_of
 from hatchery.modeling.families import model_config
 from hatchery.modeling.roberta.encoder import roberta_parameters
@@ -337,6 +340,22 @@ def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_
         )
         assert ours == {**theirs, "milestones": [3000, 8000, 18000]}
     assert PROJECT.experiment(experiment).finetuning == PROJECT.experiment(study).finetuning
+
+
+@pytest.mark.parametrize("reading", ["", "_as_published"])
+def test_the_correlation_of_section_5_3_is_of_the_tabulated_models_and_the_27_checkpoints(reading: str) -> None:
+    study = f"reduced_vocabulary{reading}"
+    entry = analyses_of(PROJECT, study)["all_fine_tuned"]
+    repeated: Any = analyse_settings(PROJECT, study, "all_fine_tuned")["published"]
+    files = {"values/reduced_vocabulary": REPOSITORY / "config/published/values/reduced_vocabulary.csv"}
+    counts = counting(entry, Study(study, published=tuple(repeated), files=files))
+    models = {f"{part}/{run}" for part in entry.experiments for run in PROJECT.experiment(part).runs}
+    counted = {model for model in models if counts(model) and not model.endswith("_untrained")}
+    tabulated = {model for model in counted if "_at_" not in model}
+    assert len(counted - tabulated) == 27
+    assert {model.partition("/")[0] for model in tabulated} == {f"{CONSTRAINED}{reading}"}
+    # Table 3 has 19 rows.
+    assert len(tabulated) == 19
 
 
 def test_the_laws_are_fitted_without_and_with_the_larger_models() -> None:

@@ -1,13 +1,16 @@
 """What the analyses of scaling find in a study of invented tables, and in the published files beside it."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
+from hatchery.analysis.analyses.correlation import p_value_text
 from hatchery.analysis.compute_optimal import (
     Comparison,
     compared,
@@ -20,6 +23,7 @@ from hatchery.analysis.compute_optimal import (
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
 
 Analysed = Callable[..., Findings]
 PAPER = {"paper": "reduced_vocabulary"}
@@ -209,6 +213,28 @@ def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
     assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
     assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"]]
+
+
+def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:
+    found = analysed("correlation", tabulated=True, models=["m_*_2"], **PAPER)
+    counted = {row["model"] for row in rows(found, kind="model", source="ours", suite="rv_glue")}
+    # Two of `one` repeat rows of Table 3; what repeats a row of Table 4 does not count.
+    named = {f"{part}/m_{hidden}_2" for part in ("one", "two") for hidden in (16, 32, 64, 128)}
+    assert counted == {"one/m_16_1", "one/m_128_4", *named}
+    printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
+    # SciPy's p of Pearson's rho is by the same t distribution.
+    fitting = p_value_text(2 * stats.t.sf(0.67 * math.sqrt(8 / (1 - 0.67**2)), 8))
+    assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"], ["10", "-0.67", fitting]]
+
+
+def test_a_pattern_that_no_model_is_called_is_told() -> None:
+    study = Study("mine", tuple(SeededRun.of(model, 1) for model in ("one/small", "one/large")))
+    analysis = analysis_called("correlation")
+    analysis.check(settings_of("correlation", {"models": ["sm*"]}), study)
+    with pytest.raises(ConfigError, match=r"models: got 'tiny\*', which no model of this study is called"):
+        analysis.check(settings_of("correlation", {"models": ["tiny*"]}), study)
+    with pytest.raises(ConfigError, match="tabulated: got True, expected it with a `paper` only"):
+        settings_of("correlation", {"tabulated": True})
 
 
 def test_a_milestone_is_compute_optimal_where_no_evaluation_of_its_bin_has_a_lower_loss(

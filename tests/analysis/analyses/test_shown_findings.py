@@ -220,7 +220,7 @@ def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
 
 
 def test_the_tables_of_every_analysis_are_latex_in_ascii(all_found: dict[str, Findings]) -> None:
-    assert len(all_found) == 8
+    assert len(all_found) == 9
     for name, found in all_found.items():
         texts = tables_as_files(found, name, name, "reduced_vocabulary")
         assert sum(path.startswith("table_") for path in texts) == len(found.tables) > 0

@@ -7,8 +7,9 @@ its Table 3 alone gives. The study prints p values that do not fit the number of
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import (
@@ -21,8 +22,12 @@ from hatchery.analysis.analyses.analysis import (
     paper_files,
 )
 from hatchery.analysis.flops_counts import COUNT_NAMES
-from hatchery.errors import EvaluationError
+from hatchery.analysis.settings import models_in_order
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering.table import Column, Group, Table
+from hatchery.settings.base import require
+from hatchery.settings.fields import Names
+from hatchery.settings.problems import nearest
 from hatchery.units import power
 
 if TYPE_CHECKING:
@@ -79,6 +84,8 @@ def p_value_of(rho: float, pairs: int) -> float:
 
 
 SMALL_P = 1e-3
+TABLE = "3"
+"""The paper's table of the models that it fine-tuned."""
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
 STATED_PAIRS = 32
 """Models of the printed correlation: the reduced-vocabulary study, Section 5.3."""
@@ -96,8 +103,48 @@ class CorrelationSettings(FrontierSettings):
     """Whose perplexity; where it was not measured, the last development perplexity of the training."""
     frontier: PartsOfStudy = ()
     """The experiments of the study whose evaluations say which models are compute-optimal; none names `experiments`."""
+    models: Names = ()
+    """Only these models of the experiments count; `*` stands for any text, and none names all."""
+    tabulated: bool = False
+    """Only models that repeat a row of the paper's Table 3 count, and those that `models` names. Then the p value that
+    the printed rho would have with as many models stands beside ours."""
     paper: str = ""
     """Published values to stand beside ours: tables below config/published/; empty: none."""
+
+    def __post_init__(self) -> None:
+        require(not self.tabulated or bool(self.paper), "tabulated", self.tabulated, "it with a `paper` only")
+
+
+def check(settings: CorrelationSettings, study: Study) -> None:
+    """Raise ConfigError for a pattern that no model of the study fits."""
+    models = models_in_order(study.runs)
+    for pattern in settings.models:
+        if not any(_fits(model, pattern) for model in models):
+            raise ConfigError(
+                f"models: got {pattern!r}, which no model of this study is called{nearest(pattern, models)}"
+            )
+
+
+def _fits(model: str, pattern: str) -> bool:
+    return fnmatchcase(model.rpartition("/")[2], pattern)
+
+
+def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], bool]:
+    """Whether a model counts, by its name."""
+    from hatchery.analysis.published_values import read_numbers
+
+    if not settings.models and not settings.tabulated:
+        return lambda model: True
+    numbers = read_numbers(study.files[f"values/{settings.paper}"]) if settings.tabulated else []
+    rows = {number.row for number in numbers if number.table == TABLE}
+    repeating = {
+        model
+        for choice in study.published
+        if choice.paper == settings.paper
+        for model, row in choice.rows.items()
+        if row in rows
+    }
+    return lambda model: model in repeating or any(_fits(model, pattern) for pattern in settings.models)
 
 
 @dataclass(frozen=True)
@@ -138,7 +185,7 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     }
     rows = [_pair_row(pair) for pair in pairs] + [_row(source, suite, each) for (source, suite), each in found.items()]
     rows += [_comparison_row(suite, each) for suite, each in comparisons.items()]
-    tables = _tables(found, _printed(settings, study))
+    tables = _tables(found, _printed(settings, study), settings.tabulated)
     return Findings(rows, tables + _optimal_tables(comparisons), _notes(settings, bool(tables), by_suite))
 
 
@@ -149,7 +196,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     from hatchery.analysis.summary_rows import read_summary
 
     rows = distinct_runs(study.tables["runs"], settings.experiments)
-    trained = {run["model"]: run for run in rows if run["steps"] and not run["initial"]}
+    counts = counting(settings, study)
+    trained = {run["model"]: run for run in rows if run["steps"] and not run["initial"] and counts(run["model"])}
     measured = settings.frontier or settings.experiments
     tables = (study.tables["runs"], study.tables["curves"])
     points = points_of_runs(*tables, settings.flops, measured, settings.most_parameters)
@@ -183,7 +231,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops
 
-    numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == "3"]
+    numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == TABLE]
     perplexities = {n.row: n.value for n in numbers if n.metric == "perplexity"}
     logged = read_published_curves(study.files[f"curves/{settings.paper}"])
     parameters = {run.sizes: run.parameters for run in logged if run.peak_learning_rate == DEFAULT_RATE}
@@ -256,17 +304,19 @@ def _row(source: str, suite: str, found: "Correlation") -> Numbers:
     }
 
 
-def _tables(found: Mapping[tuple[str, str], "Correlation"], printed: Mapping[str, tuple[float, float]]) -> list[Table]:
+def _tables(
+    found: Mapping[tuple[str, str], "Correlation"], printed: Mapping[str, tuple[float, float]], tabulated: bool
+) -> list[Table]:
     rows = [
         [suite, source, str(each.pairs), *_texts(each), "all orders" if each.exact else "t distribution"]
         for (source, suite), each in found.items()
     ]
     for suite, (rho, p_value) in printed.items():
         rows.append([suite, PRINTED, f"{STATED_PAIRS} stated", f"{rho:.2f}", p_value_text(p_value), "-"])
-        fitting = p_value_text(p_value_of(rho, STATED_PAIRS))
-        rows.append(
-            [suite, "printed rho, p for the stated n", str(STATED_PAIRS), f"{rho:.2f}", fitting, "t distribution"]
-        )
+        ours = {each.pairs for (source, name), each in found.items() if source == OURS and tabulated}
+        for what, pairs in (("the stated n", STATED_PAIRS), *(("our n", pairs) for pairs in sorted(ours))):
+            fitting = p_value_text(p_value_of(rho, pairs))
+            rows.append([suite, f"printed rho, p for {what}", str(pairs), f"{rho:.2f}", fitting, "t distribution"])
     if not rows:
         return []
     columns = [Column("average of", words=True), Column("of", words=True), Column("n"), Column("rho"), Column("p")]
@@ -323,9 +373,10 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=4,
+    version=5,
     settings=CorrelationSettings,
     run=analyse,
+    check=check,
     needs=("runs", "curves", "summary"),
     published=lambda settings: paper_files(settings.paper),
 )
