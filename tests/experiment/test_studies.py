@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shipped import edit
 
 from hatchery.analysis.analyses.analysis import TIDY_TABLES, analysis_names
 from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
@@ -87,10 +88,11 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     assert "demo/random-s42" in call.arguments["pretraining"]
     of_experiment = Jobs(Project(folder)).call("write_page", experiment="demo").arguments
     assert of_experiment["part"] == {}
-    assert of_experiment["analysis"] == {"minimal_pair_tests": "results/demo/analyses/minimal_pair_tests/manifest.json"}
+    own = ("minimal_pair_tests", "finetuning_tests")
+    assert of_experiment["analysis"] == {name: f"results/demo/analyses/{name}/manifest.json" for name in own}
 
 
-def test_models_of_an_experiment_are_tested_on_their_minimal_pairs_without_a_word_in_its_file(folder: Path) -> None:
+def test_models_of_an_experiment_are_tested_on_pairs_and_tasks_without_a_word_in_its_file(folder: Path) -> None:
     own = "base: demo\nruns: {mine: {model: ltg_demo, seeds: [1, 2]}}\nbaselines: [bert_base_cased]\n"
     (folder / "experiments/own.yaml").write_text(own, encoding="utf-8")
     (folder / "experiments/no_pairs.yaml").write_text("base: demo\nminimal_pairs: []\n", encoding="utf-8")
@@ -109,9 +111,50 @@ def test_models_of_an_experiment_are_tested_on_their_minimal_pairs_without_a_wor
     for name, prefix in (("own", ""), ("side", "own/")):
         tables = jobs.call("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
         assert tables == {f"minimal_pairs/{prefix}{key}": path for key, path in scores.items()}
-    assert jobs.results.analyses("alone") == jobs.results.analyses("no_pairs") == {}
+    tuned = jobs.call("analyse", experiment="own", analysis="finetuning_tests").arguments["tables"]
+    assert tuned == {
+        f"finetuning/{run}:{task}": f"results/own/finetuning/{run}/{task}/manifest.json"
+        for run in {key.partition(":")[0] for key in scores}
+        for task in ("demo_acceptability", "demo_entailment")
+    }
+    assert (jobs.results.analyses("alone"), [*jobs.results.analyses("no_pairs")]) == ({}, ["finetuning_tests"])
     with pytest.raises(ConfigError, match=r"'own' has no analysis 'minimal_pair_test'; .*mean 'minimal_pair_tests'"):
         jobs.call("analyse", experiment="own", analysis="minimal_pair_test")
+
+
+TRAINED = "runs: {random: {pretraining: {steps: 2}}}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "against"),
+    [
+        # Few models: every two.
+        ("", None),
+        ("tests_against: elc_bert", "elc_bert"),
+        # Of more than four the first that was never trained, or else the first baseline.
+        ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}", "random"),
+        (f"{TRAINED}\nbaselines: [babylm_opt_125m, bert_base_cased]", "babylm_opt_125m"),
+        ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}\ntests_against: b", "b"),
+        ("baselines: [bert_base_cased, babylm_opt_125m]\ntests_against: bert_base_cased", "bert_base_cased"),
+    ],
+)
+def test_a_key_says_what_models_are_tested_against(keys: str, against: str | None, folder: Path) -> None:
+    (folder / "experiments/own.yaml").write_text(f"base: demo\n{keys}\n", encoding="utf-8")
+    entries = analyses_of(Project(folder), "own")
+    assert {name: vars(entry)["against"] for name, entry in entries.items()} == dict.fromkeys(entries, against)
+
+
+def test_a_model_to_test_against_that_there_is_not_is_told_and_one_that_is_left_out_is_not_asked_for(
+    folder: Path,
+) -> None:
+    path = folder / "experiments/own.yaml"
+    path.write_text("base: demo\ntests_against: randm\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"own\.yaml: tests_against: got 'randm', no such run; .*mean 'random'"):
+        Project(folder).check("experiment", "own")
+    path.write_text("base: demo\ntests_against: bert_base_cased\nbaselines: [bert_base_cased]\n", encoding="utf-8")
+    edit(folder, "config.yaml", "leave_out_baselines: []", "leave_out_baselines: [bert_base_cased]")
+    assert analyses_of(Project(folder), "own").keys() == {"minimal_pair_tests", "finetuning_tests"}
+    assert Project(folder).experiment("own").tests_against is None
 
 
 def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.analyses.analysis import AnalysisSettings, Study, analysis_called, kind_of
+from hatchery.analysis.analyses.paired_tests import EVERY_TWO_UP_TO
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import VALUES
 from hatchery.settings.problems import ALLOWED, Problems, nearest, offered
-from hatchery.typed import references, validated
+from hatchery.typed import build, references, validated
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
-PAIR_TESTS = "minimal_pair_tests"
-"""The analysis that experiments have by themselves."""
+PAIR_TESTS, TASK_TESTS = "minimal_pair_tests", "finetuning_tests"
+"""The tests of differences that experiments have by themselves."""
 
 
 @lru_cache(maxsize=64)
@@ -49,11 +50,30 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
 
 
 def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
-    """The entries that an experiment has without a study: the test between models that judge the same minimal pairs."""
-    models = [*experiment.runs, *experiment.baselines]
-    if len(models) < 2 or not experiment.minimal_pairs:
+    """The entries that an experiment has without a study: the tests between models that were evaluated on the same."""
+    if len([*experiment.runs, *experiment.baselines]) < 2:
         return {}
-    return {PAIR_TESTS: analysis_called(PAIR_TESTS).settings(analysis=PAIR_TESTS)}
+    evaluated = {PAIR_TESTS: bool(experiment.minimal_pairs), TASK_TESTS: bool(experiment.finetuning.tasks)}
+    against = tested_against(experiment)
+    return {
+        name: build(analysis_called(name).settings, {"analysis": name, "against": against})
+        for name, has in evaluated.items()
+        if has
+    }
+
+
+def tested_against(experiment: "Experiment") -> str | None:
+    """The model that all others of an experiment are tested against; None where every two are.
+
+    Where `tests_against` names none, it is, among more than a few, the first that was never trained, or else the first
+    baseline, or else the first run.
+    """
+    models = [*experiment.runs, *experiment.baselines]
+    if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:
+        return experiment.tests_against
+    started = {name: run.pretraining for name, run in experiment.runs.items()}
+    untrained = [name for name, each in started.items() if not each.steps and each.initialise_from is None]
+    return next(iter((*untrained, *experiment.baselines, *models)))
 
 
 def check_study(project: "Project", name: str) -> None:

@@ -221,6 +221,9 @@ class ExperimentFile(OneOfKeys):
     """The test sets that models with the objective `translation` translate."""
     finetuning: Finetuning = field(default_factory=Finetuning)
     """The labelled tasks."""
+    tests_against: str | None = None
+    """The run or baseline that all others are tested against on minimal pairs and tasks; null: every two models, or of
+    more than four all others against the first that was never trained, else the first baseline, else the first run."""
     published: Published | None = None
     """The published models that ours repeat; the numbers are in config/published/values/<paper>.csv."""
     paper_tables: PaperTables | None = None

@@ -62,12 +62,14 @@ def check_paper_tables(name: str, experiment: "Experiment", where: str, project:
 
 
 def check_published_rows(experiment: "Experiment", where: str) -> None:
-    """Raise ConfigError for a published row of something that is neither a run nor a baseline of the experiment."""
+    """Raise ConfigError for a published row, or a test against, what is neither a run nor a baseline."""
     known = [*experiment.runs, *experiment.baselines]
     kind = "run or baseline" if experiment.baselines else "run"
-    for model in experiment.published.rows if experiment.published is not None else ():
+    named = [("published.rows", model) for model in (experiment.published.rows if experiment.published else ())]
+    named += [] if experiment.tests_against is None else [("tests_against", experiment.tests_against)]
+    for key, model in named:
         if model not in known:
-            raise ConfigError(f"{where}: published.rows: got {model!r}, no such {kind}{offered(model, known)}")
+            raise ConfigError(f"{where}: {key}: got {model!r}, no such {kind}{offered(model, known)}")
 
 
 class Filled(TypedDict):

@@ -119,7 +119,8 @@ def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "E
     if published is not None:
         rows = {model: row for model, row in published.rows.items() if model not in gone}
         published = replace(published, rows=rows)
-    return replace(experiment, baselines=kept, published=published)
+    against = None if experiment.tests_against in gone else experiment.tests_against
+    return replace(experiment, baselines=kept, published=published, tests_against=against)
 
 
 def advice(baselines: Iterable[str]) -> str:

@@ -5,11 +5,13 @@ With `data_paths.py` the place that knows `resources/` and `results/`. Where res
 """
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import (
     CORPORA,
     CORPUS,
+    FINETUNING,
     MINIMAL_PAIRS,
     SUMMARY,
     SWEEP,
@@ -258,9 +260,10 @@ class ResultPaths:
             for part in self.project.members(experiment):
                 translated = self.of_kind(part, TRANSLATION)
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in translated.items()}
-        if MINIMAL_PAIRS in needs:
-            judged = self.project.of_members(experiment, lambda part: self.of_kind(part, MINIMAL_PAIRS))
-            tables |= {f"{MINIMAL_PAIRS}/{name}": path for name, path in judged.items()}
+        for kind in (MINIMAL_PAIRS, FINETUNING):
+            if kind in needs:
+                found = self.project.of_members(experiment, partial(self.of_kind, kind=kind))
+                tables |= {f"{kind}/{name}": path for name, path in found.items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
 
     def analysis_files(self, experiment: str, analysis: str) -> dict[str, str]:

@@ -15,9 +15,10 @@ from scipy.stats import binomtest, permutation_test
 from summary_text import write_summary
 
 from hatchery.analysis.aggregates import mean_and_error
-from hatchery.analysis.analyses import comparison, starts
+from hatchery.analysis.analyses import comparison, finetuning_tests, starts
 from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings, holm, sign_flip_p
+from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings
+from hatchery.analysis.analyses.paired_tests import holm, sign_flip_p
 from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
@@ -166,6 +167,80 @@ def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:
     runs: Sequence[SeededRun] = (SeededRun.of("a", 1), SeededRun.of("b", 1))
     with pytest.raises(EvaluationError, match=r"b-s1/manifest\.json: these are other pairs than those of .*a-s1"):
         ANALYSIS.run(MinimalPairTestsSettings(), Study("mine", tuple(runs), tables=tables))
+
+
+def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[str] = (), metric: str = "mcc") -> Path:
+    """The manifest of a model on a task: an answer per row and run, and the runs that failed."""
+    with stage_run(folder / "manifest.json", {"task": {"metrics": [metric]}}) as run:
+        rows = [
+            {"rows": rows, "seed": int(seed), "learning_rate": 0.1, "row": row, "scored": label != "-", "label": label}
+            | {"prediction": answer if answer != "?" else None}
+            for seed, answers in runs.items()
+            for rows in ("validation", "mismatched")
+            for row, (answer, label) in enumerate(zip(answers, labels, strict=True))
+        ]
+        pl.DataFrame(rows).write_parquet(run.add_output(run.folder / "predictions.parquet"))
+        results = [f"validation,{seed},0.1,{'majority_class' if seed in failed else ''}" for seed in runs]
+        run.add_output(run.folder / "results.csv").write_text("\n".join(["rows,seed,learning_rate,failed", *results]))
+    return folder / "manifest.json"
+
+
+def tests_of(folder: Path, models: Mapping[str, Mapping[str, str]], labels: str, **failed: Sequence[str]) -> Findings:
+    """The findings of models with one pretraining seed on the task `nli`."""
+    tables = {
+        f"finetuning/{model}-s1:nli": tuned(folder / model, runs, labels, failed.get(model, ()))
+        for model, runs in models.items()
+    }
+    study = Study("mine", tuple(SeededRun.of(model, 1) for model in models), tables=tables)
+    return finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
+
+
+def test_fine_tuned_models_are_compared_on_the_rows_that_count_over_all_runs_with_an_answer(tmp_path: Path) -> None:
+    labels = "aabbaabb-"
+    models = {
+        "first": {"1": "aabbaabba", "2": "aabbaabaa", "3": "?" * 9},
+        "second": {"1": "bbbbaabba", "2": "bbbbaabba", "3": "bbbbaabba"},
+    }
+    (row,) = tests_of(tmp_path, models, labels).rows
+    assert (row["task"], row["rows"], row["runs"], row["against_runs"]) == ("nli", 8, 3, 2)
+    assert (row["accuracy_percent"], row["against_accuracy_percent"]) == (75.0, 93.75)
+    # Of eight rows, the second has the last one more often right, the first has the first two.
+    assert (row["rows_for"], row["rows_against"]) == (1, 2)
+    shares = [np.array([0, 0, 1, 1, 1, 1, 1, 1]), np.array([1, 1, 1, 1, 1, 1, 1, 0.5])]
+    flips = permutation_test(
+        (shares[0] - shares[1],), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+    )
+    assert row["p_value"] == pytest.approx(float(flips.pvalue), abs=1e-6)
+
+
+def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
+    labels = "ab" * 30
+    good, collapsed, worse = labels, "a" * 60, "ab" * 20 + "b" * 20
+    sound = {"1": good, "2": good, "3": good}
+    fallen = {"1": good, "2": collapsed, "3": collapsed}
+
+    def line(name: str, other: Mapping[str, str], **failed: Sequence[str]) -> Any:
+        found = tests_of(tmp_path / name, {"one": sound, "two": other}, labels, **failed)
+        return found.rows[0], found.tables[0].rows[0].cells[3], " ".join(found.notes)
+
+    row, cell, notes = line("failed", fallen, two=["2", "3"])
+    # Larger than its deviation and beyond chance, but for the runs that failed.
+    assert abs(row["difference"]) > row["deviation_over_runs"] and row["p_corrected"] < 0.001
+    assert (row["failed"], row["against_failed"], row["difference_without_failed"]) == (2, 0, 0)
+    assert not cell.bold and cell.remark == "2 failed" and "Where runs failed" in notes
+    row, cell, notes = line("worse", {**fallen, "1": worse}, two=["2", "3"])
+    assert cell.bold and row["difference_without_failed"] == pytest.approx(-100 / 6, abs=1e-4)
+    row, cell, notes = line("sound", fallen)
+    assert cell.bold and cell.remark == "" and "Where runs failed" not in notes
+
+
+def test_a_task_whose_answers_are_numbers_is_named_and_not_tested(tmp_path: Path) -> None:
+    tables = {
+        f"finetuning/{model}-s1:stsb": tuned(tmp_path / model, {"1": "ab"}, "ab", metric="pearson") for model in "ab"
+    }
+    study = Study("mine", tuple(SeededRun.of(model, 1) for model in "ab"), tables=tables)
+    found = finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
+    assert not found.rows and found.notes[-1].endswith("row by row: stsb.")
 
 
 def test_one_model_alone_is_compared_with_nothing(tmp_path: Path) -> None:

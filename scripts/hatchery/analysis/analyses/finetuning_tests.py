@@ -1,0 +1,106 @@
+"""Could a difference between two models on the same fine-tuned task be chance? An exact test over the scored rows.
+
+An experiment that fine-tunes several models has this analysis by itself; `paired_tests` says what it computes. A run is
+one pretraining seed, one fine-tuning seed and one learning rate, as in the summary.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.analysis import FINETUNING, Analysis, Findings, Study
+from hatchery.analysis.analyses.paired_tests import (
+    PairedTestsSettings,
+    Words,
+    check,
+    findings,
+    manifests_of,
+    read_answers,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BY_ROW = ("accuracy", "mcc", "f1", "macro_f1", "mean_of_accuracy_and_f1")
+"""Metrics of answers that are right or wrong row by row. Numbers, questions with several answers, and spans with
+several labels are judged otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuningTestsSettings(PairedTestsSettings):
+    """Which models are compared on the rows of the tasks that all of them were fine-tuned on."""
+
+
+WORDS = Words(
+    title="Differences on the same fine-tuned tasks",
+    group="task",
+    items="rows",
+    runs="runs",
+    runs_of="runs",
+    what="Share of the scored rows that are answered rightly, in percent, whatever metric stands for the task, over "
+    "all runs with an answer: pretraining seeds, fine-tuning seeds and learning rates.",
+    nothing="No two models were fine-tuned on the same task with answers that are right or wrong row by row.",
+)
+
+
+def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
+    """A row for each task and two models. Raises EvaluationError where models answered other rows of a task."""
+    found = manifests_of(study, FINETUNING)
+    judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
+    answered = {task: read_answers(models, _read, WORDS.items) for task, models in judged.items()}
+    others = ", ".join(task for task in found if task not in judged)
+    left_out = [f"Not tested, because answers are not right or wrong row by row: {others}."] if others else []
+    return findings(settings, study, answered, WORDS, left_out)
+
+
+def _metric(path: Path) -> str:
+    """The metric that stands for the task."""
+    from hatchery.artifacts.manifests import read_manifest
+
+    return str(read_manifest(path).settings["task"]["metrics"][0])
+
+
+def _read(path: Path) -> "tuple[Any, np.ndarray, np.ndarray]":
+    import polars as pl
+
+    from hatchery.analysis.finetuning_measurements import MAIN_SET
+    from hatchery.artifacts.manifests import read_manifest
+
+    made = read_manifest(path)
+    columns = ["seed", "learning_rate", "row", "label", "prediction"]
+    predicted = (
+        pl.scan_parquet(made.file("predictions.parquet"))
+        .filter(pl.col("rows") == MAIN_SET, "scored")
+        .select(columns)
+        # A run that diverged has no answers.
+        .filter(pl.col("prediction").is_not_null().any().over("seed", "learning_rate"))
+        .collect()
+    )
+    results = pl.read_csv(made.file("results.csv"), schema_overrides={"failed": pl.String})
+    run = ["seed", "learning_rate"]
+    failed = dict.fromkeys(
+        results.filter(pl.col("rows") == MAIN_SET, pl.col("failed").fill_null("") != "").select(run).iter_rows()
+    )
+    runs = predicted.partition_by(run, as_dict=True, maintain_order=True)
+    return _together(runs, failed)
+
+
+def _together(runs: Any, failed: Any) -> "tuple[Any, np.ndarray, np.ndarray]":
+    import numpy as np
+    import polars as pl
+
+    asked = next(iter(runs.values())).select("row", "label") if runs else pl.DataFrame()
+    is_right = (pl.col("label") == pl.col("prediction")).fill_null(False)
+    right = [rows.select(is_right).to_series().to_numpy() for rows in runs.values()]
+    answers = np.stack(right) if right else np.zeros((0, 0), dtype=bool)
+    return asked, answers, np.array([run in failed for run in runs], dtype=bool)
+
+
+ANALYSIS = Analysis(
+    title="Are differences on fine-tuned tasks beyond chance?",
+    version=1,
+    settings=FinetuningTestsSettings,
+    run=compare,
+    needs=(FINETUNING,),
+    check=check,
+)

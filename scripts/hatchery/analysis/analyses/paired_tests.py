@@ -1,0 +1,325 @@
+"""Could a difference between two models on the same items be chance? An exact test over the items.
+
+Source: inferred, as no paper tests its differences so; McNemar (1947), which the test is for single runs. What is an
+item, and who reads the answers, is up to the analyses that stand on this: minimal pairs, rows of fine-tuned tasks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.analysis import AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.settings import labels_of, models_in_order
+from hatchery.errors import ConfigError
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.problems import offered
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EVERY_TWO_UP_TO = 4
+BEYOND_CHANCE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTestsSettings(AnalysisSettings):
+    """Which models are compared on the items that all of them answered."""
+
+    against: str | None = None
+    """The model that all others are compared with, in a study as `experiment/model`; null: every two models, or where
+    there are more than four, all others with the first."""
+
+
+def check(settings: PairedTestsSettings, study: Study) -> None:
+    """Raise ConfigError for a model that there is not."""
+    models = models_in_order(study.runs)
+    if settings.against is not None and settings.against not in models:
+        raise ConfigError(f"against: got {settings.against!r}, no model of these{offered(settings.against, models)}")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A model on one set of items: whether each run has each item right, bool [runs, items].
+
+    `failed` bool [runs] says which runs collapsed; None where a run cannot.
+    """
+
+    right: "np.ndarray"
+    failed: "np.ndarray | None" = None
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return len(self.right)
+
+    @property
+    def correct(self) -> "np.ndarray":
+        """How many runs have an item right, int64 [items]."""
+        return self.right.sum(axis=0)
+
+    @property
+    def shares(self) -> "np.ndarray":
+        """The share of the runs that have an item right, float64 [items]."""
+        return self.correct / self.runs
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the accuracy over runs; None for a single one."""
+        return float(self.right.mean(axis=1).std(ddof=1)) if self.runs > 1 else None
+
+    @property
+    def n_failed(self) -> int:
+        """How many runs collapsed."""
+        return 0 if self.failed is None else int(self.failed.sum())
+
+    def without_failed(self) -> "Answers":
+        """Those of the runs that did not collapse; all of them where none is left."""
+        return Answers(self.right[~self.failed]) if self.failed is not None and not self.failed.all() else self
+
+
+@dataclass(frozen=True)
+class Words:
+    """What sets of items, items and runs are called, in columns of `numbers.csv` and for people.
+
+    `runs_of` says what a model may have several of, `what` what the numbers are, `nothing` that there are none.
+    """
+
+    title: str
+    group: str
+    items: str
+    runs: str
+    runs_of: str
+    what: str
+    nothing: str
+
+
+def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
+    """The manifests of a kind by set of items and model, in the order of the study; models from elsewhere come last."""
+    runs = {run.name: run.model for run in study.runs}
+    found: dict[str, dict[str, list[Path]]] = {}
+    for name, path in study.manifests(kind).items():
+        run, _, items = name.rpartition(":")
+        found.setdefault(items, {}).setdefault(runs.get(run, run), []).append(path)
+    order = {model: place for place, model in enumerate(models_in_order(study.runs))}
+    return {
+        items: {model: models[model] for model in sorted(models, key=lambda model: order.get(model, len(order)))}
+        for items, models in found.items()
+    }
+
+
+def findings(
+    settings: PairedTestsSettings,
+    study: Study,
+    answered: Mapping[str, Mapping[str, Answers]],
+    words: Words,
+    left_out: Sequence[str] = (),
+) -> Findings:
+    """A row for each set of items and two models; `left_out` says what is not compared."""
+    from hatchery.rendering.escaping import readable
+
+    rows = [
+        row
+        for items, models in answered.items()
+        for model, against in _compared(settings, list(models))
+        for row in [
+            {words.group: items, "model": model, "against": against, **_row(models[model], models[against], words)}
+        ]
+    ]
+    corrected = holm([row["p_value"] for row in rows])
+    rows = [row | {"p_corrected": round(p_value, 6)} for row, p_value in zip(rows, corrected, strict=True)]
+    if not rows:
+        return Findings(notes=[words.nothing, *left_out])
+    headings = ("accuracy", "of the other", "difference", "95 % interval", f"{words.items} for it", "against it", "p")
+    columns = [Column("models", words=True), *map(Column, headings), Column("p, corrected")]
+    labels = labels_of(study.runs)
+    groups = [
+        Group([_line(row, labels, words) for row in rows if row[words.group] == items], readable(items))
+        for items in dict.fromkeys(row[words.group] for row in rows)
+    ]
+    return Findings(rows, [Table(columns, groups, words.title)], [*_notes(rows, words), *left_out])
+
+
+def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each model with the one that it is compared with."""
+    if settings.against is None and len(models) <= EVERY_TWO_UP_TO:
+        yield from ((model, other) for other, model in combinations(models, 2))
+        return
+    against = settings.against or models[0]
+    yield from ((model, against) for model in models if model != against and against in models)
+
+
+def _row(model: Answers, against: Answers, words: Words) -> Numbers:
+    from hatchery.analysis.summary_rows import NORMAL_95
+
+    differences = model.shares - against.shares
+    spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
+    over_runs = _deviation(model, against)
+    # Whole numbers, so that equal differences are equal.
+    whole = model.correct * against.runs - against.correct * model.runs
+    row: Numbers = {
+        words.items: len(differences),
+        words.runs: model.runs,
+        f"against_{words.runs}": against.runs,
+        "accuracy_percent": _percent(model.shares.mean()),
+        "against_accuracy_percent": _percent(against.shares.mean()),
+        "difference": _percent(differences.mean()),
+        "low": _percent(differences.mean() - spread),
+        "high": _percent(differences.mean() + spread),
+        f"deviation_over_{words.runs}": None if over_runs is None else _percent(over_runs),
+        f"{words.items}_for": int((whole > 0).sum()),
+        f"{words.items}_against": int((whole < 0).sum()),
+        "p_value": round(sign_flip_p(whole), 6),
+    }
+    if model.failed is None:
+        return row
+    sound, other = model.without_failed(), against.without_failed()
+    without = _deviation(sound, other)
+    return row | {
+        "failed": model.n_failed,
+        "against_failed": against.n_failed,
+        "difference_without_failed": _percent(sound.shares.mean() - other.shares.mean()),
+        "deviation_without_failed": None if without is None else _percent(without),
+    }
+
+
+def _deviation(model: Answers, against: Answers) -> float | None:
+    from hatchery.analysis.published_values import combined_deviation
+
+    return combined_deviation(model.deviation, against.deviation, None)
+
+
+def _percent(share: float) -> float:
+    return round(100 * float(share), 4) + 0.0
+
+
+def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
+    """Whether a difference is larger than the choice of the items and its deviation over runs can make it.
+
+    Where runs failed, it has to be so without them, too, and in the same direction.
+    """
+    readings = [(row["difference"], row[f"deviation_over_{runs}"])]
+    if row.get("failed") or row.get("against_failed"):
+        readings.append((row["difference_without_failed"], row["deviation_without_failed"]))
+    beyond = all(abs(difference) > (deviation or 0) for difference, deviation in readings)
+    one_direction = len({difference > 0 for difference, _ in readings}) == 1
+    return bool(row["p_corrected"] < BEYOND_CHANCE and beyond and one_direction)
+
+
+def _line(row: Mapping[str, Any], labels: Mapping[str, str], words: Words) -> list[Content]:
+    model, against = (labels.get(row[key], row[key]) for key in ("model", "against"))
+    over_runs = row[f"deviation_over_{words.runs}"]
+    said = (("failed", "failed"), ("against_failed", "of the other failed"))
+    failed = [f"{row[key]} {text}" for key, text in said if row.get(key)]
+    deviation = "" if over_runs is None else f"{over_runs:.1f}"
+    return [
+        f"{model} against {against}",
+        f"{row['accuracy_percent']:.1f}",
+        f"{row['against_accuracy_percent']:.1f}",
+        Cell(f"{row['difference']:+.1f}", deviation, ", ".join(failed), bold=is_beyond_chance(row, words.runs)),
+        f"{row['low']:+.1f} to {row['high']:+.1f}",
+        f"{row[f'{words.items}_for']:,}",
+        f"{row[f'{words.items}_against']:,}",
+        *(f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001" for p_value in (row["p_value"], row["p_corrected"])),
+    ]
+
+
+def _notes(rows: Sequence[Mapping[str, Any]], words: Words) -> list[str]:
+    item = words.items.removesuffix("s")
+    counts = [row[key] for row in rows for key in (words.runs, f"against_{words.runs}")]
+    several = (
+        f"Of a model with several {words.runs_of}, a {item} counts with the share of them that have it right, and is "
+        "for the model with the larger share. Behind a difference stands its deviation over them, the root of the sum "
+        "of squares of those that are known; a difference that is no larger is not bold, whatever its p: "
+        f"one {words.runs.removesuffix('s')} may make it."
+    )
+    failed = (
+        "Where runs failed (one answer for every row, or none better than chance), a difference is bold only if it is "
+        "also larger than its deviation without these runs, in the same direction."
+    )
+    return [
+        words.what,
+        f"The {words.items} for a model are those that it has right and the other has not.",
+        *([several] if max(counts) > 1 else []),
+        *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
+        f"p: how often a difference as large would come about if, on every {item}, only chance had told which of the "
+        "two models is which (exact; McNemar's test). Corrected: for the "
+        f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where that is below "
+        f"{BEYOND_CHANCE:g}: beyond the noise of the choice of the {words.items}.",
+        f"The test is over {words.items}, given these trained models. It takes {words.items} as independent; where "
+        "many are made from one template, p is too small.",
+        *(
+            [f"What another of the {words.runs_of} would give is not known of a model with a single one."]
+            if min(counts) == 1
+            else []
+        ),
+    ]
+
+
+def sign_flip_p(differences: "np.ndarray") -> float:
+    """Two-sided p of the sum of whole `differences` [n], if each could as well have the other sign; 1 if all are 0.
+
+    Fisher's exact test of paired differences. Where every difference is one or none, as of two models that are right or
+    wrong on the same items, it is McNemar's.
+    """
+    import numpy as np
+    from scipy.signal import fftconvolve
+    from scipy.stats import binom
+
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    if not len(sizes):
+        return 1.0
+    # Only the ratios of the sizes count, and smaller ones have fewer sums.
+    unit = np.gcd.reduce(sizes)
+    # The probability of each sum of those with a positive sign.
+    chances = np.ones(1)
+    for size, count in zip(sizes // unit, counts, strict=True):
+        positive = np.zeros(size * count + 1)
+        positive[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        chances = fftconvolve(chances, positive) if len(chances) > 1 else positive
+    sums = 2 * np.arange(len(chances)) - (len(chances) - 1)
+    extreme = chances[np.abs(sums) >= abs(int(differences.sum()) // unit)].sum()
+    return min(1.0, max(0.0, float(extreme)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p values, each corrected for all of them, so that any below 0.05 by chance alone has a chance of 0.05.
+
+    Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
+    """
+    corrected = [0.0] * len(p_values)
+    least = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = least
+    return corrected
+
+
+Read = Callable[[Path], "tuple[Any, np.ndarray, np.ndarray | None]"]
+"""Of a manifest: what its items are, the answers of its runs, bool [runs, items], and which of these failed, if any."""
+
+
+def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -> dict[str, Answers]:
+    """The answers of each model. Raises EvaluationError where one was given other items than the first."""
+    import numpy as np
+
+    from hatchery.errors import EvaluationError
+
+    expected, first = None, None
+    answered = {}
+    for model, paths in models.items():
+        right, failed = [], []
+        for path in paths:
+            asked, answers, collapsed = read(path)
+            if not len(answers):
+                continue
+            if expected is None:
+                expected, first = asked, path
+            elif not asked.equals(expected):
+                raise EvaluationError(f"{path}: these are other {items} than those of {first}")
+            right.append(answers)
+            failed += [] if collapsed is None else [collapsed]
+        if right:
+            answered[model] = Answers(np.concatenate(right), np.concatenate(failed) if failed else None)
+    return answered
