@@ -218,7 +218,7 @@ def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
 def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:
     found = analysed("correlation", tabulated=True, models=["m_*_2"], **PAPER)
     counted = {row["model"] for row in rows(found, kind="model", source="ours", suite="rv_glue")}
-    # Two of `one` repeat rows of Table 3; what repeats a row of Table 4 does not count.
+    # Two of `one` repeat rows of the table; what repeats a row of another one does not count.
     named = {f"{part}/m_{hidden}_2" for part in ("one", "two") for hidden in (16, 32, 64, 128)}
     assert counted == {"one/m_16_1", "one/m_128_4", *named}
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
