@@ -185,7 +185,9 @@ def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[s
     return folder / "manifest.json"
 
 
-def tests_of(folder: Path, models: Mapping[str, Mapping[str, str]], labels: str, **failed: Sequence[str]) -> Findings:
+def found_of_tasks(
+    folder: Path, models: Mapping[str, Mapping[str, str]], labels: str, **failed: Sequence[str]
+) -> Findings:
     """The findings of models with one pretraining seed on the task `nli`."""
     tables = {
         f"finetuning/{model}-s1:nli": tuned(folder / model, runs, labels, failed.get(model, ()))
@@ -201,7 +203,7 @@ def test_fine_tuned_models_are_compared_on_the_rows_that_count_over_all_runs_wit
         "first": {"1": "aabbaabba", "2": "aabbaabaa", "3": "?" * 9},
         "second": {"1": "bbbbaabba", "2": "bbbbaabba", "3": "bbbbaabba"},
     }
-    (row,) = tests_of(tmp_path, models, labels).rows
+    (row,) = found_of_tasks(tmp_path, models, labels).rows
     assert (row["task"], row["rows"], row["runs"], row["against_runs"]) == ("nli", 8, 3, 2)
     assert (row["accuracy_percent"], row["against_accuracy_percent"]) == (75.0, 93.75)
     # Of eight rows, the second has the last one more often right, the first has the first two.
@@ -220,7 +222,7 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     fallen = {"1": good, "2": collapsed, "3": collapsed}
 
     def line(name: str, other: Mapping[str, str], **failed: Sequence[str]) -> Any:
-        found = tests_of(tmp_path / name, {"one": sound, "two": other}, labels, **failed)
+        found = found_of_tasks(tmp_path / name, {"one": sound, "two": other}, labels, **failed)
         return found.rows[0], found.tables[0].rows[0].cells[3], " ".join(found.notes)
 
     row, cell, notes = line("failed", fallen, two=["2", "3"])
