@@ -63,8 +63,8 @@ def _metric(path: Path) -> str:
 def _read(path: Path) -> "tuple[Any, np.ndarray, np.ndarray]":
     import polars as pl
 
-    from hatchery.analysis.finetuning_measurements import MAIN_SET
     from hatchery.artifacts.manifests import read_manifest
+    from hatchery.evaluation.finetuning.measurements import MAIN_SET
 
     made = read_manifest(path)
     columns = ["seed", "learning_rate", "row", "label", "prediction"]
