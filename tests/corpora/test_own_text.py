@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
@@ -243,6 +245,31 @@ def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: 
     convert(root, tmp_path / "said", options={"files": "*.md", "sentences": "line", "cleaning": "none"}, split=NO_SPLIT)
     assert not (tmp_path / "said/assumed.csv").exists()
     assert "file not read" not in (tmp_path / "said/rejected.csv").read_text()
+
+
+def test_of_a_data_set_of_the_hub_the_data_is_read_and_not_what_describes_it(tmp_path: Path) -> None:
+    (tmp_path / "raw/data").mkdir(parents=True)
+    (tmp_path / "raw/README.md").write_text("---\nlicense: mit\n---\n# What this is\n")
+    (tmp_path / "raw/dataset_infos.json").write_text('{\n "default": {}\n}')
+    texts = {"id": [1, 2, 3], "text": ["Der erste.\n\nUnd mehr.", None, "Der dritte."], "kind": ["a", "a", "b"]}
+    pq.write_table(pa.table(texts), tmp_path / "raw/data/train-00000-of-00001.parquet", row_group_size=2)
+    manifest = convert(tmp_path / "raw", tmp_path / "out", split=NO_SPLIT)
+    file = "mine/data/train-00000-of-00001.parquet"
+    assert rows_of(manifest) == [
+        (f"{file}/000000", "train", "Der erste.\n\nUnd mehr."),
+        (f"{file}/000002", "train", "Der dritte."),
+    ]
+    rejected = manifest.file("rejected.csv").read_text().splitlines()[1:]
+    assert rejected == [
+        f"mine,{why},1"
+        for why in (*(f"file not read: {n}" for n in ("README.md", "dataset_infos.json")), "row without text")
+    ]
+    manifest = convert(tmp_path / "raw", tmp_path / "one", options={"keep": {"kind": ["b"]}}, split=NO_SPLIT)
+    assert [doc_id for doc_id, *_ in rows_of(manifest)] == [f"{file}/000002"]
+    manifest = convert(tmp_path / "raw", tmp_path / "kinds", options={"document_column": "kind"}, split=NO_SPLIT)
+    assert [doc_id for doc_id, *_ in rows_of(manifest)] == [f"{file}/a", f"{file}/b"]
+    with pytest.raises(SourceError, match=r"there is no column 'body'; there are: id, kind, text"):
+        convert(tmp_path / "raw", tmp_path / "none", options={"column": "body"})
 
 
 @pytest.mark.parametrize("text", ["one\ntwo three\n\nfour\n", "A sentence. " * 20 + "\n"])

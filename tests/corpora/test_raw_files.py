@@ -97,7 +97,12 @@ def wide_table(texts: list[str]) -> bytes:
 
 def parquet(texts: list[str]) -> bytes:
     sink = io.BytesIO()
-    pq.write_table(pa.table({"nested": [{"text": 1}] * len(texts), "text": texts}), sink, row_group_size=7)
+    columns = {
+        "nested": [{"text": 1}] * len(texts),
+        "text": texts,
+        "role": ["M" if index % 4 else "C" for index in range(len(texts))],
+    }
+    pq.write_table(pa.table(columns), sink, row_group_size=7)
     return sink.getvalue()
 
 
@@ -130,6 +135,8 @@ CASES: dict[str, tuple[str, str, Content, dict[str, Any]]] = {
     "CSV, UTF-16": ("plain_text", "a.csv", wide_table, {"encoding": "utf-16"}),
     "JSON lines": ("plain_text", "a.jsonl", lines, {}),
     "JSON lines, books": ("plain_text", "a.jsonl", lines, {"document_column": "book"}),
+    "own Parquet": ("plain_text", "a.parquet", parquet, {}),
+    "own Parquet, rows left out": ("plain_text", "a.parquet", parquet, {"keep": {"role": ["M"]}}),
     "text": ("plain_text", "a.txt", paragraphs, {"lines_per_document": 3}),
     "text, lines": ("plain_text", "a.txt", paragraphs, {"lines_per_document": 2, "paragraphs": "line"}),
     "tagged text": ("plain_text", "a.txt", paragraphs, {"lines_per_document": 2, "tagged": True}),

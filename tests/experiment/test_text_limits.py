@@ -16,7 +16,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.held_out_text import held_out_splits
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
-from hatchery.experiment.text_limits import check_own_text, epochs_to_tell
+from hatchery.experiment.text_limits import check_own_text, epochs_to_tell, unread_to_tell
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.plan_checks import collect_problems
@@ -160,6 +160,36 @@ def test_the_splits_of_a_release_are_those_of_the_files_that_lie_here(tmp_path: 
         assert splits() == (expected or {"dev", "test"})
     shutil.rmtree(release / "babylm_test")
     assert splits() == {"dev"}
+
+
+def test_every_missing_file_of_a_release_is_told_before_anything_runs(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    release = tmp_path / "babylm_data/babylm_10M"
+    release.mkdir(parents=True)
+    for corpus in list(NORMALISERS)[:4]:
+        (release / f"{corpus}.train").write_text("x")
+    with pytest.raises(ConfigError) as caught:
+        Project(tmp_path / "config", {"data": {"babylm": {"path": str(release.parent)}}}).check("corpus", "babylm_10M")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 6
+    for corpus, line in zip(list(NORMALISERS)[4:], lines, strict=True):
+        assert "config/corpora/babylm_10M.yaml: sources." in line and f"{corpus}.train" in line
+
+
+def test_text_most_of_which_is_not_read_is_told_with_names_and_the_cure(tmp_path: Path) -> None:
+    root = tmp_path / "raw"
+    (root / "data").mkdir(parents=True)
+    (root / "a.txt").write_text("word " * 100)
+    project = project_with(tmp_path, root)
+    assert list(unread_to_tell(["my_text"], project)) == []
+    for number in range(5):
+        (root / f"data/{number}.arrow").write_bytes(bytes(200 + number))
+    (line,) = unread_to_tell(["my_text"], project)
+    assert line == (
+        f"corpus 'my_text': 1.01 kB of the 1.51 kB at {root} lie in files that are not read: data/4.arrow (204 B), "
+        "data/3.arrow (203 B), data/2.arrow (202 B) and 2 more; set the option `files`, or save them as .txt, .csv, "
+        ".jsonl or .parquet"
+    )
 
 
 def test_what_cannot_be_told_at_once_is_left_to_the_stages(tmp_path: Path) -> None:

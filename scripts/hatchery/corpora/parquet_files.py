@@ -36,19 +36,22 @@ def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -
         raise SourceError(f"{where}: after row {done()}: not readable as Parquet: {first_line(error)}") from error
 
 
-def parquet_rows(source: RawSource, name: str, wanted: Collection[str], where: str = "") -> Iterator[Row]:
-    """Pairs of a place for messages (file and row) and the row of a Parquet file.
+def parquet_rows(
+    source: RawSource, name: str, wanted: Collection[str], where: str = "", piece: Piece | None = None
+) -> Iterator[Row]:
+    """Pairs of a place for messages (file and row) and the row of a Parquet file, or of its piece.
 
     Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). Columns of texts and numbers
     go through NumPy, several times as fast as Arrow's own conversion. Raises SourceError naming file and row for a
     damaged file.
     """
-    number, where = 0, where or where_in(source, name)
+    number, where = 0 if piece is None else piece.first, where or where_in(source, name)
+    last = None if piece is None else number + piece.count
     with _opened(source, name, where, lambda: number) as file:
         there = file.schema_arrow.names
         columns = [column for column in there if column in wanted]
         unread = {column: UNREAD for column in there if column not in columns}
-        for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False):
+        for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
             # Not by the columns' lengths: a file may have none of the wanted columns.
             for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
@@ -76,24 +79,33 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
     done = lines.first
     last = None if lines.piece is None else done + lines.piece.count
     with _opened_texts(lines, field) as table:
-        before, groups = 0, []
-        for group in range(table.num_row_groups):
-            rows = table.metadata.row_group(group).num_rows
-            if before + rows > done and (last is None or before < last):
-                groups.append((before, group))
-            before += rows
-        row = groups[0][0] if groups else 0
-        for batch in table.iter_batches(_TEXTS_PER_BATCH, [group for _, group in groups], [field], use_threads=False):
+        for batch in _batches(table, _TEXTS_PER_BATCH, [field], done, last):
             texts = batch.column(0)
             if pa.types.is_struct(texts.type):
                 texts = pc.struct_field(texts, field.split(".")[1:])
-            wanted = texts[max(0, done - row) : None if last is None else max(0, last - row)]
             # Through NumPy the conversion is several times faster than with to_pylist.
-            for text in wanted.to_numpy(zero_copy_only=False):
+            for text in texts.to_numpy(zero_copy_only=False):
                 yield done, text or ""
                 done += 1
                 lines.line = done
-            row += batch.num_rows
+
+
+def _batches(
+    table: pq.ParquetFile, rows: int, columns: list[str], first: int, last: int | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows from `first` to before `last`, so many at a time; row groups without any of them are not read."""
+    before, groups = 0, []
+    for group in range(table.num_row_groups):
+        size = table.metadata.row_group(group).num_rows
+        if before + size > first and (last is None or before < last):
+            groups.append((before, group))
+        before += size
+    row = groups[0][0] if groups else 0
+    for batch in table.iter_batches(rows, [group for _, group in groups], columns, use_threads=False):
+        end = batch.num_rows if last is None else max(0, last - row)
+        start = max(0, first - row)
+        yield batch.slice(start, max(0, end - start))
+        row += batch.num_rows
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:

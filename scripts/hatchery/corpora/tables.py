@@ -1,4 +1,4 @@
-"""Tables and JSON lines that the user brings: rows that are kept, and the documents that they make.
+"""Tables, JSON lines and Parquet that the user brings: rows that are kept, and the documents that they make.
 
 A row is a document, or those of a file with the same value in a column are one (a transcript, a book).
 """
@@ -20,7 +20,7 @@ from hatchery.raw.registration import RawSource
 if TYPE_CHECKING:
     from hatchery.corpora.readers.plain_text import PlainTextOptions
 
-Format = Literal["text", "csv", "jsonl"]
+Format = Literal["text", "csv", "jsonl", "parquet"]
 _FORMATS: dict[str, Format] = {
     ".txt": "text",
     ".md": "text",
@@ -29,6 +29,7 @@ _FORMATS: dict[str, Format] = {
     ".tsv": "csv",
     ".jsonl": "jsonl",
     ".json": "jsonl",
+    ".parquet": "parquet",
 }
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
@@ -45,10 +46,17 @@ def _rows(
     source: RawSource, file: str, options: "PlainTextOptions", piece: Piece | None = None
 ) -> tuple[Lines, Iterator[Row]]:
     """The lines of a file and the rows in them."""
-    if format_of(file, options) == "jsonl":
+    kind = format_of(file, options)
+    if kind == "jsonl":
         lines = json_lines(source, file, options.encoding, piece)
         return lines, json_rows(lines)
     lines = Lines(source, file, options.encoding, piece)
+    if kind == "parquet":
+        # Whoever plans imports this module and reads nothing.
+        from hatchery.corpora.parquet_files import parquet_rows
+
+        wanted = {options.column, options.document_column, options.punctuation_column, *options.keep} - {None}
+        return lines, parquet_rows(source, file, {str(column) for column in wanted}, piece=piece)
     return lines, csv_rows(lines, options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ","))
 
 
@@ -62,11 +70,21 @@ def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") ->
 
 def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
     """The pieces of a file, of about so many bytes. Raises SourceError where it cannot be read."""
+    if format_of(file, options) == "parquet":
+        return _parquet_pieces(source, file, options, piece_bytes)
     lines, rows = _rows(source, file, options)
     if options.document_column is not None:
         return _closed_pieces(rows, lines, options.document_column, piece_bytes)
     kept = (not _kept(row, place, options)[1] for place, row in rows)
     return pieces_between(kept, lines, piece_bytes, options.lines_per_document or 1)
+
+
+def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
+    """The pieces of a Parquet file by its rows; none where documents have several rows."""
+    from hatchery.corpora.parquet_files import pieces_of_column
+
+    if options.document_column is None and options.lines_per_document is None:
+        yield from pieces_of_column(Lines(source, file), options.column, piece_bytes, 1)
 
 
 def _closed_pieces(rows: Iterator[Row], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
@@ -97,12 +115,18 @@ def documents_of_table(source: RawSource, file: str, context: ReaderContext, for
     if options.document_column is not None:
         yield from _grouped(source, file, context, form, options.document_column)
         return
-    kept = (row for _, row in _row_paragraphs(source, file, context, form) if row is not None)
+    rows = (row for _, row in _row_paragraphs(source, file, context, form))
     if options.lines_per_document is not None:
+        kept = (row for row in rows if row is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    for index, paragraphs in enumerate(kept, context.before):
-        yield (f"{index:06d}",), paragraphs
+    # Rows of Parquet are known without being read, so that all of them have a number.
+    all_count = format_of(file, options) == "parquet"
+    number = context.before
+    for paragraphs in rows:
+        if paragraphs is not None:
+            yield (f"{number:06d}",), paragraphs
+        number += all_count or paragraphs is not None
 
 
 def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineForm, column: str) -> Iterator[Named]:

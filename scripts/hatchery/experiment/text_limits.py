@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.corpora.raw_files import SHORTEST, uncompressed_suffix
+from hatchery.corpora.readers import READERS
 from hatchery.corpora.readers.plain_text import PlainTextOptions, files, is_cut
 from hatchery.corpora.settings import number_of
 from hatchery.corpora.tables import format_of
@@ -21,6 +22,7 @@ from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource, unregistered
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
+from hatchery.units import size
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -28,20 +30,23 @@ if TYPE_CHECKING:
 
 # Of a folder with more files than this, several are read.
 _FILES_SEEN = 50
+_FILES_WEIGHED = 5_000
+_FILES_NAMED = 3
 _TURN_INTO_TEXT = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def check_files(corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a source of plain text at whose path no file is one that its reader takes."""
+    """Raise ConfigError for every source at whose path the files are not there that its reader takes."""
     problems = Problems()
     for index, source in enumerate(corpus.sources):
         found = source_at(_path(project, source))
-        if found is None or not found.files or source.reader != "plain_text":
+        if found is None or not found.files:
             continue
         try:
-            files(found, source.options)
+            READERS[source.reader].files(found, source.options)
         except SourceError as error:
-            problems.add(f"{where}: sources.{index}: data.{source.data}.path: {error}{_remedy(found)}")
+            remedy = _remedy(found) if source.reader == "plain_text" else ""
+            problems.add(f"{where}: sources.{index}: data.{source.data}.path: {error}{remedy}")
     problems.raise_any()
 
 
@@ -53,6 +58,34 @@ def _remedy(found: RawSource) -> str:
     if any(archive_suffix(name) for name in found.files):
         return ", or unpack the archive, or give its own path"
     return ""
+
+
+def unread_to_tell(corpora: Iterable[str], project: "Project") -> Iterator[str]:
+    """What to say of text of one's own most of whose bytes lie in files that are not read."""
+    for name in corpora:
+        block = project.corpus(name)
+        for source in block.sources if block.made_from == "sources" else ():
+            if source.reader != "plain_text" or source.options.files != PlainTextOptions.files:
+                continue
+            path = _path(project, source)
+            found = None if path is None else unregistered(Path(path), _FILES_WEIGHED)
+            try:
+                chosen = set(files(found, source.options)) if found is not None else set()
+            except SourceError:
+                # Told with the corpus.
+                continue
+            if found is None:
+                continue
+            left = sorted((file for file in found.files if file not in chosen), key=lambda file: -found.size(file))
+            total, unread = (sum(map(found.size, names)) for names in (found.files, left))
+            if 2 * unread > total:
+                named = ", ".join(f"{file} ({size(found.size(file))})" for file in left[:_FILES_NAMED])
+                more = f" and {len(left) - _FILES_NAMED:,} more" if len(left) > _FILES_NAMED else ""
+                yield (
+                    f"corpus {name!r}: {size(unread)} of the {size(total)} at {path} lie in files that are not read: "
+                    f"{named}{more}; set the option `files`{_remedy(found)}, or save them as .txt, .csv, .jsonl or "
+                    ".parquet"
+                )
 
 
 def check_own_text(project: "Project", corpus: str) -> None:

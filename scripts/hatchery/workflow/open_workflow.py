@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,7 +22,7 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
-from hatchery.experiment.text_limits import epochs_to_tell
+from hatchery.experiment.text_limits import epochs_to_tell, unread_to_tell
 from hatchery.sanitize import visible
 from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
@@ -180,7 +181,12 @@ def check_request(rules: Rules, workflow: Any) -> None:
     if request.dry_run:
         atexit.register(list_missing_data, project, workflow)
     parts = [part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name)]
-    for line in epochs_to_tell(dict.fromkeys(parts), project):
+    corpora = [
+        *(name for kind, name in asked if kind == "corpus"),
+        *(project.experiment(part).corpus for part in parts),
+    ]
+    told = (epochs_to_tell(dict.fromkeys(parts), project), unread_to_tell(dict.fromkeys(corpora), project))
+    for line in chain.from_iterable(told):
         print(f"note: {line}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Plain text that the user brings: a file, folder or zip archive of text files, CSV tables or JSON lines.
+"""Plain text that the user brings: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
 Text is read as it is: what its lines are is recognised (`prose`) unless an option says so, and what was assumed is
 told. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document; where there are
@@ -55,11 +55,11 @@ class PlainTextOptions(ProseOptions):
     """What becomes the sentences of the corpus: line keeps every line as it is; none joins the lines of a paragraph,
     punkt:<language> cuts it into sentences, too. null looks at each file: wrapped lines are joined, all others kept;
     paragraphs are cut as English where `languages` of the corpus says en alone."""
-    files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json")
+    files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet")
     """Shell patterns of the files inside the source."""
-    exclude: tuple[str, ...] = ()
-    """Shell patterns of files that are left out."""
-    format: Literal["text", "csv", "jsonl"] | None = None
+    exclude: tuple[str, ...] = ("README*", "LICENSE*", "LICENCE*", "dataset_infos.json")
+    """Shell patterns of files that are left out; by default what lies beside data to describe it."""
+    format: Literal["text", "csv", "jsonl", "parquet"] | None = None
     """Format of all files; null takes it from the suffix, also before .gz and the like."""
     encoding: str = "utf-8"
     """Encoding of all files."""
@@ -113,9 +113,14 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
     """How many files are not read, by the ending of their names, where no option says which files are."""
     if options.files != PlainTextOptions.files:
         return Counter()
-    excluded = (name for pattern in options.exclude for name in source.names(pattern))
-    chosen = {*files(source, options), *excluded}
-    return Counter(PurePosixPath(name).suffix or "no ending" for name in source.names() if name not in chosen)
+    told = options.exclude == PlainTextOptions.exclude
+    excluded = {name for pattern in options.exclude for name in source.names(pattern)}
+    chosen = {*files(source, options), *(() if told else excluded)}
+    return Counter(
+        PurePosixPath(name).name if name in excluded else PurePosixPath(name).suffix or "no ending"
+        for name in source.names()
+        if name not in chosen
+    )
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
