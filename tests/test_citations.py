@@ -23,6 +23,7 @@ PAPERS = {
     "ltg-bert": r"LTG-BERT|Samuel\s+et\s+al|Trained\s+on\s+100\s+million\s+words",
     "elc-bert": r"ELC-BERT|Every\s+Layer\s+Counts\s+BERT|Charpentier",
     "reduced-vocabulary": r"[Rr]educed[-_ ]vocabulary|Honey,\s+I\s+Shrunk|Deshpande",
+    "gpt-bert": r"GPT-BERT|GPT\s+or\s+BERT",
     "natural-bias": r"[Nn]atural[-_ ]bias|A\s+Natural\s+Bias\s+for\s+Language\s+Generation\s+Models|Meister",
 }
 NAME = "|".join(f"(?P<{page.replace('-', '_')}>{names})" for page, names in PAPERS.items())
@@ -232,8 +233,10 @@ def test_what_leads_somewhere_is_accepted(line: str) -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the papers are not here")
 @pytest.mark.parametrize("page", PAPERS)
 def test_the_numbers_of_a_page_are_those_of_the_paper(page: str) -> None:
-    name = "ltg-bert-bnc" if page == "ltg-bert" else page
-    text = (SHARED / f"{name}.md").read_text(encoding="utf-8").replace("*", "")
+    path = SHARED / f"{'ltg-bert-bnc' if page == 'ltg-bert' else page}.md"
+    if not path.is_file():
+        pytest.skip("this paper is not here")
+    text = path.read_text(encoding="utf-8").replace("*", "")
     # What follows the papers (a checklist, samples of the corpus) has numbers of its own.
     text = re.split("Responsible NLP Checklist|Listing 1:", text[text.lower().index("abstract") :])[0]
     mark = "^" if page == "natural-bias" else "#+ "

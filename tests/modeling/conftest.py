@@ -73,7 +73,7 @@ def make_model() -> Callable[..., LanguageModel]:
     """
 
     def make(seed: int = 1, *, causal: bool = False, disturbed: float = 0.0, **changes: Any) -> LanguageModel:
-        own = {"position_bucket_size": 8} if changes.get("family", "ltg") == "ltg" else {}
+        own = {"position_bucket_size": 8} if changes.get("family", "ltg") in ("ltg", "gpt_bert") else {}
         model = build_language_model(model_config({**SIZES, **own, **changes}), causal=causal)
         initialise_(model, seed)
         generator = torch.Generator().manual_seed(seed)
@@ -89,6 +89,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "ltg": {},
     "elc": {"layer_weighting": "weighted_output"},
     "causal": {"causal": True},
+    "gpt_bert": {"family": "gpt_bert"},
     "roberta": {"family": "roberta", "embedding_size": 16, "tie_word_embeddings": False},
 }
 

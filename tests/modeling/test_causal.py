@@ -30,6 +30,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "layer weighting": {"layer_weighting": "weighted_output"},
     "as GPT-2": GPT2_LIKE,
     "roberta": {"family": "roberta"},
+    "gpt_bert": {"family": "gpt_bert"},
 }
 
 
@@ -202,6 +203,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "ltg, bnc layout": {**LTG, "position_head_layout": "bnc"},
     "ltg, exchanged": {**LTG, "position_to_content_index": "key_minus_query"},
     "ltg, absolute post-norm": {"position_embedding": "absolute", "normalisation": "post_norm"},
+    "gpt_bert": {**LTG, "family": "gpt_bert"},
     "roberta": {"family": "roberta"},
     "roberta, projected": {"family": "roberta", "embedding_size": 8, "tie_word_embeddings": False},
 }

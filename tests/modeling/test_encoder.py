@@ -164,7 +164,10 @@ VARIANTS = [
     ("ltg", {"position_to_content_index": "key_minus_query"}),
     ("ltg", {"num_attention_heads": 1, "position_bucket_size": 2}),
     ("ltg", {"num_hidden_layers": 1, "layer_weighting": "weighted_output"}),
+    ("gpt_bert", {}),
+    ("gpt_bert", {"attention_gate": False, "layer_weighting": "none"}),
     ("roberta", {}),
+    ("roberta", {"layer_weighting": "unrestricted"}),
 ]
 
 

@@ -35,6 +35,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "elc normalized": {**SMALL, "layer_weighting": "normalized"},
     "elc unit vector": {**SMALL, "layer_weighting": "normalized_unit_vector"},
     "elc weighted output": {**SMALL, "layer_weighting": "weighted_output"},
+    "gpt_bert": {**SMALL, "family": "gpt_bert"},
+    "gpt_bert without a gate": {**SMALL, "family": "gpt_bert", "attention_gate": False},
     "roberta tied": {**SIZES, "family": "roberta"},
     "roberta untied": {
         **SIZES,

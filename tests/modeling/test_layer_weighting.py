@@ -14,6 +14,7 @@ PLAIN = {
     "pre_norm": {"normalisation": "pre_norm"},
     "post_norm": {"normalisation": "post_norm"},
     "roberta": {"family": "roberta", "embedding_size": 20, "tie_word_embeddings": False},
+    "gpt_bert": {"family": "gpt_bert", "layer_weighting": "none"},
 }
 """A plain transformer of every way to normalise, in both families."""
 
@@ -46,7 +47,7 @@ def test_all_weight_on_the_previous_layer_recovers_any_encoder(make_model, batch
 @pytest.mark.parametrize("kind", PLAIN)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_layer_weighting_is_learned_in_any_encoder(make_model, batch, kind, name):
-    plain, model = make_model(**PLAIN[kind]), make_model(**PLAIN[kind], layer_weighting=name)
+    plain, model = make_model(**PLAIN[kind]), make_model(**{**PLAIN[kind], "layer_weighting": name})
     model(*batch).loss_sum.backward()
     first, *others = model.encoder.mixture.layer_weights
     # A softmax over one candidate is constant; its gradient is 0 but present, so no optimiser has to skip it.

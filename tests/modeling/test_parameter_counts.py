@@ -110,7 +110,7 @@ def counted(published: PublishedCount) -> int:
 
 
 @pytest.mark.parametrize(
-    ("source", "n"), [("Table 3", 19), ("Table 7", 8), ("run ", 84), ("authors' code", 21), ("paper", 1)]
+    ("source", "n"), [("Table 3", 19), ("Table 7", 8), ("run ", 84), ("authors' code", 25), ("paper", 1)]
 )
 def test_every_published_count_is_the_size_of_the_model_that_it_is_about(source, n):
     rows = [row for row in published_counts() if row.source.startswith(source)]

@@ -140,15 +140,19 @@ def attend(
 
     `mask` is bool, [B, T] with True at keys that are tokens or [B, T, T] with True where query i may attend to key j;
     None hides nothing. `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are added as they
-    are, so they are scaled already. A query that may attend to nothing gets a finite context without meaning.
+    are, so they are scaled already. A query to which a mask [B, T, T] leaves no key gets a context of zeros, as in
+    GPT-BERT; one in a sequence without any token a finite one without meaning.
     """
+    blind = None if mask is None or mask.dim() == 2 else ~mask.any(dim=-1)[:, None, :, None]
     # Hidden pairs get the lowest finite score and not -inf: their probability is exactly 0 all the same, and a row
     # without any token stays finite instead of spreading NaN through the gradients.
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
     if _fused_is_faster(query, position_scores, dropout):
-        return attend_fused(query, key, value, scale, mask, dropout, position_scores)
-    return attend_written_out(query, key, value, scale, mask, dropout, position_scores)
+        context = attend_fused(query, key, value, scale, mask, dropout, position_scores)
+    else:
+        context = attend_written_out(query, key, value, scale, mask, dropout, position_scores)
+    return context if blind is None else context.masked_fill(blind, 0.0)
 
 
 def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dropout) -> bool:

@@ -11,7 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowOne, check_ranges, dumped_values, require
 
-LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
+LayerWeightingName = Literal[
+    "none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output", "unrestricted"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,8 @@ class EncoderSizes(Settings):
 
     layer_weighting: LayerWeightingName = "none"
     """How a layer's input is made of the earlier layers' outputs: none is LTG-BERT and the reduced-vocabulary study,
-    the others are the ELC-BERT variants of that paper's Sections 3 and 5.2 (normalized as in the code,
-    normalized_unit_vector as in the text)."""
+    unrestricted is GPT-BERT, the others are the ELC-BERT variants of that paper's Sections 3 and 5.2 (normalized as in
+    the code, normalized_unit_vector as in the text)."""
 
     tie_word_embeddings: bool = True
     """Whether the output matrix is the word embedding."""

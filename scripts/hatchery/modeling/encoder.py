@@ -177,20 +177,34 @@ class LayeredEncoder(Encoder):
     def _run(
         self, embedded: Tensor, inputs: AttentionInputs, caches: Sequence[TokenCache] | None = None
     ) -> list[Tensor]:
-        outputs = [embedded]
-        for index, layer in enumerate(self.layers):
-            given = inputs if caches is None else inputs._replace(cache=caches[index])
-            # A tuple: activation checkpointing calls the layer again later, when the list has grown.
-            outputs.append(layer(self.mixture(tuple(outputs)), given))
+        outputs, _ = self._through(self.layers, embedded, inputs, caches)
         if self.weighting.output_mixture:
             outputs.append(self.mixture(tuple(outputs)))
         return outputs
 
+    def _through(
+        self,
+        layers: Iterable[nn.Module],
+        embedded: Tensor,
+        inputs: AttentionInputs,
+        caches: Sequence[TokenCache] | None = None,
+    ) -> tuple[list[Tensor], tuple[Tensor, ...]]:
+        """The embedding output and those of `layers`, the first ones; and, between unrestricted weights, all sums."""
+        outputs, sums = [embedded], (embedded,)
+        for index, layer in enumerate(layers):
+            given = inputs if caches is None else inputs._replace(cache=caches[index])
+            if self.weighting.between_blocks:
+                hidden, sums = layer(outputs[-1], given, self.mixture.between_blocks(index, sums))
+                outputs.append(hidden)
+            else:
+                # A tuple: activation checkpointing calls the layer again later, when the list has grown.
+                outputs.append(layer(self.mixture(tuple(outputs)), given))
+        return outputs, sums
+
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
         """What `_run` ends with at `rows`; the last layer is not computed elsewhere."""
-        outputs = [embedded]
-        for layer in self.layers[:-1]:
-            outputs.append(layer(self.mixture(tuple(outputs)), inputs))
+        *layers, last = self.layers
+        outputs, sums = self._through(layers, embedded, inputs)
         # One row per sequence is what the last layer knows: every row gets its sequence, once more if need be.
         length = embedded.shape[1]
         of = rows // length
@@ -198,11 +212,15 @@ class LayeredEncoder(Encoder):
         mask = inputs.mask
         if mask is not None:
             mask = mask.expand(len(embedded), *mask.shape[1:]).index_select(0, of)
-        hidden = self.mixture(tuple(outputs)).index_select(0, of)
-        last = self.layers[-1](hidden, inputs._replace(query_rows=query_rows, mask=mask))
+        asked = inputs._replace(query_rows=query_rows, mask=mask)
+        if self.weighting.between_blocks:
+            at_rows = tuple(one.flatten(0, 1).index_select(0, rows) for one in sums)
+            between = self.mixture.between_blocks(len(layers), at_rows)
+            return last(outputs[-1].index_select(0, of), asked, between)[0]
+        output = last(self.mixture(tuple(outputs)).index_select(0, of), asked)
         if not self.weighting.output_mixture:
-            return last
-        return self.mixture([*(output.flatten(0, 1).index_select(0, rows) for output in outputs), last])
+            return output
+        return self.mixture([*(one.flatten(0, 1).index_select(0, rows) for one in outputs), output])
 
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:

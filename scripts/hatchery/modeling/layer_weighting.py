@@ -1,8 +1,8 @@
-"""ELC-BERT's layer weighting: what a layer reads from the layers below it, and what it hands on.
+"""Layer weighting: what a layer, or a block of one, reads from what lies below it, and what it hands on.
 
 Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
-published model files. A variant is a record of choices; one encoder composes with any of them, the plain residual
-transformer included.
+published model files; GPT-BERT for the weights without restriction (docs/papers/gpt-bert.md, "Layer mixing"). A variant
+is a record of choices; one encoder composes with any of them, the plain residual transformer included.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,16 @@ from hatchery.modeling.configuration import LayerWeightingName
 class LayerWeighting:
     """One way to connect the layers."""
 
-    layer_input: Literal["previous", "softmax", "sum"]
-    """The previous state; a learned convex combination of all earlier outputs; or their plain sum (no parameters)."""
+    layer_input: Literal["previous", "softmax", "sum", "unrestricted"]
+    """The previous state; a learned convex combination of all earlier outputs; their plain sum (no parameters); or a
+    learned combination without restriction, behind each of a layer's two blocks, of the residual sums of all blocks."""
 
     input_in_output: bool
     """Whether a layer adds its input to its output (the residual stream)."""
 
     input_in_feed_forward: bool
-    """Whether the feed-forward block sees input plus attention (Equation 2) or the attention alone (Equation 5)."""
+    """Whether the feed-forward block sees input plus attention (ELC-BERT, Equation 2) or the attention alone (ELC-BERT,
+    Equation 5)."""
 
     previous_layer_bias: float = 0.0
     """Initial logit of the previous layer; the other logits start at 0."""
@@ -36,6 +38,17 @@ class LayerWeighting:
 
     output_mixture: bool = False
     """Whether the heads read a combination of all outputs, appended as one more state, instead of the last output."""
+
+    def sizes(self, n_layers: int) -> range:
+        """The number of weights of each consumer that learns some, in a model of so many layers."""
+        if self.layer_input == "softmax":
+            return range(1, n_layers + self.output_mixture + 1)
+        return range(2, 2 * n_layers + 2) if self.between_blocks else range(0)
+
+    @property
+    def between_blocks(self) -> bool:
+        """Whether weights stand behind each of a layer's two blocks, and combine the sums of all blocks."""
+        return self.layer_input == "unrestricted"
 
 
 LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
@@ -48,30 +61,47 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
     "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, output_normalisation="layer_norm"),
     "normalized_unit_vector": LayerWeighting("softmax", False, True, output_normalisation="unit_vector"),
     "weighted_output": LayerWeighting("softmax", False, input_in_feed_forward=True, output_mixture=True),
+    # GPT-BERT: at the start every block reads the plain residual stream.
+    "unrestricted": LayerWeighting("unrestricted", input_in_output=False, input_in_feed_forward=True),
 }
+
+
+class BlockSums(NamedTuple):
+    """What a layer between unrestricted weights is handed beside its input."""
+
+    sums: tuple[Tensor, ...]
+    """The embedding output and the residual sums of all blocks so far, before they were weighted."""
+    weights: tuple[Tensor, Tensor]
+    """Of these and the sum of the attention block; and of all that and the sum of the feed-forward block."""
 
 
 class LayerMixture(nn.Module):
     """Combines the outputs of earlier layers into the input of each layer, and of the heads.
 
     `layer_weights[n - 1]` are the logits of consumer n over its n producers: the embedding output and layers 1 to
-    n - 1. Layers are consumers 1 to N; with an output mixture the heads are consumer N + 1.
+    n - 1. Layers are consumers 1 to N; with an output mixture the heads are consumer N + 1. Without restriction they
+    are the weights themselves, and `layer_weights[n - 1]` [n + 1] combines the embedding output and the sums of the
+    blocks 1 to n: two blocks per layer.
     """
 
     def __init__(self, weighting: LayerWeighting, n_layers: int) -> None:
         super().__init__()
         self.weighting = weighting
-        n_consumers = n_layers + weighting.output_mixture if weighting.layer_input == "softmax" else 0
-        logits = [torch.zeros(n + 1) for n in range(n_consumers)]
-        self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in logits)
+        vectors = [torch.zeros(size) for size in weighting.sizes(n_layers)]
+        self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in vectors)
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Set the logits to where training starts. The output mixture has no preferred layer in any variant."""
+        """Set the weights to where training starts. The output mixture has no preferred layer in any variant."""
+        last = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias
         for vector in self.layer_weights:
             vector.zero_()
-            vector[-1] = self.weighting.previous_layer_bias
+            vector[-1] = last
+
+    def between_blocks(self, layer: int, sums: tuple[Tensor, ...]) -> BlockSums:
+        """What layer `layer` (from 0) is handed, with unrestricted weights."""
+        return BlockSums(sums, (self.layer_weights[2 * layer], self.layer_weights[2 * layer + 1]))
 
     def alphas(self, consumer: int) -> Tensor:
         """Weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
@@ -83,11 +113,16 @@ class LayerMixture(nn.Module):
             return outputs[-1]
         if self.weighting.layer_input == "sum":
             return torch.stack(tuple(outputs)).sum(dim=0)
-        alphas = self.alphas(len(outputs)).unbind()
-        mixed = outputs[0] * alphas[0]
-        for output, alpha in zip(outputs[1:], alphas[1:], strict=True):
-            mixed = mixed + output * alpha
-        return mixed
+        return weighted_sum(self.alphas(len(outputs)), outputs)
+
+
+def weighted_sum(weights: Tensor, tensors: Sequence[Tensor]) -> Tensor:
+    """The sum of `tensors`, of one shape, each times its entry of `weights` [n]."""
+    first, *others = weights.unbind()
+    mixed = tensors[0] * first
+    for tensor, weight in zip(tensors[1:], others, strict=True):
+        mixed = mixed + tensor * weight
+    return mixed
 
 
 class LayerWeightRow(NamedTuple):
@@ -104,10 +139,13 @@ class LayerWeightRow(NamedTuple):
 
 
 def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:
-    """The learned layer weights of `model`, by consuming and then producing layer; empty without layer weighting."""
+    """The learned layer weights of `model`, by consuming and then producing layer; empty without layer weighting.
+
+    Weights without restriction are none: they are no shares, and combine blocks and not layers.
+    """
     rows = []
     for mixture in model.modules():
-        if isinstance(mixture, LayerMixture):
+        if isinstance(mixture, LayerMixture) and mixture.weighting.layer_input == "softmax":
             for consumer in range(1, len(mixture.layer_weights) + 1):
                 alphas = mixture.alphas(consumer).detach().double().tolist()
                 rows += [LayerWeightRow(consumer, i, alpha, consumer * alpha) for i, alpha in enumerate(alphas)]

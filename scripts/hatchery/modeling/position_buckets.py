@@ -18,3 +18,8 @@ def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> i
         return distance
     share = math.log(distance / middle) / math.log((max_positions - 1) / middle)
     return min(middle + math.ceil(share * (middle - 1)), bucket_size - 1)
+
+
+def reached_rows(length: int, bucket_size: int, max_positions: int) -> int:
+    """Rows of the relative embedding that the distances in a sequence of `length` tokens reach."""
+    return 2 * bucket_of_distance(length - 1, bucket_size, max_positions) + 1

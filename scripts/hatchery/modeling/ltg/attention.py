@@ -7,14 +7,13 @@ bucket and then looked up for every pair of tokens, so nothing of the size T x T
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
-from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
 from hatchery.modeling.relative_positions import PositionIndices
 
@@ -25,7 +24,8 @@ class DisentangledSelfAttention(nn.Module):
     NormFormer has both norms, pre-norm the first alone, and post-norm none: there the layer normalises its sums.
     """
 
-    def __init__(self, config: LtgBertConfig) -> None:
+    def __init__(self, config: Any) -> None:
+        """`config` is an `LtgBertConfig`, or another family's with the same choices."""
         super().__init__()
         size, eps = config.hidden_size, config.layer_norm_eps
         self.n_heads, self.head_size = config.num_attention_heads, config.head_size
@@ -54,10 +54,12 @@ class DisentangledSelfAttention(nn.Module):
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
         if inputs.query_rows is not None:
-            return self.closed(self._context_at_one(hidden, inputs, inputs.query_rows))
+            asking = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
+            return self.closed(self._context_at_one(hidden, inputs, inputs.query_rows), self._value_and_gate(asking)[1])
         packing = inputs.packing
         query, key = self.query_key(hidden, inputs)
-        value = split_heads(self.value_projection(hidden), self.n_heads, packing)
+        value, gate = self._value_and_gate(hidden)
+        value = split_heads(value, self.n_heads, packing)
         if inputs.cache is not None:
             key, value = inputs.cache.extended(key, value)
         position_scores = None
@@ -65,7 +67,7 @@ class DisentangledSelfAttention(nn.Module):
             assert inputs.relative_embedding is not None and inputs.positions is not None
             position_scores = self._position_scores(query, key, inputs.relative_embedding, inputs.positions)
         context = attend(query, key, value, self.scale, inputs.mask, self.dropout, position_scores)
-        return self.closed(join_heads(context, packing))
+        return self.closed(join_heads(context, packing), gate)
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:
         """Scaled scores [B, H, T, T] of query i and key j, before masking, of the normalised `hidden` [B, T, D].
@@ -76,7 +78,15 @@ class DisentangledSelfAttention(nn.Module):
         position_scores = self._position_scores(query, key, relative_embedding, positions)
         return query @ key.transpose(2, 3) * self.scale + position_scores
 
-    def closed(self, context: Tensor) -> Tensor:
+    def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Values [..., D] of the normalised `hidden` [..., D], and what gates the context; None: nothing."""
+        return self.value_projection(hidden), None
+
+    def _value_parameters(self) -> tuple[Tensor, Tensor]:
+        """Weight [D, D] and bias [D] that make the values."""
+        return self.value_projection.weight, self.value_projection.bias
+
+    def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
         """The block's output from the joined heads' context."""
         if self.head_scale is not None:
             context = context * self.head_scale.repeat_interleave(self.head_size)
@@ -90,7 +100,7 @@ class DisentangledSelfAttention(nn.Module):
             assert inputs.relative_embedding is not None and inputs.positions is not None
             table = inputs.positions.reached(inputs.relative_embedding)
             vectors = PositionVectors(*self.position_vectors(table), inputs.positions)
-        projections = (self.query_key_projection, self.value_projection)
+        projections = (self.query_key_projection, *self._value_parameters())
         return context_at_one(hidden, query_rows, inputs.mask, *projections, self.n_heads, self.scale, vectors)
 
     def query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
@@ -148,7 +158,8 @@ def context_at_one(
     query_rows: Tensor,
     mask: Tensor | None,
     query_key: nn.Linear,
-    value: nn.Linear,
+    value_weight: Tensor,
+    value_bias: Tensor,
     n_heads: int,
     scale: float,
     vectors: PositionVectors | None,
@@ -179,8 +190,8 @@ def context_at_one(
         mask = mask if mask.dim() == 2 else mask[torch.arange(batch, device=mask.device), at]
         scores.masked_fill_(~mask[:, None], torch.finfo(scores.dtype).min)
     mixed = torch.bmm(torch.softmax(scores, dim=-1), hidden).transpose(0, 1)
-    context = torch.bmm(mixed, value.weight.view(n_heads, -1, size).transpose(1, 2))
-    return context.transpose(0, 1).reshape(batch, size) + value.bias
+    context = torch.bmm(mixed, value_weight.view(n_heads, -1, size).transpose(1, 2))
+    return context.transpose(0, 1).reshape(batch, size) + value_bias
 
 
 def _position_scores(

@@ -88,6 +88,8 @@ class LtgEncoder(LayeredEncoder):
     connection of layers that has no name.
     """
 
+    attention: type[DisentangledSelfAttention] = DisentangledSelfAttention
+
     def __init__(self, config: LtgBertConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
         self.config = config
@@ -99,7 +101,7 @@ class LtgEncoder(LayeredEncoder):
     def _layer(self, config: LtgBertConfig) -> EncoderLayer:
         size, eps, affine = config.hidden_size, config.layer_norm_eps, config.affine_block_norms
         norms = [LayerNorm(size, eps, affine) if config.normalisation == "post_norm" else None for _ in range(2)]
-        attention, feed_forward = DisentangledSelfAttention(config), ltg_feed_forward(config)
+        attention, feed_forward = self.attention(config), ltg_feed_forward(config)
         return EncoderLayer(
             attention, feed_forward, self.weighting, size, eps, *norms, residual_scaling=config.residual_scaling
         )

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
-from hatchery.modeling.position_buckets import bucket_of_distance
+from hatchery.modeling.position_buckets import reached_rows
 from hatchery.settings.base import Positive, Range, omitted_at_default, require
 
 PositionHeadLayout = Literal["bnc", "babylm"]
@@ -121,9 +121,7 @@ def _modules() -> Modules:
 def _forward_flops(config: LtgBertConfig, shape: PassShape) -> dict[str, float]:
     rows = 0
     if config.position_embedding == "relative":
-        # Of the relative embedding, those that distances below the length reach.
-        farthest = bucket_of_distance(shape.length - 1, config.position_bucket_size, config.max_position_embeddings)
-        rows = 2 * farthest + 1
+        rows = reached_rows(shape.length, config.position_bucket_size, config.max_position_embeddings)
     gated = config.feed_forward_activation == "geglu"
     return encoder_flops(config, shape, position_rows=rows, feed_forward_matrices=3 if gated else 2)
 

@@ -171,8 +171,4 @@ def roberta_parameters(config: RobertaConfig) -> int:
         total += rows
     if config.sentence_pair_head:
         total += size**2 + 2 * size + 1
-    weighting = LAYER_WEIGHTINGS[config.layer_weighting]
-    if weighting.layer_input == "softmax":
-        consumers = config.num_hidden_layers + weighting.output_mixture
-        total += consumers * (consumers + 1) // 2
-    return total
+    return total + sum(LAYER_WEIGHTINGS[config.layer_weighting].sizes(config.num_hidden_layers))

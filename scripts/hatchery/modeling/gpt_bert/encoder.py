@@ -1,0 +1,53 @@
+"""GPT-BERT's encoder: LTG-BERT's with another attention, which is gated and normalised before its output projection.
+
+Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). How the blocks are combined is
+a layer weighting ("unrestricted").
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hatchery.modeling.gpt_bert.family import GptBertConfig
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.ltg.encoder import LtgEncoder
+from hatchery.modeling.norm_and_dropout import LayerNorm
+
+
+class GatedSelfAttention(DisentangledSelfAttention):
+    """The attention block: norm, attention, gate, norm, output projection, dropout; without the gate where it is off.
+
+    The gate is the exact GELU of a projection of the block's normalised input; no norm has parameters.
+    """
+
+    def __init__(self, config: GptBertConfig) -> None:
+        super().__init__(config)
+        size = config.hidden_size
+        self.post_layer_norm = None
+        self.inner_layer_norm = LayerNorm(size, config.layer_norm_eps)
+        self.gated = config.attention_gate
+        if self.gated:
+            # One parameter, as in the published models: LAMB's trust ratio is per tensor. Values first, then the gate.
+            self.value_projection = nn.Linear(size, 2 * size)
+
+    def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
+        projected = self.value_projection(hidden)
+        if not self.gated:
+            return projected, None
+        value, gate = projected.chunk(2, dim=-1)
+        return value, gate
+
+    def _value_parameters(self) -> tuple[Tensor, Tensor]:
+        size = self.output_projection.in_features
+        return self.value_projection.weight[:size], self.value_projection.bias[:size]
+
+    def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
+        """The block's output from the joined heads' context."""
+        if gate is not None:
+            context = context * F.gelu(gate)
+        return self.dropout(self.output_projection(self.inner_layer_norm(context)))
+
+
+class GptBertEncoder(LtgEncoder):
+    """GPT-BERT's stack of layers."""
+
+    attention = GatedSelfAttention

@@ -1,0 +1,72 @@
+"""The parameter names of the published GPT-BERT code, and ours for the same tensors, in both directions.
+
+The training code, the wrapper for `transformers` that came with the organisers' baselines, and another one that keeps
+the names of training: their tensors differ in names alone (docs/papers/gpt-bert.md, "Names of tensors").
+"""
+
+import re
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from hatchery.errors import ModelError
+
+_WHOLE_MODEL = {
+    "embedding.word_embedding.weight": "encoder.embedding.word_embedding.weight",
+    "embedding.relative_embedding": "encoder.embedding.relative_embedding",
+    "embedding.relative_layer_norm.weight": "encoder.embedding.relative_layer_norm.weight",
+    "embedding.relative_layer_norm.bias": "encoder.embedding.relative_layer_norm.bias",
+    "classifier.nonlinearity.1.weight": "head.linear.weight",
+    "classifier.nonlinearity.1.bias": "head.linear.bias",
+    "classifier.nonlinearity.5.bias": "head.vocabulary_bias",
+}
+
+_NUMBERED = {
+    "attention_layers.{}.in_proj_qk.weight": "encoder.layers.{}.attention.query_key_projection.weight",
+    "attention_layers.{}.in_proj_qk.bias": "encoder.layers.{}.attention.query_key_projection.bias",
+    "attention_layers.{}.in_proj_vg.weight": "encoder.layers.{}.attention.value_projection.weight",
+    "attention_layers.{}.in_proj_vg.bias": "encoder.layers.{}.attention.value_projection.bias",
+    "attention_layers.{}.in_proj_v.weight": "encoder.layers.{}.attention.value_projection.weight",
+    "attention_layers.{}.in_proj_v.bias": "encoder.layers.{}.attention.value_projection.bias",
+    "attention_layers.{}.out_proj.weight": "encoder.layers.{}.attention.output_projection.weight",
+    "attention_layers.{}.out_proj.bias": "encoder.layers.{}.attention.output_projection.bias",
+    "mlp_layers.{}.mlp.1.weight": "encoder.layers.{}.feed_forward.input_projection.weight",
+    "mlp_layers.{}.mlp.4.weight": "encoder.layers.{}.feed_forward.output_projection.weight",
+    "dwa_modules.alphas.{}": "encoder.mixture.layer_weights.{}",
+}
+
+WORD_EMBEDDING = "embedding.word_embedding.weight"
+OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
+"""The word embedding again."""
+POSITION_TABLE = "position_indices"
+"""In every layer: the table of position buckets, which we compute."""
+GATE = "in_proj_vg"
+MIXING = "dwa_modules"
+
+
+def in_training(name: str) -> str:
+    """A tensor's name in the training code, from the one in either wrapper."""
+    name = re.sub(r"^lm_head\.", "classifier.", name.removeprefix("model."))
+    return re.sub(r"^(attention_layers|mlp_layers|dwa_modules)\.", r"transformer.\1.", name)
+
+
+def our_name(published_name: str) -> str | None:
+    """Our name of a published tensor; None for one that repeats another. Raises ModelError for an unknown name."""
+    name = in_training(published_name)
+    if name == OUTPUT_MATRIX or name.endswith(f".{POSITION_TABLE}"):
+        return None
+    if name in _WHOLE_MODEL:
+        return _WHOLE_MODEL[name]
+    number = re.search(r"\.(\d+)(?:\.|$)", name)
+    key = name.removeprefix("transformer.")
+    if number:
+        key = key.replace(f".{number[1]}", ".{}", 1)
+    if not number or key not in _NUMBERED:
+        raise ModelError(f"{published_name}: not a tensor of the published GPT-BERT models that fits here")
+    return _NUMBERED[key].format(number[1])
+
+
+def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict of the published code as one for `LanguageModel`. Raises ModelError for an unknown name."""
+    renamed = {our_name(name): tensor for name, tensor in state.items()}
+    return {name: tensor for name, tensor in renamed.items() if name is not None}
