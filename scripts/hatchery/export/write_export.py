@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.scores import Scores
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
@@ -30,9 +31,6 @@ from hatchery.training.objective import ModelKind
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
-
-# Averages over tasks and suites, and the perplexity; `summary_sections` shows the same in its overview.
-MAIN_TASKS = ("development", "average", "phenomenon_average")
 
 
 def write_export(
@@ -62,9 +60,9 @@ def write_export(
     run.add_output(run.folder / CARD)
     run.measures["parameters"] = facts.parameters
     run.measures["licence"] = licence_id(settings.sources)
-    run.measures["scores"] = {
-        f"{s.suite}: {s.task}, {s.metric}": s.mean for s in scores if s.task in MAIN_TASKS and s.mean is not None
-    }
+    own = Scores(scores, [settings.run.model])
+    leading = {measure.label: own.of(measure, settings.run.model) for measure in own.headline()}
+    run.measures["scores"] = {name: row.mean for name, row in leading.items() if row and row.mean is not None}
 
 
 def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:

@@ -7,7 +7,7 @@ A section is a list of measures, and a measure picks one row of the summary per 
 from dataclasses import dataclass, replace
 
 from hatchery.analysis.measurements import PRETRAINING_SUITE
-from hatchery.analysis.scores import SHOWN_METRICS, Measure, average_name, depends_on_objective, metric_name
+from hatchery.analysis.scores import PERPLEXITY, SHOWN_METRICS, Measure, average_name, depends_on_objective, metric_name
 from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
@@ -82,25 +82,18 @@ def _perplexity_per_model(summary: Summary) -> str:
 
 
 def _overview(summary: Summary) -> list[Measure]:
-    pairs = [
-        measure
-        for suite in summary.pair_suites
-        for measure in (
-            Measure(f"{readable(suite)}, phenomena", suite, PHENOMENON_AVERAGE, ACCURACY),
-            Measure(f"{readable(suite)}, paradigms", suite, PARADIGM_AVERAGE, ACCURACY),
-        )
-        if measure.task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite)
-    ]
-    held_out = _splits(summary)
-    return [
-        Measure("development perplexity", PRETRAINING_SUITE, "development", "perplexity"),
-        *(Measure(f"{split} perplexity", PERPLEXITY_SUITE, split, "perplexity") for split in held_out),
-        *pairs,
-        *(
-            Measure(f"{readable(row.suite)}, {readable(row.task)}", row.suite, row.task, row.metric)
-            for row in _average_rows(summary)
-        ),
-    ]
+    return [replace(measure, label=_short_name(measure)) for measure in summary.headline()]
+
+
+_SHORT_NAMES = {PHENOMENON_AVERAGE: "phenomena", PARADIGM_AVERAGE: "paradigms"}
+
+
+def _short_name(measure: Measure) -> str:
+    """What a terminal has room for."""
+    if measure.metric == PERPLEXITY:
+        return f"{readable(measure.task)} perplexity"
+    name = f"{readable(measure.suite)}, {_SHORT_NAMES.get(measure.task, readable(measure.task))}"
+    return name if measure.metric in (ACCURACY, AVERAGE_METRIC) else f"{name} {metric_name(measure.metric)}"
 
 
 def _average_rows(summary: Summary, metrics: tuple[str, ...] = (AVERAGE_METRIC,)) -> list[SummaryRow]:
