@@ -88,7 +88,7 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     assert "demo/random-s42" in call.arguments["pretraining"]
     of_experiment = Jobs(Project(folder)).call("write_page", experiment="demo").arguments
     assert of_experiment["part"] == {}
-    own = ("minimal_pair_tests", "finetuning_tests")
+    own = ("minimal_pair_tests", "finetuning_tests", "misjudged_pairs")
     assert of_experiment["analysis"] == {name: f"results/demo/analyses/{name}/manifest.json" for name in own}
 
 
@@ -117,7 +117,13 @@ def test_models_of_an_experiment_are_tested_on_pairs_and_tasks_without_a_word_in
         for run in {key.partition(":")[0] for key in scores}
         for task in ("demo_acceptability", "demo_entailment")
     }
-    assert (jobs.results.analyses("alone"), [*jobs.results.analyses("no_pairs")]) == ({}, ["finetuning_tests"])
+    read = jobs.call("analyse", experiment="own", analysis="misjudged_pairs").arguments["tables"]
+    assert read.pop("pair_files/demo_pairs") == "resources/sources/embedded_minimal_pairs.json"
+    assert read.pop("runs") == "results/own/runs.parquet" and len(read) == len(scores)
+    assert [[*jobs.results.analyses(name)] for name in ("alone", "no_pairs")] == [
+        ["misjudged_pairs"],
+        ["finetuning_tests"],
+    ]
     with pytest.raises(ConfigError, match=r"'own' has no analysis 'minimal_pair_test'; .*mean 'minimal_pair_tests'"):
         jobs.call("analyse", experiment="own", analysis="minimal_pair_test")
 
@@ -141,7 +147,8 @@ TRAINED = "runs: {random: {pretraining: {steps: 2}}}"
 def test_a_key_says_what_models_are_tested_against(keys: str, against: str | None, folder: Path) -> None:
     (folder / "experiments/own.yaml").write_text(f"base: demo\n{keys}\n", encoding="utf-8")
     entries = analyses_of(Project(folder), "own")
-    assert {name: vars(entry)["against"] for name, entry in entries.items()} == dict.fromkeys(entries, against)
+    tests = ("minimal_pair_tests", "finetuning_tests")
+    assert {name: vars(entries[name])["against"] for name in tests} == dict.fromkeys(tests, against)
 
 
 def test_a_model_to_test_against_that_there_is_not_is_told_and_one_that_is_left_out_is_not_asked_for(
@@ -153,7 +160,6 @@ def test_a_model_to_test_against_that_there_is_not_is_told_and_one_that_is_left_
         Project(folder).check("experiment", "own")
     path.write_text("base: demo\ntests_against: bert_base_cased\nbaselines: [bert_base_cased]\n", encoding="utf-8")
     edit(folder, "config.yaml", "leave_out_baselines: []", "leave_out_baselines: [bert_base_cased]")
-    assert analyses_of(Project(folder), "own").keys() == {"minimal_pair_tests", "finetuning_tests"}
     assert Project(folder).experiment("own").tests_against is None
 
 

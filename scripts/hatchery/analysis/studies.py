@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
-PAIR_TESTS, TASK_TESTS = "minimal_pair_tests", "finetuning_tests"
-"""The tests of differences that experiments have by themselves."""
+PAIR_TESTS, TASK_TESTS, MISJUDGED = "minimal_pair_tests", "finetuning_tests", "misjudged_pairs"
+"""The analyses that experiments have by themselves: tests of differences, and pairs to read."""
 
 
 @lru_cache(maxsize=64)
@@ -50,14 +50,14 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
 
 
 def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
-    """The entries that an experiment has without a study: the tests between models that were evaluated on the same."""
-    if len([*experiment.runs, *experiment.baselines]) < 2:
-        return {}
-    evaluated = {PAIR_TESTS: bool(experiment.minimal_pairs), TASK_TESTS: bool(experiment.finetuning.tasks)}
-    against = tested_against(experiment)
+    """The entries that an experiment has without a study: pairs to read, and tests between models."""
+    several = len([*experiment.runs, *experiment.baselines]) > 1
+    pairs, tasks = bool(experiment.minimal_pairs), bool(experiment.finetuning.tasks)
+    tests = {"against": tested_against(experiment)}
+    entries = {PAIR_TESTS: (several and pairs, tests), TASK_TESTS: (several and tasks, tests), MISJUDGED: (pairs, {})}
     return {
-        name: build(analysis_called(name).settings, {"analysis": name, "against": against})
-        for name, has in evaluated.items()
+        name: build(analysis_called(name).settings, {"analysis": name, **settings})
+        for name, (has, settings) in entries.items()
         if has
     }
 

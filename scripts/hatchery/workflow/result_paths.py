@@ -13,6 +13,7 @@ from hatchery.analysis.analyses.analysis import (
     CORPUS,
     FINETUNING,
     MINIMAL_PAIRS,
+    PAIR_FILES,
     SUMMARY,
     SWEEP,
     TIDY_TABLES,
@@ -260,6 +261,10 @@ class ResultPaths:
             for part in self.project.members(experiment):
                 translated = self.of_kind(part, TRANSLATION)
                 tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in translated.items()}
+        if PAIR_FILES in needs:
+            for part in self.project.members(experiment):
+                suites = self.project.experiment(part).minimal_pairs
+                tables |= {f"{PAIR_FILES}/{suite}": self._data.suite_source(suite) for suite in suites}
         for kind in (MINIMAL_PAIRS, FINETUNING):
             if kind in needs:
                 found = self.project.of_members(experiment, partial(self.of_kind, kind=kind))

@@ -28,14 +28,15 @@ from hatchery.typed import build
 
 TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
 TRANSLATIONS = "translations"
-MINIMAL_PAIRS, FINETUNING = "minimal_pairs", "finetuning"
-TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS, MINIMAL_PAIRS, FINETUNING)
+MINIMAL_PAIRS, PAIR_FILES, FINETUNING = "minimal_pairs", "pair_files", "finetuning"
+TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS, MINIMAL_PAIRS, PAIR_FILES, FINETUNING)
 """What an analysis may need: the tidy tables of a study, its summary, what its models were trained on, the test
-sets that they translated, the minimal pairs that they judged, and the tasks that they were fine-tuned on."""
+sets that they translated, the minimal pairs that they judged, the files of these, and the tasks that they were
+fine-tuned on."""
 CORPUS, TOKENS, SWEEP, TRANSLATION = "corpus", "tokens", "tokenizer_sweep", "translation"
 """Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`,
 `translation/<experiment>/<run>`, `minimal_pairs/<experiment>/<run>:<suite>`, `finetuning/<experiment>/<run>:<task>`;
-those of a single experiment leave its name out."""
+those of a single experiment leave its name out. `pair_files/<suite>` is a registered source."""
 
 
 PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]

@@ -1,0 +1,268 @@
+"""Which minimal pairs do models misjudge, and which can be told apart without any grammar?
+
+Source: inferred. A model that was never trained knows no grammar. Where it is far from half of the pairs, the good and
+the bad sentences differ in what it reacts to, most often in their length: then 50 % is not chance. An experiment with
+minimal pairs has this analysis by itself.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.analysis import (
+    MINIMAL_PAIRS,
+    PAIR_FILES,
+    Analysis,
+    AnalysisSettings,
+    Findings,
+    Numbers,
+    Study,
+)
+from hatchery.analysis.analyses.paired_tests import manifests_of
+from hatchery.analysis.settings import labels_of
+from hatchery.errors import EvaluationError
+from hatchery.rendering.table import Column, Content, Group, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+FAR_FROM_HALF, BY_LENGTH, CHANCE = 0.1, 0.25, 0.001
+"""A paradigm is biased where an untrained model is so far from a half, and by chance would be so less often than
+CHANCE over all paradigms; or where taking the shorter sentence is so far from it."""
+PARADIGMS_SHOWN, PAIRS_SHOWN, OF_ONE_PARADIGM, PAIRS_LISTED = 20, 20, 3, 1000
+NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class MisjudgedPairsSettings(AnalysisSettings):
+    """It has no settings of its own."""
+
+
+@dataclass(frozen=True)
+class _Suite:
+    """A suite as its models judged it.
+
+    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. All others are float64 [pairs]:
+    `wrong` is, of each trained model, the share of its seeds that have a pair wrong, `margins` by how many nats they
+    prefer the bad sentence in the mean, `guessed` the share of untrained models that have it right, None where there
+    are none.
+    """
+
+    pairs: "pl.DataFrame"
+    wrong: Mapping[str, "np.ndarray"]
+    margins: "np.ndarray"
+    guessed: "np.ndarray | None"
+
+
+def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
+    """Rows of the kinds `paradigm` and `pair`. Raises EvaluationError where files hold other pairs than were scored."""
+    untrained = _untrained(study)
+    judged = {
+        suite: _read(models, study.tables[f"{PAIR_FILES}/{suite}"], untrained)
+        for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
+    }
+    paradigms = [row for suite, each in judged.items() for row in _paradigms(suite, each)]
+    pairs = [row for suite, each in judged.items() for row in _misjudged(suite, each)]
+    biased = [row for row in paradigms if row["biased"]]
+    tables = [*_biased_table(biased), *_pair_table(pairs, judged, labels_of(study.runs))]
+    return Findings(paradigms + pairs, tables, _notes(judged, paradigms, biased, pairs))
+
+
+def _untrained(study: Study) -> set[str]:
+    """The models that were never trained, and go on from no other model."""
+    import polars as pl
+
+    from hatchery.analysis.tidy_tables import RUNS, read_frame
+
+    runs = read_frame(study.tables["runs"], RUNS, ["model", "steps", "initial"])
+    return set(runs.filter(pl.col("steps") == 0, pl.col("initial").fill_null("") == "")["model"])
+
+
+def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collection[str]) -> _Suite:
+    import numpy as np
+    import polars as pl
+
+    from hatchery.artifacts.manifests import read_manifest
+
+    scores = {
+        model: [pl.read_parquet(read_manifest(path).file("scores.parquet")) for path in paths]
+        for model, paths in models.items()
+    }
+    first = next(path for paths in models.values() for path in paths)
+    pairs = _sentences(first, source)
+    for model, frames in scores.items():
+        for path, frame in zip(models[model], frames, strict=True):
+            if not frame.select("paradigm", "pair_id").equals(pairs.select("paradigm", "pair_id")):
+                raise EvaluationError(f"{path}: these are other pairs than those of {source}")
+    lengths = next(frame for frames in scores.values() for frame in frames).select("tokens_good", "tokens_bad")
+    wrong = {
+        model: np.mean([(frame["outcome"] != "correct").to_numpy() for frame in frames], axis=0)
+        for model, frames in scores.items()
+    }
+    trained = [model for model in scores if model not in untrained]
+    margins = [(frame["score_bad"] - frame["score_good"]).to_numpy() for model in trained for frame in scores[model]]
+    guesses = [1 - wrong[model] for model in scores if model in untrained]
+    return _Suite(
+        pairs.hstack(lengths),
+        {model: wrong[model] for model in trained},
+        np.mean(margins, axis=0) if margins else np.zeros(pairs.height),
+        np.mean(guesses, axis=0) if guesses else None,
+    )
+
+
+def _sentences(scores: Path, source: Path) -> "pl.DataFrame":
+    """The pairs that were scored, from the files of the suite."""
+    import polars as pl
+
+    from hatchery.artifacts.manifests import read_manifest
+    from hatchery.evaluation.minimal_pairs.pairs import choose_pairs, read_minimal_pairs
+    from hatchery.evaluation.settings import ScoringSettings
+    from hatchery.raw.registration import open_source
+    from hatchery.typed import build
+
+    scored = read_manifest(scores).settings
+    settings = build(ScoringSettings, {key: value for key, value in scored.items() if not key.startswith("stage")})
+    read = read_minimal_pairs(open_source(source), settings)
+    chosen = choose_pairs(read, settings.pairs_per_paradigm, settings.seed)
+    rows = [(pair.paradigm, pair.pair_id, pair.sentence_good, pair.sentence_bad) for pair in chosen]
+    return pl.DataFrame(rows, ["paradigm", "pair_id", "good", "bad"], orient="row")
+
+
+_EMPTY: Numbers = dict.fromkeys(
+    (
+        *("kind", "suite", "paradigm", "pairs", "untrained_percent", "p_value", "tokens_good", "tokens_bad"),
+        *("shorter_is_good_percent", "biased", "pair_id", "good", "bad", "misjudged_by", "margin_nats"),
+    )
+)
+
+
+def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
+    """A row for each paradigm: what an untrained model has right, and how long its sentences are."""
+    from scipy.stats import binomtest
+
+    paradigms = judged.pairs.with_row_index().partition_by("paradigm", as_dict=True, maintain_order=True)
+    for (paradigm,), rows in paradigms.items():
+        good, bad = rows["tokens_good"].to_numpy(), rows["tokens_bad"].to_numpy()
+        shorter = float(((good < bad) + 0.5 * (good == bad)).mean())
+        share, p_value = None, None
+        if judged.guessed is not None:
+            share = float(judged.guessed[rows["index"].to_numpy()].mean())
+            p_value = float(binomtest(round(share * rows.height), rows.height).pvalue)
+        far = share is not None and abs(share - 0.5) >= FAR_FROM_HALF
+        beyond_chance = p_value is not None and p_value * len(paradigms) < CHANCE
+        yield _EMPTY | {
+            **{"kind": "paradigm", "suite": suite, "paradigm": paradigm, "pairs": rows.height},
+            "untrained_percent": None if share is None else round(100 * share, 4),
+            "p_value": None if p_value is None else float(f"{p_value:.3g}"),
+            "tokens_good": round(float(good.mean()), 4),
+            "tokens_bad": round(float(bad.mean()), 4),
+            "shorter_is_good_percent": round(100 * shorter, 4),
+            "biased": int((far and beyond_chance) or abs(shorter - 0.5) >= BY_LENGTH),
+        }
+
+
+def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
+    """The pairs that trained models have wrong: those of most models first, then the clearest."""
+    import numpy as np
+
+    if not judged.wrong:
+        return []
+    shares = np.mean(list(judged.wrong.values()), axis=0)
+    order = np.lexsort((np.arange(len(shares)), -judged.margins, -shares))
+    rows = judged.pairs.to_dicts()
+    return [
+        _EMPTY
+        | {**{"kind": "pair", "suite": suite}, **rows[index]}
+        | {"misjudged_by": ";".join(model for model, wrong in judged.wrong.items() if wrong[index] >= HALF_OF_SEEDS)}
+        | {"margin_nats": round(float(judged.margins[index]), 4)}
+        for index in order[:PAIRS_LISTED].tolist()
+        if shares[index] > 0
+    ]
+
+
+def _biased_table(biased: Sequence[Numbers]) -> list[Table]:
+    from hatchery.rendering.escaping import readable
+
+    rows: list[list[Content]] = [
+        [
+            f"{readable(row['suite'])}: {readable(row['paradigm'])}",
+            f"{row['pairs']:,}",
+            "-" if row["untrained_percent"] is None else f"{row['untrained_percent']:.1f}",
+            f"{row['tokens_good']:.1f}",
+            f"{row['tokens_bad']:.1f}",
+            f"{row['shorter_is_good_percent']:.1f}",
+        ]
+        for row in sorted(biased, key=_bias, reverse=True)[:PARADIGMS_SHOWN]
+    ]
+    headings = ("pairs", "untrained (%)", "tokens, good", "tokens, bad", "shorter is good (%)")
+    columns = [Column("paradigm", words=True), *map(Column, headings)]
+    return [Table(columns, [Group(rows)], "Biased pairs", foreign=True)] if rows else []
+
+
+def _bias(row: Mapping[str, Any]) -> float:
+    shares = (row["untrained_percent"], row["shorter_is_good_percent"])
+    return max(abs(share - 50) for share in shares if share is not None)
+
+
+def _pair_table(pairs: Sequence[Numbers], judged: Mapping[str, _Suite], labels: Mapping[str, str]) -> list[Table]:
+    from hatchery.rendering.escaping import readable
+
+    groups = []
+    for suite in judged:
+        seen, rows = Counter[str](), list[list[Content]]()
+        for row in pairs:
+            seen[row["paradigm"]] += row["suite"] == suite
+            if row["suite"] == suite and seen[row["paradigm"]] <= OF_ONE_PARADIGM and len(rows) < PAIRS_SHOWN:
+                pair = f"{readable(row['paradigm'])}, {row['pair_id']}"
+                rows.append([pair, row["good"], row["bad"], _whose(row["misjudged_by"], judged[suite], labels)])
+        groups += [Group(rows, readable(suite))] if rows else []
+    columns = [Column(heading, words=True) for heading in ("pair", "good sentence", "bad sentence", "misjudged by")]
+    return [Table(columns, groups, "Pairs that trained models misjudge", foreign=True)] if groups else []
+
+
+def _whose(names: str, judged: _Suite, labels: Mapping[str, str]) -> str:
+    models = [name for name in names.split(";") if name]
+    if len(judged.wrong) > NAMED_UP_TO:
+        return f"{len(models)} of {len(judged.wrong)} models"
+    return ", ".join(labels.get(model, model) for model in models) or "some seeds"
+
+
+def _notes(
+    judged: Mapping[str, _Suite],
+    paradigms: Sequence[Numbers],
+    biased: Sequence[Numbers],
+    pairs: Sequence[Numbers],
+) -> list[str]:
+    notes = []
+    if biased:
+        shown = f"; the {PARADIGMS_SHOWN} farthest from a half are shown" if len(biased) > PARADIGMS_SHOWN else ""
+        notes += [
+            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}: a model that was never trained knows no "
+            "grammar, so where it is far from half of the pairs, or where the shorter sentence is the good one far "
+            "more or less often than in half of them, the sentences of a pair can be told apart without grammar. "
+            "There, 50 % is not chance: compare trained models with the untrained one.",
+            "The score of a sentence is a sum over its tokens, so a model without knowledge prefers the shorter one.",
+        ]
+    elif any(each.guessed is not None for each in judged.values()):
+        notes.append("No paradigm is biased: untrained models judge about half of the pairs of each rightly.")
+    if any(each.guessed is None for each in judged.values()):
+        notes.append("Nobody was left untrained here, so biases are told by the lengths of the sentences alone.")
+    if pairs:
+        notes.append(
+            f"Of the misjudged pairs, at most {OF_ONE_PARADIGM} of a paradigm and {PAIRS_SHOWN} of a suite are shown: "
+            "those that most models have wrong, and of these the ones in which the bad sentence is ahead by most. "
+            f"`numbers.csv` has up to {PAIRS_LISTED:,} of each suite, `scores.parquet` of each model all."
+        )
+    return notes
+
+
+ANALYSIS = Analysis(
+    title="Which minimal pairs are misjudged, and which are biased?",
+    version=1,
+    settings=MisjudgedPairsSettings,
+    run=find,
+    needs=("runs", MINIMAL_PAIRS, PAIR_FILES),
+)

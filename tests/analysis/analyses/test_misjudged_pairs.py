@@ -1,0 +1,121 @@
+"""Minimal pairs to read: which paradigms an untrained model already judges, and which pairs trained models misjudge."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hatchery.analysis.analyses.analysis import Findings, Study
+from hatchery.analysis.analyses.misjudged_pairs import ANALYSIS, MisjudgedPairsSettings
+from hatchery.analysis.tidy_tables import RUNS, write_rows
+from hatchery.artifacts.manifests import stage_run
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.raw.registration import register_source
+from hatchery.sanitize import csv_text
+
+# In "agreement" both sentences have two words; in "added" the bad sentence has one more.
+SENTENCES = {"agreement": ("dogs{} sleep", "dogs{} sleeps"), "added": ("a dog{}", "a a dog{}")}
+PAIRS = {
+    name: [MinimalPair(name, name, str(n + 2), *(text.format(n) for text in sentences)) for n in range(30)]
+    for name, sentences in SENTENCES.items()
+}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for name, pairs in PAIRS.items():
+        rows = [(pair.sentence_good, pair.sentence_bad) for pair in pairs]
+        (folder / f"{name}.csv").write_text(csv_text(("good", "bad"), rows), encoding="utf-8")
+    register_source("pairs", folder, tmp_path / "pairs.json")
+    return tmp_path / "pairs.json"
+
+
+def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
+    """The manifest of a model that has the named pairs of each paradigm wrong, by their lines."""
+    columns = {"good": "good", "bad": "bad"}
+    settings = {"stage": "score_minimal_pairs", "suite": "own", "format": "rows", "columns": columns, "files": "*.csv"}
+    with stage_run(folder / "manifest.json", settings) as run:
+        rows = [
+            {"paradigm": pair.paradigm, "pair_id": pair.pair_id, "score_good": -5.0}
+            | {"score_bad": -5.0 + margin * int(pair.pair_id) if int(pair.pair_id) in wrong.get(name, ()) else -9.0}
+            | {"outcome": "wrong" if int(pair.pair_id) in wrong.get(name, ()) else "correct"}
+            | {"tokens_good": len(pair.sentence_good.split()), "tokens_bad": len(pair.sentence_bad.split())}
+            for name in sorted(PAIRS)
+            for pair in PAIRS[name]
+        ]
+        pl.DataFrame(rows).write_parquet(run.add_output(run.folder / "scores.parquet"))
+    return folder / "manifest.json"
+
+
+def found_of(folder: Path, source: Path, models: Mapping[str, Path], untrained: str = "") -> Findings:
+    runs = [
+        {"experiment": "mine", "model": model, "run": f"{model}-s1", "seed": 1, "initial": ""}
+        | {"steps": 0 if model == untrained else 10}
+        for model in models
+    ]
+    write_rows(folder / "runs.parquet", RUNS, runs)
+    tables = {f"minimal_pairs/{model}-s1:own": path for model, path in models.items()}
+    tables |= {"runs": folder / "runs.parquet", "pair_files/own": source}
+    study = Study("mine", tuple(SeededRun.of(model, 1) for model in models), tables=tables)
+    return ANALYSIS.run(MisjudgedPairsSettings(), study)
+
+
+def rows(found: Findings, kind: str) -> list[Mapping[str, Any]]:
+    return [row for row in found.rows if row["kind"] == kind]
+
+
+def test_a_paradigm_that_an_untrained_model_judges_is_biased_and_its_lengths_stand_beside_it(
+    tmp_path: Path, source: Path
+) -> None:
+    half = range(2, 17)
+    models = {"random": judged(tmp_path / "random", {"agreement": half}), "ltg": judged(tmp_path / "ltg", {})}
+    found = found_of(tmp_path, source, models, untrained="random")
+    added, agreement = rows(found, "paradigm")
+    assert (agreement["untrained_percent"], agreement["biased"], agreement["shorter_is_good_percent"]) == (50, 0, 50)
+    assert (added["untrained_percent"], added["biased"], added["shorter_is_good_percent"]) == (100, 1, 100)
+    assert (added["tokens_good"], added["tokens_bad"], added["pairs"]) == (2, 3, 30)
+    (table,) = found.tables
+    (row,) = table.rows
+    assert list(row.cells) == ["own: added", "30", "100.0", "2.0", "3.0", "100.0"]
+    assert found.notes[0].startswith("1 of 2 paradigms are biased") and "50 % is not chance" in found.notes[0]
+
+
+def test_without_an_untrained_model_lengths_alone_tell_of_a_bias(tmp_path: Path, source: Path) -> None:
+    found = found_of(tmp_path, source, {"ltg": judged(tmp_path / "ltg", {})})
+    assert [(row["paradigm"], row["biased"], row["untrained_percent"]) for row in rows(found, "paradigm")] == [
+        ("added", 1, None),
+        ("agreement", 0, None),
+    ]
+    assert any("lengths of the sentences alone" in note for note in found.notes)
+
+
+def test_pairs_that_most_models_misjudge_come_first_with_their_sentences(tmp_path: Path, source: Path) -> None:
+    models = {
+        "random": judged(tmp_path / "random", {"added": range(2, 32), "agreement": range(2, 32)}),
+        "ltg": judged(tmp_path / "ltg", {"agreement": range(4, 12), "added": [3]}),
+        "elc": judged(tmp_path / "elc", {"agreement": [5]}),
+    }
+    found = found_of(tmp_path, source, models, untrained="random")
+    first, *rest = rows(found, "pair")
+    assert (first["pair_id"], first["good"], first["bad"]) == ("5", "dogs3 sleep", "dogs3 sleeps")
+    assert first["misjudged_by"] == "ltg;elc" and len(rest) == 8
+    # Of the others the clearest first.
+    assert [row["pair_id"] for row in rest] == ["11", "10", "9", "8", "7", "6", "4", "3"]
+    shown = [row.cells for row in found.tables[-1].rows]
+    assert shown[0] == ["agreement, 5", "dogs3 sleep", "dogs3 sleeps", "ltg, elc"]
+    # Three of a paradigm.
+    assert [cells[0] for cells in shown] == ["agreement, 5", "agreement, 11", "agreement, 10", "added, 3"]
+
+
+def test_files_with_other_pairs_than_were_scored_are_refused(tmp_path: Path, source: Path) -> None:
+    path = judged(tmp_path / "ltg", {})
+    (tmp_path / "pairs/agreement.csv").write_text(csv_text(("good", "bad"), [("a", "b")]), encoding="utf-8")
+    register_source("pairs", tmp_path / "pairs", source)
+    with pytest.raises(EvaluationError, match=r"ltg/manifest\.json: these are other pairs than those of"):
+        found_of(tmp_path, source, {"ltg": path})
