@@ -115,6 +115,15 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
     ("files", "options", "message"),
     [
         ({"a__txt": b"good \xe9"}, {}, r"a\.txt: byte 5 is not utf-8"),
+        ({"a__txt": gzip.compress(b"good text")}, {}, r"a\.txt: is compressed with gzip; let its name end in \.gz"),
+        ({"a__csv": bz2.compress(b"text\ngood\n")}, {}, r"a\.csv: is compressed with bzip2"),
+        ({"a__txt": lzma.compress(b"good text")}, {}, r"a\.txt: is compressed with xz"),
+        ({"a__txt": "good text".encode("utf-16")}, {}, r"a\.txt: is text in UTF-16; .* `encoding: utf-16`"),
+        ({"a__jsonl": '{"text": "good text"}'.encode("utf-16-be")}, {}, r"is text in UTF-16 .*: utf-16-be`"),
+        ({"a__txt": "good text of long".encode("utf-16-le")}, {}, r"a\.txt: is text in UTF-16 .*: utf-16-le`"),
+        ({"a__txt": b"PK\x03\x04\0\0good text"}, {}, r"a\.txt: is a zip archive; unpack it"),
+        ({"a__txt": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"}, {}, r"a\.txt: is a PDF; save its text as \.txt"),
+        ({"a__jsonl": b"[" * 200_000}, {}, r"a\.jsonl: line 1: not a JSON object: nested too deeply$"),
         ({"a__txt": b"x"}, {"encoding": "klingon"}, "no encoding called 'klingon'"),
         (
             {"a__csv": "text\nfine\n"},
@@ -122,7 +131,6 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
             r"a\.csv: line 2: there is no column 'gloss'; there are: t",
         ),
         ({"a__csv": 'text\n"never closed\n'}, {}, r"a\.csv: line \d: not a well-formed table"),
-        ({"a__jsonl": "[" * 100_000}, {}, r"a\.jsonl: line 1: not a JSON object: maximum recursion"),
         ({"a__csv": "text\nfine\n"}, {"keep": {"role": ["x"]}}, r"line 2: there is no column 'role'"),
         ({"a__jsonl": '{"text": "fine"}\n{"text": "trunc'}, {}, r"a\.jsonl: line 2: not a JSON object"),
         ({"a__jsonl": "[1]\n"}, {}, r"a\.jsonl: line 1: not a JSON object: got list"),

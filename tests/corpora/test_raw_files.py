@@ -197,6 +197,13 @@ def source_with(folder: Path, file: str, content: bytes) -> RawSource:
     return open_source(folder.with_suffix(".json"))
 
 
+def test_a_name_with_a_line_end_hides_nothing_of_a_message(tmp_path: Path) -> None:
+    source = source_with(tmp_path / "raw", "new\nline.txt", b"caf\xe9")
+    with pytest.raises(SourceError, match=r"/new\ufffdline\.txt: byte 3 is not utf-8 .*save it as UTF-8") as caught:
+        read_in_pieces(source, "plain_text", "new\nline.txt", {}, [None])
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", CASES)
 @given(texts=ROWS, block=st.integers(1, 200))
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,5 +1,6 @@
 """A registered source: names, sizes and checksums; what changed is noticed, and read by its members."""
 
+import errno
 import hashlib
 import json
 import os
@@ -30,16 +31,15 @@ def folder(tmp_path: Path) -> Path:
 def test_the_files_of_a_folder_are_known_by_name_size_and_checksum_without_hidden_ones(
     folder: Path, tmp_path: Path
 ) -> None:
-    (folder / "link.txt").symlink_to("b.txt")
     names = ['say "yes".txt', "日本.txt", "new\nline.txt", "a\\b.txt"]
     for name in names:
         (folder / "sub" / name).write_text(name, encoding="utf-8")
     register_source("x", folder, tmp_path / "x.json")
     source = open_source(tmp_path / "x.json")
-    assert source.names() == sorted(["b.txt", "link.txt", "sub/a.txt", *(f"sub/{name}" for name in names)])
+    assert source.names() == sorted(["b.txt", "sub/a.txt", *(f"sub/{name}" for name in names)])
     assert source.names("a.*") == ["sub/a.txt"]
     assert [source.read_bytes(f"sub/{name}").decode() for name in names] == names
-    assert source.read_bytes("sub/a.txt") == b"ay" and source.read_bytes("link.txt") == b"bee"
+    assert source.read_bytes("sub/a.txt") == b"ay"
     assert (source.size("b.txt"), source.sha256("b.txt")) == (3, hashlib.sha256(b"bee").hexdigest())
     for ask in (source.size, source.sha256, source.check, source.open, source.read_bytes):
         with pytest.raises(SourceError, match=r"there is no file 'c\.txt'"):
@@ -58,7 +58,11 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a link to a folder": (
         lambda folder: (folder / "link.txt").symlink_to("sub"),
-        r"link\.txt: a link \(sub\) to a folder; give it",
+        r"link\.txt: a link \(sub\), which is not followed; set `follow_links: true`",
+    ),
+    "a link to a file": (
+        lambda folder: (folder / "sub/link.txt").symlink_to("../b.txt"),
+        r"sub/link\.txt: a link \(\.\./b\.txt\), which is not followed",
     ),
     "a name that is not UTF-8": (
         lambda folder: (folder / "b.txt").rename(folder / os.fsdecode(b"b\xff.txt")),
@@ -83,6 +87,36 @@ def test_what_cannot_be_read_is_told_not_left_out(what: str, folder: Path, tmp_p
     with pytest.raises(SourceError, match=message):
         register_source("x", folder, tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_folder_that_cannot_be_read_is_told_not_left_out(
+    error: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path) == str(folder / "sub"):
+            raise OSError(error, os.strerror(error), path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(SourceError, match=rf"raw/sub: cannot be read: {os.strerror(error)}$"):
+        register_source("x", folder, tmp_path / "x.json")
+
+
+def test_links_are_followed_where_the_source_says_so_and_never_round_and_round(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/c.txt").write_text("sea", encoding="utf-8")
+    (folder / "link.txt").symlink_to(tmp_path / "other/c.txt")
+    (folder / "linked").symlink_to(tmp_path / "other")
+    (tmp_path / "other/back").symlink_to(folder / "sub")
+    (folder / "sub/loop").symlink_to(folder / "sub")
+    register_settings({"name": "x", "path": str(folder), "follow_links": True}, tmp_path / "x.json")
+    source = open_source(tmp_path / "x.json")
+    assert source.names() == ["b.txt", "link.txt", "linked/back/a.txt", "linked/c.txt", "sub/a.txt"]
+    assert source.read_bytes("linked/c.txt") == b"sea"
+    source.verify()
 
 
 def test_a_zip_that_was_registered_to_be_read_in_place_is_to_be_registered_again(folder: Path, tmp_path: Path) -> None:
@@ -199,6 +233,14 @@ def test_a_changed_file_is_noticed_and_all_that_reads_it_runs_again(change: str,
     after = raw_files(repository, data)
     assert after.source_listing("my_text") != before
     assert not after.are_the_same(str(MANIFEST))
+    told = {
+        "edited": ["edited a.txt"],
+        "longer": ["edited a.txt"],
+        "added below": ["added sub/c.txt"],
+        "removed": ["removed sub/b.txt"],
+        "renamed": ["removed sub/b.txt", "added sub/z.txt"],
+    }
+    assert [text.replace(f"{data}/", "") for text in after.edited_files("my_text")] == told[change]
 
 
 def test_a_touched_file_reruns_nothing_after_registering(data: Path, repository: Path) -> None:
@@ -241,7 +283,7 @@ def test_an_archive_is_told_by_itself_and_its_files_by_what_was_unpacked(
     assert raw_files(repository, archive).source_listing("my_text") == before.source_listing("my_text")
     (tmp_path / "unplugged").rename(archive)
     archive.touch()
-    assert raw_files(repository, archive).edited_files("my_text") == [str(archive)]
+    assert raw_files(repository, archive).edited_files("my_text") == [f"edited {archive}"]
     (open_source(MANIFEST).root / "a.txt").write_text("TEXT of a.txt", encoding="utf-8")
     with pytest.raises(SourceError, match=r"'a\.txt': has the SHA-256"):
         open_source(MANIFEST).verify()

@@ -176,7 +176,9 @@ def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, jobs: Job
     ]
 
 
-def test_an_edited_file_of_the_user_is_named(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_and_removed_files_of_the_user_are_named(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "b.txt", "c.txt"):
         write_text(tmp_path / "letters" / name, name)
@@ -193,7 +195,7 @@ def test_an_edited_file_of_the_user_is_named(repository: Path, tmp_path: Path, m
     )
     (entry,) = by_rule([job], Jobs(project), tmp_path)
     assert [cause.words for cause, _ in entry.causes] == [
-        f"edited {tmp_path / 'letters' / name}" for name in ("b.txt", "c.txt")
+        f"{what} {tmp_path / 'letters' / name}" for what, name in (("edited", "b.txt"), ("removed", "c.txt"))
     ]
 
 

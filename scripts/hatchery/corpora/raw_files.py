@@ -21,14 +21,15 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
+from hatchery.sanitize import plain_name
 
 if TYPE_CHECKING:
     from hatchery.corpora.text_files import Lines
 
 
 def where_in(source: RawSource, name: str) -> str:
-    """How messages call a member of a source: by its path."""
-    return str(source.path(name))
+    """How messages call a member of a source: by its path, on one line."""
+    return plain_name(str(source.path(name)))
 
 
 @contextmanager
@@ -123,7 +124,7 @@ def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
+    shown = ", ".join(map(plain_name, names[:_NAMES_SHOWN]))
     return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"
 
 

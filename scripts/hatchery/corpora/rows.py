@@ -94,7 +94,9 @@ def json_rows(lines: Lines, strict: bool = False) -> Iterator[Row]:
             value = decode(line)
             if strict and isinstance(value, dict) and not _surely_unique(value, line):
                 value = json.loads(line, object_pairs_hook=_unique_keys)
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise SourceError(f"{lines.place}: not a JSON object: nested too deeply") from None
+        except ValueError as error:
             raise SourceError(f"{lines.place}: not a JSON object: {error}") from error
         if not isinstance(value, dict):
             raise SourceError(f"{lines.place}: not a JSON object: got {type(value).__name__}")

@@ -52,7 +52,9 @@ def text_blocks(source: RawSource, name: str, encoding: str, start: int = 0, end
     else:
         stream = _after((text.encode() for text in _decoded(source, name, encoding)), start)
     left = None if end is None else end - start
-    for block in stream:
+    for number, block in enumerate(stream):
+        if not (start or number) and is_direct(encoding):
+            _check_text(source, name, block)
         if left is not None and len(block) >= left:
             yield block[:left]
             return
@@ -215,6 +217,45 @@ def with_unified_ends(text: str) -> str:
 
 def _unknown_encoding(encoding: str) -> ConfigError:
     return ConfigError(f"encoding: there is no encoding called {encoding!r}")
+
+
+# What files of other kinds begin with. UTF-16 has a mark, or every other byte of its ASCII characters is 0.
+_BEGINNINGS = {
+    b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
+    b"BZh": "compressed with bzip2; let its name end in .bz2",
+    b"\xfd7zXZ": "compressed with xz; let its name end in .xz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd; let its name end in .zst",
+    b"PK\x03\x04": "a zip archive; unpack it, or let its name end in .zip and give its own path",
+    b"%PDF-": "a PDF; save its text as .txt",
+    b"PAR1": "Parquet; let its name end in .parquet",
+    b"\xff\xfe": "text in UTF-16; save it as UTF-8, or set the option `encoding: utf-16`",
+    b"\xfe\xff": "text in UTF-16; save it as UTF-8, or set the option `encoding: utf-16`",
+}
+_LOOKED_AT = 1000
+_ZEROS = 0.2
+_TOLD_FROM = 16
+
+
+def _check_text(source: RawSource, name: str, block: bytes) -> None:
+    """Raise SourceError for a file of another kind, by its first bytes; NUL alone is no reason."""
+    head = block[:_LOOKED_AT]
+    kinds = (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning))
+    kind = next(kinds, None) if b"\0" in block or not _is_utf8(head) else None
+    if kind is None and len(head) >= _TOLD_FROM and head.count(0) > _ZEROS * len(head):
+        low = head[1::2].count(0) > head[::2].count(0)
+        kind = (
+            f"text in UTF-16 or no text; save it as UTF-8, or set the option `encoding: utf-16-{'le' if low else 'be'}`"
+        )
+    if kind is not None:
+        raise SourceError(f"{where_in(source, name)}: is {kind}")
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _wrong_encoding(source: RawSource, name: str, encoding: str, byte: int, reason: str) -> SourceError:

@@ -39,34 +39,60 @@ class Listed(NamedTuple):
 Listing = Mapping[str, Listed]
 
 
-def listing_of(root: str | Path, refuse_links: bool = False, most: int | None = None) -> dict[str, Listed]:
+def listing_of(
+    root: str | Path, strict: bool = False, most: int | None = None, follow_links: bool = False
+) -> dict[str, Listed]:
     """The files of the folder, or the file, at `root` by relative name, sorted; empty where there is none.
 
-    Hidden files are left out, as they are by registering. Reads no file, and looks no further after `most` files. With
-    `refuse_links`, raises SourceError for a link to a folder or to nothing, which would otherwise be passed over.
+    Hidden files are left out, as they are by registering. Reads no file, and looks no further after `most` files. If
+    `strict`, raises SourceError for a folder that cannot be read, and for a link inside of `root` unless
+    `follow_links`; otherwise, what cannot be read is passed over.
     """
     root = Path(root)
     if root.is_file():
         return {root.name: _listed(root.stat())}
-    return dict(sorted(islice(_walk(root, "", refuse_links), most)))
+    try:
+        return dict(sorted(islice(_walk(root, "", strict, follow_links, ()), most)))
+    except RecursionError:
+        raise SourceError(f"{root}: folders are nested too deeply") from None
 
 
-def _walk(folder: str | Path, prefix: str, refuse_links: bool) -> Iterator[tuple[str, Listed]]:
+def _walk(
+    folder: str | Path, prefix: str, strict: bool, follow_links: bool, above: tuple[tuple[int, int], ...]
+) -> Iterator[tuple[str, Listed]]:
+    """`above` are the folders, by device and number, that links have led through: none is gone into twice."""
+    place = folder
     # Not Path objects: with a hundred thousand small files, they cost more than reading the files.
     try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return
-    for entry in entries:
-        if is_hidden(entry.name):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path, f"{prefix}{entry.name}/", refuse_links)
-        elif entry.is_file():
-            yield f"{prefix}{entry.name}", _listed(entry.stat())
-        elif refuse_links and entry.is_symlink():
-            state = "a folder; give it as a source" if entry.is_dir() else "nothing that can be read"
-            raise SourceError(f"{entry.path}: a link ({Path(entry.path).readlink()}) to {state}")
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            place = entry.path
+            if is_hidden(entry.name):
+                continue
+            link = entry.is_symlink()
+            if link and strict:
+                _check_link(place, follow_links)
+            if entry.is_dir(follow_symlinks=follow_links):
+                found = entry.stat()
+                here = (found.st_dev, found.st_ino)
+                if here not in above:
+                    yield from _walk(
+                        place, f"{prefix}{entry.name}/", strict, follow_links, (*above, here) if follow_links else ()
+                    )
+            elif entry.is_file():
+                yield f"{prefix}{entry.name}", _listed(entry.stat())
+    except OSError as error:
+        if strict:
+            raise SourceError(f"{place}: cannot be read: {error.strerror}") from error
+
+
+def _check_link(place: str, follow_links: bool) -> None:
+    target = Path(place).readlink()
+    if not Path(place).exists():
+        raise SourceError(f"{place}: a link ({target}) to nothing that can be read")
+    if not follow_links:
+        raise SourceError(
+            f"{place}: a link ({target}), which is not followed; set `follow_links: true` beside the `path` of the data"
+        )
 
 
 def _listed(found: os.stat_result) -> Listed:
@@ -142,28 +168,32 @@ class RawFiles:
         self._project = project
         self._is_planning = is_planning
         self._same: dict[str, bool] = {}
-        self._listings: dict[Path, Listing] = {}
+        self._listings: dict[tuple[Path, bool], Listing] = {}
 
     def source_listing(self, source: str) -> str | None:
         """One word for the files of a source: registering runs when it changes. None where there is nothing to list.
 
         While the files are not there, it stays what it was: what was made from them can be looked at without them.
         """
-        path = self._path_of(source)
-        if path is None:
+        given = self._given(source)
+        if given is None:
             return None
-        return identity(self._listing(path) or read_listing(source_manifest(source))) or None
+        return identity(self._listing(*given) or read_listing(source_manifest(source))) or None
 
     def edited_files(self, source: str) -> list[str]:
-        """The user's files that are new, gone or otherwise than when the source was registered, sorted."""
-        path = self._path_of(source)
-        if path is None:
+        """What happened to the user's files since the source was registered, as in `added letters/a.txt`, by name."""
+        given = self._given(source)
+        if given is None:
             return []
-        before, now = read_listing(source_manifest(source)), self._listing(path)
-        names = [
-            name for name in sorted({*before, *now}) if name not in now or not now[name].looks_like(before.get(name))
-        ]
-        return [str(path / name) if path.is_dir() else str(path) for name in names]
+        path = given[0]
+        before, now = read_listing(source_manifest(source)), self._listing(*given)
+        told = []
+        for name in sorted({*before, *now}):
+            if name in now and now[name].looks_like(before.get(name)):
+                continue
+            what = "added" if name not in before else "edited" if name in now else "removed"
+            told.append(f"{what} {path / name if path.is_dir() else path}")
+        return told
 
     def are_the_same(self, manifest: str) -> bool:
         """Whether the files of a source were moved or touched, and still are what the source manifest says.
@@ -173,18 +203,21 @@ class RawFiles:
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/")):
             return False
         if manifest not in self._same:
-            path = self._path_of(Path(manifest).stem)
-            self._same[manifest] = path is not None and _was_only_moved_or_touched(path, self._listing(path), manifest)
+            given = self._given(Path(manifest).stem)
+            self._same[manifest] = given is not None and _was_only_moved_or_touched(
+                given[0], self._listing(*given), manifest
+            )
         return self._same[manifest]
 
-    def _path_of(self, source: str) -> Path | None:
+    def _given(self, source: str) -> tuple[Path, bool] | None:
+        """Where a source lies, and whether links in it are followed."""
         given = self._project.raw_input(source)
-        return None if given is None or given.path is None else Path(given.path)
+        return None if given is None or given.path is None else (Path(given.path), given.follow_links)
 
-    def _listing(self, path: Path) -> Listing:
-        if path not in self._listings:
-            self._listings[path] = listing_of(path)
-        return self._listings[path]
+    def _listing(self, path: Path, follow_links: bool) -> Listing:
+        if (path, follow_links) not in self._listings:
+            self._listings[path, follow_links] = listing_of(path, follow_links=follow_links)
+        return self._listings[path, follow_links]
 
 
 def _was_only_moved_or_touched(root: Path, found: Listing, manifest: str) -> bool:

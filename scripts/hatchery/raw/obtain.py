@@ -105,6 +105,7 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
         terms=source.terms,
         origin=obtained.origin,
         archive=obtained.archive,
+        follow_links=source.follow_links,
     )
     files = open_source(output).files.values()
     size = sum(size for size, _sha256 in files)

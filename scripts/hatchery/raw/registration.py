@@ -86,7 +86,10 @@ class RawSource:
 
         Those that look as they did then are not read again.
         """
-        found, registered = listing_of(self.root), read_listing(self.manifest) | read_listing(unpacked(self.manifest))
+        found, registered = (
+            listing_of(self.root, follow_links=True),
+            read_listing(self.manifest) | read_listing(unpacked(self.manifest)),
+        )
         for name, (size, sha256) in self.files.items():
             seen = found.get(name)
             if seen is None or seen._replace(sha256=sha256) != registered.get(name) or seen.bytes != size:
@@ -168,6 +171,7 @@ def register_source(
     terms: str = "",
     origin: dict[str, object] | None = None,
     archive: Path | None = None,
+    follow_links: bool = False,
 ) -> None:
     """Write the source manifest of the file or folder at `root` to `output`, and its location beside it.
 
@@ -183,7 +187,7 @@ def register_source(
         raise SourceError(f"source {name!r}: {root} is a device or a pipe, expected a file or a folder")
     try:
         listed = output if archive is None else unpacked(output)
-        listing = with_checksums(root, listing_of(root, refuse_links=True), read_listing(listed))
+        listing = with_checksums(root, listing_of(root, strict=True, follow_links=follow_links), read_listing(listed))
     except OSError as error:
         raise SourceError(f"source {name!r}: {error.filename or root}: {error.strerror or error}") from error
     if not listing:

@@ -92,6 +92,8 @@ class SourceKeys(Settings):
 
     path: NotEmpty | None = None
     """A file, a folder, or a zip or tar archive here; null says that it is not. Wins over hub and download."""
+    follow_links: bool = False
+    """Whether links in the folder at `path` are followed; without it, a link is an error."""
     obtain: str = ""
     """Where to get it by hand; shown when it is missing."""
     licence: str = ""

@@ -77,7 +77,7 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
     causes = [Cause("settings", str(difference)) for difference in changed]
     if reason.params_changed and not changed:
         edited = RawFiles(jobs.project).edited_files(job.wildcards["source"]) if job.rule == "register_source" else []
-        causes += [Cause("input", f"edited {name}") for name in _some(edited)]
+        causes += [Cause("input", text) for text in _some(edited)]
         if not edited:
             causes.append(Cause("settings", "its arguments changed"))
     if reason.code_changed:
