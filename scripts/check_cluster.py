@@ -7,8 +7,12 @@ import argparse
 import sys
 
 from hatchery.command import run_command
+from hatchery.experiment.project import Project
 from hatchery.workflow.cluster_check import plan, problems, sbatch_text
+from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.open_workflow import require_slurm
+from hatchery.workflow.pieces import endless_trainings, retries_of
+from hatchery.workflow.resources import Resources
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -17,7 +21,12 @@ def main(arguments: argparse.Namespace) -> None:
     jobs = plan(target, arguments.profile, arguments.snakemake)
     print(f"What would be sent for {target}:\n\n{sbatch_text(jobs)}", flush=True)
     require_slurm("slurm", dry_run=False)
-    found = problems(jobs)
+    project = Project()
+    retries = retries_of(["--profile", arguments.profile, *arguments.snakemake])
+    found = [
+        *problems(jobs),
+        *endless_trainings(project.members(arguments.experiment), Resources(Jobs(project)), retries),
+    ]
     for problem in found:
         print(f"error: {problem}", file=sys.stderr)
     if found:

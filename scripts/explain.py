@@ -12,7 +12,9 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import REGISTER, missing_sources
 from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.pieces import endless_trainings, retries_of
 from hatchery.workflow.planned_jobs import planned_jobs
+from hatchery.workflow.resources import Resources
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -30,6 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
     print(reasons_text(by_rule(planned, jobs, arguments.project), arguments.full))
     costs = planned_costs(planned, jobs)
     print(planned_cost_text(costs, jobs) if costs else "Nothing whose cost is estimated would run.\n", end="")
+    trained = dict.fromkeys(cost.experiment for cost in costs if cost.pretrained)
+    for line in endless_trainings(trained, Resources(jobs), retries_of()):
+        print(f"note: on the cluster, {line}")
     if missing := missing_sources(jobs.project, [job.wildcards["source"] for job in planned if job.rule == REGISTER]):
         print("\nMissing raw data; without it, no job would start:")
         print("\n".join(f"- {line}" for line in missing))

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,6 +23,7 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.text_limits import epochs_to_tell, unread_to_tell
 from hatchery.sanitize import visible
+from hatchery.workflow.pieces import PROFILE, endless_trainings
 from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
@@ -45,11 +45,12 @@ _LOOKING = (
 
 @dataclass(frozen=True)
 class Request:
-    """Targets as they were given, the name of the executor, and whether nothing is to be run."""
+    """Targets as they were given, the name of the executor, whether nothing is run, and how often a job starts again."""
 
     targets: tuple[str, ...]
     executor: str
     dry_run: bool
+    retries: int = 0
 
 
 def read_request(argv: Sequence[str]) -> Request | None:
@@ -77,7 +78,7 @@ def read_request(argv: Sequence[str]) -> Request | None:
     if any(getattr(found, name, None) for name in _LOOKING):
         return None
     dry_run = bool(found.dryrun) or found.executor == "dryrun"
-    return Request(tuple(found.targets or ()), found.executor or "local", dry_run)
+    return Request(tuple(found.targets or ()), found.executor or "local", dry_run, int(found.retries or 0))
 
 
 VARIABLE = "HATCHERY_CONFIGURATION"
@@ -185,8 +186,10 @@ def check_request(rules: Rules, workflow: Any) -> None:
         *(name for kind, name in asked if kind == "corpus"),
         *(project.experiment(part).corpus for part in parts),
     ]
-    told = (epochs_to_tell(dict.fromkeys(parts), project), unread_to_tell(dict.fromkeys(corpora), project))
-    for line in chain.from_iterable(told):
+    told = [*epochs_to_tell(dict.fromkeys(parts), project), *unread_to_tell(dict.fromkeys(corpora), project)]
+    if request.executor == PROFILE:
+        told += endless_trainings(dict.fromkeys(parts), rules.resources, request.retries)
+    for line in told:
         print(f"note: {line}", file=sys.stderr)
 
 

@@ -55,13 +55,14 @@ class PlannedWork:
     def pretraining_minutes(self, run: str) -> float | None:
         """Minutes of a whole pretraining; None where the planned device does not compute in its precision."""
 
-        def seconds() -> float:
-            settings = pretrain_settings(self._runs[run].pretraining)
-            work = pretraining_flops(settings, self._runs[run].first_step, self._per_sequence(run))
-            _, peak = precision_and_peak(settings.precision, replace(self._plan, threads=self._threads))
-            return sum(work) / (peak * self._plan.mfu)
+        return self._once(("pretraining", run), lambda: self.pretraining_seconds(run))
 
-        return self._once(("pretraining", run), seconds)
+    def pretraining_seconds(self, run: str) -> float:
+        """Seconds of a whole pretraining, nothing in reserve. Raises ConfigError for a precision that there is not."""
+        settings = pretrain_settings(self._runs[run].pretraining)
+        work = pretraining_flops(settings, self._runs[run].first_step, self._per_sequence(run))
+        _, peak = precision_and_peak(settings.precision, replace(self._plan, threads=self._threads))
+        return sum(work) / (peak * self._plan.mfu)
 
     def minimal_pairs_minutes(self, run: str, suite: str) -> float | None:
         """Minutes of scoring one suite with one model on one device; None where nobody knows its pairs yet."""

@@ -128,7 +128,7 @@ class Resources:
     """How the jobs of a project compute; a cluster is told how long by their planned work."""
 
     def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
-        self._jobs = jobs
+        self.jobs = jobs
         self._config = jobs.project.config
         self._cluster = jobs.project.config.cluster
         self._is_main_process = is_main_process
@@ -189,22 +189,23 @@ class Resources:
     def _minutes(self, record: Stage, wildcards: Any) -> float | None:
         if record.expected_minutes is None:
             return None
-        names = self._jobs.names(wildcards.model, getattr(wildcards, "address", ""))
+        names = self.jobs.names(wildcards.model, getattr(wildcards, "address", ""))
         try:
-            known = {"work": self._planned(names["experiment"]), "project": self._jobs.project, **names}
+            known = {"work": self.planned(names["experiment"]), "project": self.jobs.project, **names}
             return record.expected_minutes(**arguments_for(record.expected_minutes, known))
         # A suite or task that the experiment does not name can be asked for all the same; and the job that Slurm has
         # started does not ask for time any more.
         except KeyError:
             return None
 
-    def _planned(self, experiment: str) -> "PlannedWork":
+    def planned(self, experiment: str) -> "PlannedWork":
+        """The times of the jobs of an experiment."""
         # Counting operations needs more modules than starting Snakemake, which jobs do twice.
         from hatchery.workflow.planned_work import PlannedWork
 
         if experiment not in self._work:
-            settings = self._jobs.settings("write_cost", experiment=experiment)
-            self._work[experiment] = PlannedWork(self._jobs.project, settings, self.threads("evaluation"))
+            settings = self.jobs.settings("write_cost", experiment=experiment)
+            self._work[experiment] = PlannedWork(self.jobs.project, settings, self.threads("evaluation"))
         return self._work[experiment]
 
     @cached_property

@@ -1,0 +1,64 @@
+"""Whether trainings that a time limit cuts into pieces can end: a cluster starts each of them only so often.
+
+An attempt that is stopped at its limit counts as failed and goes on in the next one, with more time, up to what the
+partition allows. When Snakemake's `retries` are spent, the run stays as it is, days later.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
+from itertools import count
+from pathlib import Path
+
+from snakemake.cli import parse_args
+
+from hatchery.errors import ConfigError
+from hatchery.units import rough_duration
+from hatchery.workflow.resources import Resources
+
+PROFILE = "slurm"
+
+
+def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
+    """How often Snakemake starts a job again, as its command line and the profile that it names say."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit, Exception):
+        return int(parse_args(list(arguments))[1].retries)
+    return 0
+
+
+def endless_trainings(experiments: Iterable[str], resources: Resources, retries: int) -> Iterator[str]:
+    """A line for each experiment with trainings of more pieces than attempts, of those that are not finished.
+
+    The time of a piece is that of `cluster.max_minutes` (or `gpu_max_minutes`), and of `pretraining_minutes`.
+    """
+    jobs = resources.jobs
+    cluster = jobs.project.config.cluster
+    limit = cluster.target(with_model=True).max_minutes
+    if limit is None and cluster.pretraining_minutes is None:
+        return
+    for experiment in experiments:
+        work, found = resources.planned(experiment), dict[str, tuple[int, float]]()
+        for run, place in jobs.results.pretrained(experiment).items():
+            first = cluster.pretraining_minutes or work.pretraining_minutes(run)
+            if first is None or Path(place).is_file():
+                continue
+            with suppress(ConfigError):
+                seconds = work.pretraining_seconds(run)
+                found[run] = _pieces(seconds / 60, first, limit), seconds
+        run, (pieces, seconds) = max(found.items(), key=lambda item: item[1], default=("", (0, 0.0)))
+        if pieces > retries + 1:
+            longest = f"at most {limit} minutes" if limit is not None else f"{cluster.pretraining_minutes} minutes"
+            yield (
+                f"{experiment}: the training {run} is planned to take {rough_duration(seconds)}, in {pieces} pieces of "
+                f"{longest}, but retries: {retries} allows {retries + 1}, so it cannot end; raise the limit, or "
+                f"call snakemake with --retries {pieces} (or write it into the profile)"
+            )
+
+
+def _pieces(minutes: float, first: float, limit: int | None) -> int:
+    """How many attempts a training of so many minutes takes, of which each asks for as much more as the first."""
+    for attempt in count(1):
+        minutes -= first * attempt if limit is None else min(first * attempt, limit)
+        if minutes <= 0:
+            return attempt
+    raise AssertionError
