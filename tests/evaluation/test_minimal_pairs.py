@@ -172,8 +172,8 @@ def test_a_line_without_its_partner_is_named(make_source, content, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"format": "rows"}, "columns: got None, expected {good: ..., bad: ...} with the format rows"),
-        ({"format": "alternating_lines"}, "good_line: got None, expected first or second with the format alternating"),
+        ({"format": "rows"}, "columns: got null, expected {good: ..., bad: ...} with the format rows"),
+        ({"format": "alternating_lines"}, "good_line: got null, expected first or second with the format alternating"),
         ({"good_line": "first"}, "good_line: got 'first', expected it with the format alternating_lines only"),
     ],
 )

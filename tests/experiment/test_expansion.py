@@ -132,6 +132,21 @@ def test_a_key_that_is_null_is_not_taken_from_the_base(configuration: Path) -> N
     assert found == {"same": ["demo_acceptability"], "less": []}
 
 
+def test_runs_and_tasks_of_the_base_that_are_null_are_left_out(configuration: Path) -> None:
+    other = {"base": "demo", "runs": {"random": None}, "finetuning": {"tasks": {"demo_entailment": None}}}
+    experiment = written(configuration, {"experiments/less": other}).experiment("less")
+    assert (list(experiment.runs), list(experiment.finetuning.tasks)) == (
+        ["ltg_bert", "elc_bert"],
+        ["demo_acceptability"],
+    )
+    # Nothing is left out by a name that the base does not have, nor where there is no base.
+    for base in ({"base": "demo"}, {}):
+        project = written(configuration, {"experiments/less": {**other, **base, "runs": {"randm": None}}})
+        document = {**project.written.read("experiment", "demo"), **base, "runs": {"randm": None}}
+        with pytest.raises(ConfigError, match=r"less\.yaml: runs\.randm: got null, expected keys with values"):
+            written(configuration, {"experiments/less": document}).experiment("less")
+
+
 @pytest.mark.parametrize(
     ("sets", "message"),
     [

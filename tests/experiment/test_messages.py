@@ -18,12 +18,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "nearest key": ("sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
         "wrong type": ("steps: 1700", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
         "a float where a whole number belongs": ("steps: 1700", "steps: 7.5", "got 7.5, expected a whole number"),
-        "true where a whole number belongs": ("steps: 1700", "steps: true", "got True, expected a whole number"),
+        "true where a whole number belongs": ("steps: 1700", "steps: true", "got true, expected a whole number"),
         "nothing where keys belong": ("{mask_probability: 0.4}", "3", "objective: got 3, expected keys with values"),
         "true where null or a whole number belongs": (
             "warmup_fraction: 0.05",
             "warmup_steps_limit: true",
-            "pretraining.schedule.warmup_steps_limit: got True, expected a whole number or null",
+            "pretraining.schedule.warmup_steps_limit: got true, expected a whole number or null",
         ),
         "out of range": ("batch_size: 32", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
         "missing key": ("  steps: 1700\n", "", "pretraining.steps: the key is missing"),
@@ -225,7 +225,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "affine norms of the final model": (
             "hidden_size",
             "block_norm_affine: true\nhidden_size",
-            "block_norm_affine: got True, expected null with normalisation normformer",
+            "block_norm_affine: got true, expected null with normalisation normformer",
         ),
     },
     "config.yaml": {

@@ -137,9 +137,9 @@ def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
 @pytest.mark.parametrize(
     ("variant", "choices", "complaint"),
     [
-        ("ltg", {"position_head_layout": None}, "position_head_layout: got None, expected one of bnc, babylm: the BNC"),
+        ("ltg", {"position_head_layout": None}, "position_head_layout: got null, expected one of bnc, babylm: the BNC"),
         ("ltg", {"layer_weighting": "zero"}, "layer_weighting: got 'zero', but the tensors are those of 'none'"),
-        ("elc_zero", {}, "layer_weighting: got None, expected one of biased, zero, normalized"),
+        ("elc_zero", {}, "layer_weighting: got null, expected one of biased, zero, normalized"),
         ("elc_zero", {"layer_weighting": "weighted_output"}, "got 'weighted_output', expected one of"),
         ("elc_weighted_output", {"layer_weighting": "zero"}, "but the tensors are those of 'weighted_output'"),
         (

@@ -130,16 +130,16 @@ IMPOSSIBLE = {
         ({"layer_norm_eps": float("inf")}, "layer_norm_eps: got inf"),
         ({"position_bucket_size": 1}, "position_bucket_size: got 1"),
         ({"max_position_embeddings": 1}, "max_position_embeddings: got 1, expected at least 2"),
-        ({"block_norm_affine": True}, "block_norm_affine: got True, expected null with normalisation normformer"),
+        ({"block_norm_affine": True}, "block_norm_affine: got true, expected null with normalisation normformer"),
         (
             {"layer_weighting": "zero", "residual_scaling": True},
-            "residual_scaling: got True, expected false with a layer_weighting",
+            "residual_scaling: got true, expected false with a layer_weighting",
         ),
     ],
     "roberta": [
         (
             {"tie_word_embeddings": True, "embedding_size": 16},
-            "tie_word_embeddings: got True, expected false with embedding_size 16",
+            "tie_word_embeddings: got true, expected false with embedding_size 16",
         ),
         ({"embedding_size": 0}, "embedding_size: got 0, expected at least 1"),
         ({"extra_vocabulary_rows": -1}, "extra_vocabulary_rows: got -1, expected at least 0"),

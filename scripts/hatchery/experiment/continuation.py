@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.links import expanded
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.settings.base import shortened
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.training.settings import PretrainingSettings
@@ -113,7 +114,7 @@ def _check_keys(project: "Project", pretraining: PretrainingSettings, chosen: In
     for key in ("experiment", "seed", "step"):
         if chosen.path is not ABSENT and getattr(chosen, key) is not None:
             raise ConfigError(
-                f"{place}.{key}: got {getattr(chosen, key)!r} beside `path`, expected it beside `run` only"
+                f"{place}.{key}: got {shortened(getattr(chosen, key))} beside `path`, expected it beside `run` only"
             )
     manifest = path_of(project, pretraining)
     if manifest is not None and not Path(manifest).is_file():
@@ -128,7 +129,7 @@ def _check_output_bias(pretraining: PretrainingSettings, place: str) -> None:
         given = getattr(pretraining.output_bias, key)
         if given not in allowed:
             raise ConfigError(
-                f"{place}.output_bias.{key}: got {given!r}, expected {' or '.join(allowed)} with "
+                f"{place}.output_bias.{key}: got {shortened(given)}, expected {' or '.join(allowed)} with "
                 f"{KEY}: the output layer is that of the initial model"
             )
 

@@ -16,6 +16,7 @@ from typing import Any
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
 from hatchery.experiment.written_blocks import Document
+from hatchery.settings.base import shortened
 from hatchery.settings.fields import key_paths
 from hatchery.training.settings import PretrainingSettings
 
@@ -185,7 +186,7 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
         raise ConfigError(f"{place}: {further[0]}: unknown key beside `{SWEEP}`, expected its list of values alone")
     values = sweep[SWEEP]
     if not isinstance(values, list):
-        raise ConfigError(f"{place}.{SWEEP}: got {values!r}, expected a list of values: {HOW}")
+        raise ConfigError(f"{place}.{SWEEP}: got {shortened(values)}, expected a list of values: {HOW}")
     if not values:
         raise ConfigError(f"{place}.{SWEEP}: the list is empty, expected at least one value: {HOW}")
     seen: list[Any] = []

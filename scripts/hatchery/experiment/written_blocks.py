@@ -9,9 +9,9 @@ found, and whoever asks for it is told how to rename it.
 import copy
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ VARIANTS = "variants"
 _BASED = ("task", "study", "experiment")
 _CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
 """Keys of which a file has one: what it says takes the place of what its base says."""
+
+_NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
+"""Where a file has entries by names of its own, of which one that is null leaves out that of the base."""
 
 _INSTEAD_OF = {"warmup_steps": ("warmup_fraction", "warmup_steps_limit"), "warmup_fraction": ("warmup_steps",)}
 """Keys that take the place of others, which the base may have."""
@@ -113,7 +116,10 @@ class WrittenBlocks:
             if raw.keys() & choice:
                 inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
         kept = {key: value for key, value in inherited.items() if raw.get(key, value) is not None}
-        return merged(kept, _without_nulls(raw))
+        document = merged(kept, _without_nulls(raw))
+        for place in _NAMED.get(kind, ()):
+            _leave_out(document, kept, place.split("."))
+        return document
 
     def file_of_variant(self, task: str) -> str | None:
         """The task in whose file a variant stands; None for a task with a file of its own."""
@@ -196,6 +202,18 @@ def _is_block(value: Any) -> bool:
 def _without_nulls(keys: Any) -> Any:
     """What a block says itself: a key that is null only says that it is not taken from the base."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
+
+
+def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
+    """Take out the entries at a place that are null and that the base has."""
+    entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
+    for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
+        del entries[name]
+
+
+def _below(holder: Document, key: str) -> Document:
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def is_name(name: str) -> bool:

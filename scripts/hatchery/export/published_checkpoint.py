@@ -36,6 +36,7 @@ from hatchery.modeling.ltg.published_names import (
 )
 from hatchery.modeling.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
+from hatchery.settings.base import shortened
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build
 
@@ -245,9 +246,9 @@ def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, u
     if chosen is not None and chosen in possible:
         return chosen
     if len(possible) > 1:
-        raise ModelError(f"{what}: got {chosen!r}, expected one of {', '.join(possible)}: {undecided}")
+        raise ModelError(f"{what}: got {shortened(chosen)}, expected one of {', '.join(possible)}: {undecided}")
     if chosen is not None:
-        raise ModelError(f"{what}: got {chosen!r}, but {only}")
+        raise ModelError(f"{what}: got {shortened(chosen)}, but {only}")
     return possible[0]
 
 

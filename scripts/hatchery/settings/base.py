@@ -56,9 +56,22 @@ def dumped_values(settings: Any) -> dict[str, Any]:
 
 
 def shortened(value: Any) -> str:
-    """A value of a file, cut so that a message stays one readable line."""
-    text = repr(value)
+    """A value of a file, in the words of the file, cut so that a message stays one readable line."""
+    text = _spelled(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _spelled(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return f"{{{', '.join(f'{key!r}: {_spelled(inner)}' for key, inner in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_spelled, value))}]"
+    return repr(value)
 
 
 BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {

@@ -45,7 +45,7 @@ _LOOKING = (
 
 @dataclass(frozen=True)
 class Request:
-    """Targets as they were given, the name of the executor, whether nothing is run, and how often a job starts again."""
+    """Targets as they were given, the executor by name, whether nothing is run, and how often a job starts again."""
 
     targets: tuple[str, ...]
     executor: str
