@@ -44,7 +44,7 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
     hub, pretrained, export_settings, corpus, variant, tmp_path, monkeypatch, capsys
 ):
     filled = tmp_path / "filled" / "manifest.json"
-    run_stage(fill_sentences, STAGE, filled, pretraining=pretrained(variant), corpus=corpus)
+    run_stage(fill_sentences, STAGE, filled, model=pretrained(variant), corpus=corpus)
     examples = read_examples(filled).examples
     assert examples and all(len(each.answers) == 5 for each in examples)
     run_stage(
@@ -77,7 +77,7 @@ def test_the_sentences_are_the_same_bytes_at_every_run(pretrained, corpus, varia
     digests = set()
     for name in ("one", "two"):
         run_stage(
-            fill_sentences, STAGE, tmp_path / name / "manifest.json", pretraining=pretrained(variant), corpus=corpus
+            fill_sentences, STAGE, tmp_path / name / "manifest.json", model=pretrained(variant), corpus=corpus
         )
         digests.add(read_manifest(tmp_path / name / "manifest.json").digest)
     assert len(digests) == 1
@@ -88,7 +88,7 @@ def test_a_text_whose_lines_are_paragraphs_has_examples_too(pretrained, corpus, 
     told = {}
     for name, text in (("short", corpus), ("long", paragraphs)):
         output = tmp_path / name / "manifest.json"
-        run_stage(fill_sentences, STAGE, output, pretraining=pretrained("ltg"), corpus=text)
+        run_stage(fill_sentences, STAGE, output, model=pretrained("ltg"), corpus=text)
         assert read_examples(output).examples
         told[name] = text_of_sentences(output)
     assert told == {"short": "development text", "long": "development text (the beginnings of longer ones)"}
@@ -103,7 +103,7 @@ def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, reposito
         "--settings",
         json.dumps(STAGE),
     ]
-    command += ["--pretraining", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
+    command += ["--model", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
     forked.run(command, check=True, capture_output=True, text=True)
     assert read_manifest(output).measures["sentences"] == len(read_examples(output).examples) > 0
     assert read_manifest(output).file(SENTENCES_FILE).is_file()

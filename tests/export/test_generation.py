@@ -316,7 +316,7 @@ def test_the_card_shows_how_to_translate_a_sentence_of_the_corpus(
         run.add_output(path)
     stage = {"stage": "fill_sentences", "stage_version": 2}
     filled, model = tmp_path / "filled" / "manifest.json", pretrained("translation")
-    run_stage(fill_sentences, stage, filled, pretraining=model, corpus=run.folder / "manifest.json")
+    run_stage(fill_sentences, stage, filled, model=model, corpus=run.folder / "manifest.json")
     translated = read_examples(filled).examples
     assert {each.given for each in translated} == {text for text in SOURCES if len(text.split()) > 4}
     assert all(each.original == each.given.upper() for each in translated)

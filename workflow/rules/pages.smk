@@ -36,20 +36,20 @@ rule write_provenance:
 
 rule fill_sentences:
     input:
-        pretraining=paths(RESULTS.model),
-        corpus=paths(RESULTS.corpus),
+        model="results/models/{model}/manifest.json",
+        corpus=job_paths("corpus"),
     output:
-        "results/{experiment}/filled_sentences/{run}/manifest.json",
+        "results/filled_sentences/{model}/{address}/manifest.json",
     shell:
-        "python scripts/run.py fill_sentences @{params.call} --pretraining {input.pretraining}"
-        " --corpus {input.corpus} --output {output} 2>&1 | tee {log}"
+        "python scripts/run.py fill_sentences @{params.call} --model {input.model}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 rule export_model:
     input:
         pretraining=paths(RESULTS.model),
         summary="results/{experiment}/summary.parquet",
-        filled="results/{experiment}/filled_sentences/{run}/manifest.json",
+        filled=paths(RESULTS.filled),
     output:
         "results/{experiment}/export/{run}/manifest.json",
     shell:

@@ -8,7 +8,7 @@ with equal settings, find the same model. What users read and what views are giv
     results/models/<corpus>-<digest>/                      pretraining
     results/models/imported-<baseline>-<digest>/           baselines
     results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
-                                                          finetuning, finetuning_jobs
+                                                          finetuning, finetuning_jobs, filled_sentences
 
 The digest is that of the call's file (`hatchery.job_spec`), from which a job of a cluster learns what an address means.
 """

@@ -100,21 +100,22 @@ class ResultPaths:
         """Manifests of the pretrained models of an experiment or a study, by run and seed."""
         return self.project.of_members(experiment, self._own_models)
 
+    def filled(self, experiment: str, run: str) -> str:
+        """Manifest of the sentences that one model filled in."""
+        return ReadablePath(experiment, "filled_sentences", run)
+
     def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
-        return self.project.of_members(experiment, lambda part: self._of_every_run(part, "filled_sentences"))
+        """The same of all models of an experiment or a study, by run and seed."""
+        return self.project.of_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
-        return self._of_every_run(experiment, "export")
-
-    def _of_every_run(self, experiment: str, folder: str) -> dict[str, str]:
         names = [run.name for run in self.project.seeded_runs(experiment)]
-        return {name: f"results/{experiment}/{folder}/{name}/manifest.json" for name in names}
+        return {name: f"results/{experiment}/export/{name}/manifest.json" for name in names}
 
-    def _own_models(self, experiment: str) -> dict[str, str]:
+    def _own_models(self, experiment: str, kind: str = "pretraining") -> dict[str, str]:
         names = [run.name for run in self.project.seeded_runs(experiment)]
-        return {name: ReadablePath(experiment, "pretraining", name) for name in names}
+        return {name: ReadablePath(experiment, kind, name) for name in names}
 
     def models(self, experiment: str) -> dict[str, str]:
         """Manifests of all models that an experiment evaluates, by run and seed, or the name of a baseline."""

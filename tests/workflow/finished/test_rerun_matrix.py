@@ -247,6 +247,8 @@ def test_a_copied_and_a_renamed_experiment_find_all_models_and_scores(finished_p
             "collect_measurements": 1,
             "summarise": 1,
         }
+        # The page needs what models wrote into gaps, which is theirs, too.
+        assert "fill_sentences" not in planned_rules(finished_project, "results/copied/index.html")
     finally:
         copy.unlink()
 

@@ -13,7 +13,10 @@ from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.result_paths import readable_path
 
 RUN = "ltg_bert-s42"
-KINDS = ("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability")
+KINDS = (
+    *("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability"),
+    "filled_sentences",
+)
 PLACES = [f"{kind}/{RUN}" if "{}" not in kind else kind.format(RUN) for kind in KINDS]
 
 
@@ -57,7 +60,7 @@ def test_a_copied_or_renamed_experiment_and_a_run_with_equal_settings_find_the_s
     [
         (("steps: 12", "steps: 13"), PLACES),
         (("corpus: tiny", "corpus: demo"), PLACES),
-        (("learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]"), PLACES[3:]),
+        (("learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]"), PLACES[3:4]),
         (("splits: [dev]", "splits: [dev], mask_probability: 0.2"), PLACES[1:2]),
         (("description: As", "description: How"), []),
     ],

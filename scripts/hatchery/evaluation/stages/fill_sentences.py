@@ -5,32 +5,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.stage import Stage
+from hatchery.stage import Shared, Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 
-def filled_sentences_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
-    project.seeded_run(experiment, run)
+def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown experiment."""
+    project.experiment(experiment)
     return {}
 
 
 @Stage(
     version=4,
     settings=filled_sentences_settings,
+    inputs=lambda results, experiment: {"corpus": results.corpus(experiment)},
+    shared=Shared("filled_sentences"),
     environment="evaluation",
     sort="local",
     memory_mb=3000,
     minutes=10,
 )
-def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Manifest, run: StageRun) -> None:
+def fill_sentences(settings: Mapping[str, Any], model: Path, corpus: Manifest, run: StageRun) -> None:
     """Write `sentences.json` into the folder of `run`: a few sentences of the corpus, and a few guesses for each gap.
 
-    `pretraining` is the manifest of the model. Raises ManifestError, ModelError,
+    `model` is the manifest of a pretraining. Raises ManifestError, ModelError,
     TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
     """
     from hatchery.evaluation.filled_sentences import fill
 
-    fill(pretraining, corpus, run)
+    fill(model, corpus, run)
