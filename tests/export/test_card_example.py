@@ -76,9 +76,7 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
 def test_the_sentences_are_the_same_bytes_at_every_run(pretrained, corpus, variant, tmp_path):
     digests = set()
     for name in ("one", "two"):
-        run_stage(
-            fill_sentences, STAGE, tmp_path / name / "manifest.json", model=pretrained(variant), corpus=corpus
-        )
+        run_stage(fill_sentences, STAGE, tmp_path / name / "manifest.json", model=pretrained(variant), corpus=corpus)
         digests.add(read_manifest(tmp_path / name / "manifest.json").digest)
     assert len(digests) == 1
 

@@ -49,3 +49,21 @@ def test_described_is_complete() -> None:
 def test_shortened_text_is_one_line() -> None:
     assert shorten("one\n two", 20) == "one two"
     assert len(shorten("word " * 50, 20)) <= 20
+
+
+def test_named_things_that_came_or_went_are_counted_and_not_told_key_by_key() -> None:
+    def run(name: str, rate: float) -> dict[str, object]:
+        return {"name": name, "model": name, "pretraining": {"rate": rate, "steps": 10, "model": {"hidden_size": 8}}}
+
+    def told(old: dict[str, object], new: dict[str, object]) -> list[str]:
+        return [str(difference) for difference in differences(old, new)]
+
+    old = {"runs": [run("a", 0.1), run("b", 0.2), run("c", 0.3)], "tasks": []}
+    new = {"runs": [run("a", 0.15), run("d", 0.2), run("e", 0.3)], "tasks": [{"name": "cola", "seeds": 5}]}
+    assert told(old, new) == ["runs[a].pretraining.rate: 0.1 -> 0.15", "runs: 2 new, 2 gone", "tasks: 1 new"]
+    # So are the entries of a mapping by name, but not the few keys of a block.
+    lines = {name: {"line": name, "values": {"rate": 1, "steps": 2}, "sized": False} for name in "abcd"}
+    first, second = ({"swept": {name: lines[name] for name in names}} for names in ("ab", "acd"))
+    assert told(first, second) == ["swept: 2 new, 1 gone"]
+    assert told({"a": {"b": 1}}, {"a": {"b": 1, "early": {"patience": 3}}}) == ["a.early.patience: (none) -> 3"]
+    assert told({"l": [{"x": 1}]}, {"l": [{"x": 2}, {"x": 3}]}) == ["l[0].x: 1 -> 2", "l[1].x: (none) -> 3"]

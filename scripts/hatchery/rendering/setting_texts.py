@@ -14,20 +14,26 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that changed; None on a side that does not have it."""
+    """A setting that changed; None on a side that does not have it.
+
+    Of many named things that came or went, `counts` says how many.
+    """
 
     key: str
     old: str | None
     new: str | None
+    counts: str = ""
 
     def __str__(self) -> str:
+        if self.counts:
+            return f"{self.key}: {self.counts}"
         old, new = ("(none)" if value is None else shorten(value) for value in (self.old, self.new))
         return f"{self.key.replace('stage_version', 'stage version')}: {old} -> {new}"
 
 
 def flatten(settings: Mapping[str, Any]) -> dict[str, str]:
     """Every value under its dotted key, as text; entries of lists of objects are called by their `name` or number."""
-    return {key: text if isinstance(text, str) else canonical_json(text) for key, text in _leaves("", settings)}
+    return {key: _text(value) for key, value in _leaves("", settings)}
 
 
 def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -87,8 +93,68 @@ def _inner(value: Any) -> str:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """What changed from `old` to `new`: the stage's version, then other values, then keys that came or went."""
-    before, after = flatten(old), flatten(new)
-    keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
-    keys.sort(key=lambda key: (key != "stage_version", key not in before or key not in after, after.get(key) == "null"))
-    return [Difference(key, before.get(key), after.get(key)) for key in keys]
+    """What changed from `old` to `new`: the stage's version, then other values, then keys that came or went.
+
+    Of entries of a list that have names, and of more than a few keys of one place, only the number that came and went.
+    """
+    found = list(_compared("", old, new))
+    found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))
+    return found
+
+
+_FEW = 6
+"""Values of one place that came or went, which are told one by one."""
+
+
+def _compared(prefix: str, old: Any, new: Any) -> Iterator[Difference]:
+    before, after, named = _entries(old), _entries(new), _named(old) or _named(new)
+    in_list = isinstance(old, list)
+    if before is None or after is None or isinstance(old, list) != isinstance(new, list):
+        values = [dict(_leaves(prefix, value)) for value in (old, new)]
+        yield from _one_by_one(*values)
+        return
+    came, went = ([name for name in one if name not in other] for one, other in ((after, before), (before, after)))
+    alone = [
+        {key: text for name in names for key, text in _leaves(_key(prefix, name, in_list), entries[name])}
+        for names, entries in ((went, before), (came, after))
+    ]
+    for name in sorted(before.keys() & after.keys()):
+        yield from _compared(_key(prefix, name, in_list), before[name], after[name])
+    if named or (prefix and sum(map(len, alone)) > _FEW):
+        counts = [f"{len(names)} {what}" for names, what in ((came, "new"), (went, "gone")) if names]
+        if counts:
+            yield Difference(prefix, None, None, ", ".join(counts))
+    else:
+        yield from _one_by_one(*alone)
+
+
+def _one_by_one(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    for key in sorted(before.keys() | after.keys()):
+        was, now = (_text(side[key]) if key in side else None for side in (before, after))
+        if was != now:
+            yield Difference(key, was, now)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _named(value: Any) -> bool:
+    """Whether a value is a list of things with names, each of which there is once."""
+    names = [entry.get("name") for entry in value] if _listed(value) else []
+    return bool(names) and None not in names and len(set(names)) == len(names)
+
+
+def _entries(value: Any) -> dict[str, Any] | None:
+    """What stands in a value by key, name or number; None where it is a value itself."""
+    if _named(value):
+        return {str(entry["name"]): entry for entry in value}
+    if _listed(value):
+        return {str(number): entry for number, entry in enumerate(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {} if value == [] else None
+
+
+def _key(prefix: str, name: str, in_list: bool) -> str:
+    return f"{prefix}[{name}]" if in_list else f"{prefix}.{name}" if prefix else name
