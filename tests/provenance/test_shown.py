@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
+from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
 from hatchery.views.stages.write_provenance import write_provenance
 
@@ -174,10 +176,28 @@ def test_only_the_section_of_volatile_facts_changes_when_the_work_is_done_again(
     for path in (toy.folder / "results").rglob("provenance.json"):
         write_text(path, '{"host": "another-machine", "started": "later", "packages": {"torch": "9"}}')
     second = page(toy)
-    mark = ">Times, places and versions</h2>"
+    mark = ">Times and versions</h2>"
     assert first.split(mark)[0] == second.split(mark)[0]
     assert first.split(mark)[1] != second.split(mark)[1]
-    assert "another-machine" in second.split(mark)[1]
+    assert ">later<" in second.split(mark)[1]
+
+
+def test_the_page_names_no_host_no_home_and_no_folder_outside_the_project(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home/anna"
+    monkeypatch.setenv("HOME", str(home))
+    write_text(home / "private/letters/a.txt", "raw text")
+    register_source("toy", home / "private/letters", toy.source)
+    trained = toy.manifest("exp/pretraining/elc_bert-s1")
+    settings = {"stage": "score_minimal_pairs", "stage_version": 2, "path": f"{home}/models", "other": f"{home}x"}
+    toy.stage("exp/minimal_pairs/elc_bert-s1/pairs", settings, {"model": trained, "source": toy.source})
+    toy.write_summary()
+    for path in (toy.folder / "results").rglob("provenance.json"):
+        write_text(path, '{"host": "annas-laptop", "started": "later"}')
+    text = page(toy)
+    assert "annas-laptop" not in text and "private" not in text and f"{home}/" not in text
+    assert "folder .../letters: 1 file" in text and ">~/models<" in text and f">{home}x<" in text
 
 
 def test_what_is_gone_is_named_on_the_page(toy: Any) -> None:

@@ -1,14 +1,18 @@
 """One static page for an experiment: every number with links to the manifests behind it, down to the raw files.
 
 A row of the summary has the anchor `summary_rows.row_anchor`, a manifest `m-` and the beginning of its digest. What
-changes from run to run (times, hosts, versions) stands in one section at the end; the rest follows from the results.
+changes from run to run (times, versions) stands in one section at the end; the rest follows from the results. People
+pass pages on, so no host is named, no folder of the user outside the project, and a home folder is `~`.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, SummaryRow
+from hatchery.artifacts.links import expanded
 from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
 from hatchery.errors import ManifestError
 from hatchery.provenance.chain import Chain, Node, generated_problems
@@ -22,7 +26,7 @@ from hatchery.typed import stage_body
 MOST_FILES = 5000
 MOST_STAGES = 1500
 _ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed", "mean_without_failed", "n_without_number")
-_VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
+_VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "python", "code_revision")
 
 
 def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:
@@ -31,7 +35,7 @@ def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:
     shown = stages[:MOST_STAGES]
     places = {node.digest for node in shown} | {node.digest for node in chain.nodes.values() if node.source is not None}
     readers = _readers(chain)
-    return render(
+    page = render(
         "provenance.html.j2",
         title=f"Provenance of {experiment}",
         experiment=experiment,
@@ -45,6 +49,7 @@ def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:
         volatile=_volatile(shown, places),
         link=lambda node: _link(node, places),
     )
+    return _without_home(page)
 
 
 def _readers(chain: Chain) -> dict[str, list[Node]]:
@@ -83,7 +88,7 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
     }
     if node.source is not None:
         files = list(node.source.files.items())
-        found["title"], found["facts"] = node.source.name, source_facts(chain.shown(node.source.root), node)
+        found["title"], found["facts"] = node.source.name, source_facts(_place(chain, node.source.root), node)
         rows = [(name, f"{size:,}", checksum) for name, (size, checksum) in files[:MOST_FILES]]
         found["details"] = [(f"files ({len(files):,})", _files(rows), max(0, len(files) - MOST_FILES))]
         return found
@@ -99,6 +104,17 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
         (f"outputs ({len(rows)})", _files(rows), 0),
     ]
     return found
+
+
+def _place(chain: Chain, root: Path) -> str:
+    """Where raw files lie; outside the project only what the last folder is called."""
+    shown = chain.shown(root)
+    return f".../{root.name}" if Path(shown).is_absolute() else shown
+
+
+def _without_home(text: str) -> str:
+    home = expanded("~").rstrip("/")
+    return re.sub(rf"{re.escape(home)}(?![^/\s\"'<&,;:)\]])", "~", text) if home.startswith("/") else text
 
 
 def _files(rows: Sequence[tuple[str, str, str]]) -> Table:
@@ -117,7 +133,7 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
         told = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
         rows.append([_link(node, places), *(str(facts.get(name, "")) for name in _VOLATILE), told])
     header = ("manifest", *map(readable, _VOLATILE), "packages")
-    return table(header, rows, words=(0, 1, 5, 6, 7, 8), label="Times, places and versions")
+    return table(header, rows, words=(0, 1, 5, 6, 7), label="Times and versions")
 
 
 def _link(node: Node, places: Collection[str]) -> Markup:

@@ -18,7 +18,7 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 @Stage(
-    version=7,
+    version=8,
     settings=provenance_settings,
     environment="analysis",
     sort="local",
