@@ -196,7 +196,10 @@ class Jobs:
     def learn_names(self, experiments: Iterable[str]) -> None:
         """Learn what the addresses of all results of these experiments stand for."""
         for experiment in experiments:
-            self.to_make([*self.results.models(experiment).values(), *self.results.evaluations(experiment).values()])
+            made = self.results.models(experiment), self.results.evaluations(experiment)
+            self.to_make(
+                path for paths in (*made, self.results.filled_sentences(experiment)) for path in paths.values()
+            )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
         """The results with these addresses that were asked for in this invocation, in the order of the requests."""
