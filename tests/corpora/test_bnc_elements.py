@@ -200,9 +200,13 @@ def test_an_empty_label_leaves_no_second_space_behind_the_mark() -> None:
 
 def test_a_division_inside_an_item_quote_or_speech_keeps_what_stands_around_it_as_published_only() -> None:
     inner = '<div level="4" type="chapter"/>'
-    each(f"<wtext><sp><p>{inner}</p></sp></wtext>", "'##### Chapter'", "##### Chapter")
-    each(f"<wtext><quote>{inner}</quote></wtext>", "> ##### Chapter", "##### Chapter")
-    each(f"<wtext><list><item>{inner}</item></list></wtext>", "- ##### Chapter", "##### Chapter")
+    each(f"<wtext><sp><p>{inner}</p></sp></wtext>", "'##### Chapter'\n\n''", "##### Chapter")
+    each(f"<wtext><quote>{inner}</quote></wtext>", "> ##### Chapter\n\n>", "##### Chapter")
+    each(f"<wtext><list><item>{inner}</item></list></wtext>", "- ##### Chapter\n\n-", "##### Chapter")
+    full = f'<div level="2" type="chapter"><p>{s("a")}</p></div>'
+    each(f"<wtext><quote>{full}</quote></wtext>", "> ### Chapter\n\n> a\n\n>", "### Chapter\n\n> a")
+    speech = f"<sp><speaker>{s('BOB')}</speaker><p>{full}</p></sp>"
+    each(f"<wtext>{speech}</wtext>", "BOB: '### Chapter'\n\nBOB: 'a'\n\nBOB: ''", "### Chapter\n\nBOB: 'a'")
 
 
 def test_item_marks_accumulate_as_published_only() -> None:

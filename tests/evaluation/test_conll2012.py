@@ -27,7 +27,7 @@ WORDS = [
     ("told", "VBD", "(VP*", "*", "(V*)", "*", "-"),
     ("her", "PRP$", "(NP*", "*", "(ARG2*", "(ARG0*", "(3)|(7"),
     ("sister", "NN", "*))", "*", "*)", "*)", "7)"),
-    ("(", "-LRB-", "*", "*", "*", "*", "-"),
+    ("(", "-LRB-", "*", "*", "*", "(C-V*)", "-"),
     ("Bank", "NNP", "(NP*", "(ORG*", "(C-ARG2*", "*", "(9"),
     ("One", "NNP", "*)", "*)", "*)", "*", "9)"),
     ("left", "VBD", "(S*))", "*", "*", "(V*)", "-"),
@@ -51,7 +51,7 @@ HUB_SENTENCE: dict[str, Any] = {
     "named_entities": [1, 0, 0, 0, 0, 2, 3, 0],
     "srl_frames": [
         {"verb": "told", "frames": ["B-ARG0", "B-V", "B-ARG2", "I-ARG2", "O", "B-C-ARG2", "I-C-ARG2", "O"]},
-        {"verb": "left", "frames": ["O", "O", "B-ARG0", "I-ARG0", "O", "O", "O", "B-V"]},
+        {"verb": "left", "frames": ["O", "O", "B-ARG0", "I-ARG0", "B-C-V", "O", "O", "B-V"]},
     ],
     "coref_spans": [[3, 0, 0], [3, 2, 2], [7, 2, 3], [9, 5, 6]],
 }
@@ -76,7 +76,11 @@ RECORDS: dict[str, list[list[dict[str, Any]]]] = {
             {"span1": [1, 2], "span2": [2, 4], "label": "ARG2"},
             {"span1": [1, 2], "span2": [5, 7], "label": "C-ARG2"},
         ],
-        [{"span1": [7, 8], "span2": [2, 4], "label": "ARG0"}],
+        # Of the predicate, V alone is no target: what continues it is one as every C-.
+        [
+            {"span1": [7, 8], "span2": [2, 4], "label": "ARG0"},
+            {"span1": [7, 8], "span2": [4, 5], "label": "C-V"},
+        ],
     ],
     "coref": [
         [
@@ -241,7 +245,9 @@ def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_conver
     make_source, tmp_path: Path, repository: Path, layer: str
 ) -> None:
     project = Project(repository / "config")
-    split = {"train": "data/train/data/english/nw/a.gold_conll", "dev": "data/development/data/english/nw/b.gold_conll"}
+    # CoNLL-2012's own files and those of others end differently.
+    folders = {"train": "data/train/data/english/nw/a.v4_gold_conll"}
+    split = {**folders, "dev": "data/development/data/english/nw/b.gold_conll"}
     source = make_source(dict.fromkeys(split.values(), gold_conll()))
     direct = project.task(f"probe_{layer}_conll2012").settings(f"probe_{layer}_conll2012")
     ours = read_task(source, direct)

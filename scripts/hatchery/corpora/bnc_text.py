@@ -13,7 +13,8 @@ is marked "inferred". `corrected` keeps the rules and mends what they damage:
 - `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?`, contractions before comma and stop
 - entities cut at their semicolon (`caf&eacute; s`)
 - line breaks inside a word, which end the sentence (inferred)
-- `'##### Chapter'`: the heading of a division inside an item, quote or speech has their marks around it
+- `'##### Chapter'`: the heading of a division inside an item, quote or speech has their marks around it, and at its end
+  they stand alone (`>`, `-`, `BOB: ''`)
 
 In both readings unnamed speakers get names drawn by the text's id (published: one generator over all files, in the
 order of the file system), a `<head>` of a spoken text is read on (the published converter stops there with an error),
@@ -139,6 +140,9 @@ class WrittenBody:
         self._page.division_heading(division, "" if own is None else number, *around)
         for child in children_after_name(division):
             self._block(child, prefix, suffix, number)
+        if not self._page.corrected and (prefix or suffix):
+            # Published, a division ends with an empty block, of which only these are left.
+            self._page.blocks.append(f"{prefix}{suffix}")
 
     def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
         match element.tag:

@@ -1,6 +1,6 @@
 """Sentences of CoNLL-2012 (OntoNotes 5) with all their annotations, from column files or from rows of the hub.
 
-In files (`*.gold_conll`), columns are separated by white space: document, part, word number, word, part of speech,
+In files (`*gold_conll`), columns are separated by white space: document, part, word number, word, part of speech,
 parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data need a licence, so
 only the reader is here.
 
