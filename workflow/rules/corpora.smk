@@ -59,8 +59,6 @@ rule describe_corpus:
     output:
         manifest="results/cards/{corpus}/manifest.json",
         card="results/cards/{corpus}/card.html",
-        growth="results/cards/{corpus}/vocabulary_growth.svg",
-        lengths="results/cards/{corpus}/length_distribution.svg",
     shell:
         "python scripts/run.py describe_corpus @{params.call} --corpus {input.corpus}"
         " --published {input.published} --output {output.manifest} 2>&1 | tee {log}"

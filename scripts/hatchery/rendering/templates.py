@@ -135,18 +135,6 @@ def _most_pixels(points: float) -> int:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A figure of a card: an SVG file and what it shows."""
-
-    path: Path
-    caption: str
-
-    def html(self) -> Markup:
-        """The figure on a page. Raises EvaluationError when the file is not an SVG."""
-        return embedded_figure(self.path, self.caption)
-
-
-@dataclass(frozen=True)
 class Text:
     """A text of the corpus, with what is known of it."""
 
@@ -160,13 +148,12 @@ class Section:
 
     title: str
     prose: list[str] = field(default_factory=list)
-    drawings: list[Drawing] = field(default_factory=list)
     tables: list["Table"] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
 
 
 def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
-    """The page. Raises EvaluationError when a drawing is not an SVG."""
+    """The page."""
     return render("card.html.j2", title=title, description=description, sections=sections)
 
 

@@ -149,7 +149,6 @@ def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, 
     assert not (project / "results/tiny/pretraining/ltg_bert-s42/manifest.json").exists()
 
 
-DRAWING = {"draw_figure", "describe_corpus"}
 WITH_A_MODEL = {"export_model", "fill_sentences", "import_checkpoint", "write_cost"}
 # What takes a fifth of a second or more, and which stages may import it; pyarrow imports pandas where that is there.
 MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
@@ -161,7 +160,7 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "transformers": lambda stage: stage.name == "import_model",
     "datasets": lambda stage: False,
     "polars": lambda stage: stage.environment == "analysis",
-    "matplotlib": lambda stage: stage.name in DRAWING,
+    "matplotlib": lambda stage: stage.name == "draw_figure",
     "tokenizers": lambda stage: stage.environment in ("tokenization", "evaluation"),
     "scipy": lambda stage: stage.name in ("finetune", "finetune_tasks", "select_tokenizer", "analyse"),
     "sklearn": lambda stage: False,

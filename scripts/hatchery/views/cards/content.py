@@ -1,12 +1,10 @@
 """What a card says, section by section; how it looks is for `rendering` to say.
 
-Every number of a table stands in one of the CSV files beside the card.
+Sizes and their comparison also stand in CSV files beside the card.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
-from pathlib import Path
 
 from hatchery.analysis.corpus_statistics import (
     ALL,
@@ -23,11 +21,10 @@ from hatchery.analysis.corpus_statistics import (
 from hatchery.corpora.duplicates import LONG_LINE
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table
-from hatchery.rendering.templates import Drawing, Section, Text
+from hatchery.rendering.templates import Section, Text
 from hatchery.units import count
 from hatchery.views.cards.measure_corpus import LengthFacts, Sample, shortened
 from hatchery.views.cards.vocabulary import VocabularyFacts
-from hatchery.views.figures import corpus_growth, corpus_lengths
 from hatchery.views.stages.describe_corpus import CardSettings
 
 SIZE_NOTE = (
@@ -39,8 +36,7 @@ SUBWORD_NOTE = " Subwords are the tokens that the tokenizer makes of the text."
 VOCABULARY_NOTE = (
     "A running word is a piece between white space in lower case, without the punctuation, symbols and control "
     "characters at its ends; what is nothing else, and the markers [UNK] and [TAB], is no word. Types are different "
-    "words, hapaxes those that occur once; all splits count, in the order train, dev, test. The growth exponent is the "
-    "slope of the curve over its last factor of ten: with 0.5, four times the text has twice the types."
+    "words, hapaxes those that occur once; all splits count."
 )
 
 
@@ -132,9 +128,7 @@ def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> 
     return Section(title, [note], tables=[comparison_table(compared)])
 
 
-def length_section(
-    sources: Sequence[str], facts: Mapping[tuple[str, str], LengthFacts | None], drawing: Path
-) -> Section:
+def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], LengthFacts | None]) -> Section:
     """Lengths of sentences and documents."""
     rows = []
     for source in sources:
@@ -153,54 +147,29 @@ def length_section(
             )
             rows.append((source, kind, *numbers))
     header = ("source", "of", "number", "mean", "median", "95th percentile", "longest")
-    return Section(
-        "Lengths",
-        drawings=[Drawing(drawing, corpus_lengths.FIGURE.caption_with(*["scaled"] * (len(sources) > 1)))],
-        tables=[_table("Lengths in words", header, rows, words=2)],
-    )
+    return Section("Lengths", tables=[_table("Lengths in words", header, rows, words=2)])
 
 
-def vocabulary_section(
-    facts: Mapping[str, VocabularyFacts], together: VocabularyFacts | None, drawing: Path
-) -> Section:
-    """Growth, hapaxes and top words; `together` are the facts of all sources where there are several."""
-    everything = [*facts.items(), *([("all", together)] if together is not None else [])]
-    common = common_point(list(facts.values()))
-    rows = []
-    for name, found in everything:
-        exponent = found.growth_exponent()
-        rows.append(
-            (
-                name if found.complete else f"{name} (stopped)",
-                count(found.running_words),
-                count(found.types),
-                "" if (there := found.types_at(common)) is None else count(round(there)),
-                count(found.hapaxes),
-                f"{100 * found.hapaxes / found.types:.1f}" if found.types else "",
-                f"{found.running_words / found.types:,.1f}" if found.types else "",
-                "" if exponent is None else f"{exponent:.2f}",
-            )
+def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
+    """Types, hapaxes and top words of every source and, where there are several, of all."""
+    rows = [
+        (
+            name if found.complete else f"{name} (stopped)",
+            count(found.running_words),
+            count(found.types),
+            count(found.hapaxes),
+            f"{100 * found.hapaxes / found.types:.1f}" if found.types else "",
         )
-    header = (
-        *("source", "running words", "types", f"types in the first {common:,} words", "hapaxes", "hapaxes, % of types"),
-        *("words per type", "growth exponent"),
-    )
-    top = [(name, ", ".join(f"{word}\u00a0({number:,})" for word, number in found.top)) for name, found in everything]
-    true = {"mixed": together is not None, "stopped": not all(found.complete for found in facts.values())}
-    caption = corpus_growth.FIGURE.caption_with(*(name for name in true if true[name]))
+        for name, found in facts.items()
+    ]
+    header = ("source", "running words", "types", "hapaxes", "hapaxes, % of types")
+    top = [(name, ", ".join(f"{word}\u00a0({n:,})" for word, n in found.top)) for name, found in facts.items()]
+    stopped = "" if all(found.complete for found in facts.values()) else " Stopped: measured on the first words alone."
     return Section(
         "Vocabulary",
-        [VOCABULARY_NOTE],
-        drawings=[Drawing(drawing, caption)],
+        [VOCABULARY_NOTE + stopped],
         tables=[_table("Vocabulary", header, rows), _table("Most frequent words", ("source", "words"), top, words=2)],
     )
-
-
-def common_point(facts: Sequence[VocabularyFacts]) -> int:
-    """The largest power of ten that four of five sources reach: there they can be compared; at least 10."""
-    longest = sorted((found.running_words for found in facts), reverse=True)
-    reached = longest[math.ceil(len(longest) * 4 / 5) - 1] if longest else 0
-    return max(10, int(10 ** (len(str(reached)) - 1)))
 
 
 def assumed_section(assumed: Sequence[Assumed]) -> Section:

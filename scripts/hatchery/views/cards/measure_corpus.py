@@ -7,14 +7,12 @@ Texts to be shown are chosen by hash, so that the choice depends on neither orde
 the documents with the smallest SHA-256 of their names, from a paragraph that the same hash picks: the first lines of a
 book say little about the book.
 
-Lengths of sentences and documents are counted exactly; their bins widen with the length, three per doubling: 1, 2, 3,
-4, 5, 6-7, 8-9, 10-12, 13-15 and so on. Words are white-space pieces, as in the counts of the corpora; what has no word
-has no length and is left out.
+Lengths of sentences and documents are counted in words, which are white-space pieces, as in the counts of the corpora;
+what has no word has no length and is left out.
 """
 
 import hashlib
 import heapq
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,41 +32,6 @@ from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents, shards_by_split
 from hatchery.views.cards.vocabulary import PieceTable, Vocabulary
 from hatchery.views.stages.describe_corpus import CardSettings
-
-BINS_PER_DOUBLING = 3
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Lengths from `low` to `high`, both included, and how many there are."""
-
-    low: int
-    high: int
-    count: int
-
-    @property
-    def doublings(self) -> float:
-        """Width on a logarithmic axis, in doublings; a length of n reaches from n - 0.5 to n + 0.5."""
-        return math.log2((self.high + 0.5) / (self.low - 0.5))
-
-
-def bins_of(lengths: Counter[int]) -> list[Bin]:
-    """The bins from 1 up to the longest length, empty ones in between included."""
-    longest = max(lengths, default=0)
-    starts = [1]
-    exponent = 1
-    while starts[-1] <= longest:
-        start = round(2 ** (exponent / BINS_PER_DOUBLING))
-        if start > starts[-1]:
-            starts.append(start)
-        exponent += 1
-    counts = [0] * (len(starts) - 1)
-    index = 0
-    for length in sorted(length for length in lengths if length > 0):
-        while length >= starts[index + 1]:
-            index += 1
-        counts[index] += lengths[length]
-    return [Bin(low, high - 1, count) for low, high, count in zip(starts, starts[1:], counts, strict=False)]
 
 
 @dataclass(frozen=True)
@@ -204,7 +167,6 @@ def measure_corpus(
     shards = shards_by_split(manifest)
     pieces = PieceTable()
     with Progress(count_documents(list(chain(*shards.values()))), "describe corpus", "documents") as progress:
-        # The vocabulary grows in this order.
         for split in (split for split in SPLITS if split in shards):
             for path in shards[split]:
                 for document in read_documents(path, split):

@@ -35,16 +35,15 @@ class Declaration:
 
     `title` stands in the file. `caption` is what pages say below the figure, and its text for those who cannot see it;
     sentences of `also` follow where they are true. `explanation` can be folded out below (paragraphs, in which `this`
-    is code). `published` says that the figure marks published values. `needs` are the kinds of results that it draws;
-    a figure without them is drawn by the stage that has its numbers, whose version counts. One
-    that tells its models apart shows the first of many; `all_models` says that it shows all, `by_set` that it does
+    is code). `published` says that the figure marks published values. `needs` are the kinds of results that it draws.
+    One that tells its models apart shows the first of many; `all_models` says that it shows all, `by_set` that it does
     so where its models are in sets of a grid, whose colours they have then.
     Raise the version when the code of the figure draws something else.
     """
 
     title: str
     caption: str
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...]
     all_models: bool = False
     by_set: bool = False
     version: int = 1

@@ -1,13 +1,12 @@
-"""The stage `describe_corpus`: the card of a corpus, with the tables and figures that it shows."""
+"""The stage `describe_corpus`: the card of a corpus, with the tables that it shows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.raw_inputs import raw_inputs
-from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
@@ -52,7 +51,6 @@ class CardSettings(Settings):
     max_types: int = 3_000_000
     """Distinct words held in memory, shared evenly by the sources; the vocabulary of a source that reaches its part is
     measured on the words before that."""
-    style: Style = field(default_factory=Style)
 
     def __post_init__(self) -> None:
         for name, low in (("samples_per_source", 0), ("sample_characters", 20), ("top_words", 0), ("max_types", 1)):
@@ -77,7 +75,7 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 @Stage(
-    version=5,
+    version=6,
     settings=card_settings,
     inputs=lambda data, corpus: {"tokens": data.card_tokens(corpus)},
     environment="analysis",
