@@ -33,7 +33,6 @@ from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches
-from hatchery.training.data_order import Phase
 from hatchery.training.engine import Engine
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
@@ -49,6 +48,7 @@ from hatchery.training.settings import (
     RuntimeSettings,
     ScheduleSettings,
 )
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology, read_topology
 
 LIMIT = 0.92
@@ -168,9 +168,8 @@ def run(
         background_checkpoints=False,
         threads=1,
     )
-    phase = Phase(0, arguments.steps, arguments.length, arguments.sequences)
     examples = objective_of(OBJECTIVE).examples(shards, arguments.length)
-    batches = TrainingBatches([phase], 42, topology, arguments.micro_batch, lambda length: examples)
+    batches = TrainingBatches(StepPlan(settings), 42, topology, arguments.micro_batch, lambda length: examples)
     with process_group(topology, device):
         model = model_of(shards.vocabulary_size, device)
         optimizer = build_optimizer(model, OPTIMIZER)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from shipped import PROJECT, REPOSITORY
 
-from hatchery.training.data_order import training_phases
 from hatchery.training.learning_rates import learning_rate, warmup_steps
 from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.step_plan import StepPlan
 from hatchery.workflow.jobs import Jobs
 
 ORIGINALS = ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")
@@ -207,10 +207,11 @@ def test_warm_up_long_sequences_and_last_rate_are_those_of_the_papers(
 ) -> None:
     chosen = typed(experiment, run)
     assert warmup_steps(chosen.schedule, chosen.steps) == warmup
-    short, long = training_phases(chosen)
+    plan = StepPlan(chosen)
+    short, long = plan.stretches
     assert (short.last_step, long.last_step) == (switch, chosen.steps)
     assert (short.sequence_length, long.sequence_length) == (128, 512)
-    assert long.batch_size == short.batch_size / 4
+    assert plan.at(switch).batch_size == plan.at(switch - 1).batch_size / 4
     peak = chosen.optimizer.learning_rate
     assert learning_rate(peak, chosen.schedule, chosen.steps, chosen.steps) == pytest.approx(last_rate, abs=1e-10)
 

@@ -14,6 +14,7 @@ from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.position_buckets import bucket_of_distance
 from hatchery.modeling.relative_positions import RelativePositions
 from hatchery.training.decay_groups import is_decayed, parameter_groups
+from hatchery.training.objectives.masked import pair_term
 from hatchery.training.settings import OptimizerSettings
 
 
@@ -214,16 +215,18 @@ def test_the_loss_is_the_cross_entropy_of_the_first_tokens_logit(make_model, bat
     output = model(ids, mask, labels, pair_labels)
     logits = model.pair_head(model.encoder(ids, mask)[-1][:, 0])
     expected = F.binary_cross_entropy(torch.sigmoid(logits), pair_labels.float(), reduction="sum")
-    torch.testing.assert_close(output.pair_loss_sum, expected)
-    assert int(output.n_pairs_correct) == int(((logits > 0).long() == pair_labels).sum())
+    term = pair_term(output.pair_logits, pair_labels)
+    torch.testing.assert_close(term.loss_sum, expected)
+    assert int(term.sums[0]) == int(((logits > 0).long() == pair_labels).sum())
     torch.testing.assert_close(output.loss_sum, model(ids, mask, labels).loss_sum)
-    assert model(ids, mask, labels).pair_loss_sum is None
+    assert model(ids, mask, labels).pair_logits is None
 
 
 def test_every_weight_of_the_head_is_trained(make_model, batch):
     """The published loop left the head out of its optimiser."""
     model = make_model(sentence_pair_head=True)
-    model(*batch, torch.tensor([1, 0, 1])).pair_loss_sum.backward()
+    together = torch.tensor([1, 0, 1])
+    pair_term(model(*batch, together).pair_logits, together).loss_sum.backward()
     head = {f"pair_head.{name}": parameter for name, parameter in model.pair_head.named_parameters()}
     assert all(parameter.grad.abs().max() > 0 for parameter in head.values())
     grouped = {id(parameter) for group in parameter_groups(model, OptimizerSettings()) for parameter in group["params"]}

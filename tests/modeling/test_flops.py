@@ -14,6 +14,7 @@ from hatchery.modeling.families import forward_flops, model_config, training_flo
 from hatchery.modeling.flops import STUDY_SEQUENCES, PassShape, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.training.objectives.masked import pair_term
 from hatchery.training.speed import mfu, peak_flops, peak_flops_of
 
 SIZES = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -68,7 +69,8 @@ def counted(values: dict[str, Any], mask: torch.Tensor | None = None, length: in
         batch["pair_labels"] = torch.randint(0, 2, (BATCH,), generator=generator)
     with FlopCounterMode(display=False) as forward:
         output = model(**batch)
-        loss = output.loss_sum if output.pair_loss_sum is None else output.loss_sum + output.pair_loss_sum
+        judged = 0 if output.pair_logits is None else pair_term(output.pair_logits, batch["pair_labels"]).loss_sum
+        loss = output.loss_sum + judged
     with FlopCounterMode(display=False) as backward:
         loss.backward()
     return forward.get_total_flops(), forward.get_total_flops() + backward.get_total_flops()

@@ -14,7 +14,7 @@ from hatchery.errors import ConfigError, TrainingError
 from hatchery.objectives.examples import LabelledExample, Padding
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.training.data_order import global_batch, micro_batches, share_of_process
+from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, sequences_from, share_of_process
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 
@@ -73,8 +73,13 @@ def test_an_example_is_the_same_in_every_batch_and_order(examples, data):
 def test_processes_together_draw_the_global_batch(examples, world_size):
     """Of a batch that runs from one epoch into the next, cut into micro-batches."""
     size = min(24, len(examples) + 3)
-    step = next(step for step in range(99) if len(global_batch(11, step, size, len(examples))) > 1)
-    whole = global_batch(11, step, size, len(examples))
+
+    def batch_at(step: int) -> list[EpochSlice]:
+        return sequences_from(
+            step * size, size, len(examples), lambda epoch: epoch_permutation(11, epoch, len(examples))
+        )
+
+    whole = next(batch for batch in map(batch_at, range(99)) if len(batch) > 1)
     expected = [row for part in whole for row in rows(examples.batch(11, part.epoch, part.indices))]
     drawn = []
     for rank in range(world_size):

@@ -25,19 +25,24 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches, concatenate
 from hatchery.training.data_order import (
     EpochSlice,
-    Phase,
     epoch_permutation,
-    global_batch,
     micro_batches,
+    sequences_from,
     share_of_process,
-    training_phases,
 )
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 
 ORDER_OF_TEN = [3, 4, 5, 0, 1, 6, 2, 7, 8, 9]
+
+
+def global_batch(seed: int, step: int, batch_size: int, sequences: int) -> list[EpochSlice]:
+    """Of a step among steps of one size."""
+    order = partial(epoch_permutation, seed, sequences=sequences)
+    return sequences_from(step * batch_size, batch_size, sequences, order)
 
 
 def pairs(slices: list[EpochSlice]) -> list[tuple[int, int]]:
@@ -102,13 +107,16 @@ def test_long_sequences_begin_at_the_published_step_with_as_many_tokens(
     pretrain_slice: Callable[..., dict[str, Any]], steps: int, switch: int
 ) -> None:
     settings = pretrain_settings(pretrain_slice(steps=steps, batch_size=32_768, sequence_length=128, long=(0.9, 4)))
-    assert training_phases(settings) == [Phase(0, switch, 128, 32_768), Phase(switch, steps, 512, 8_192)]
+    short, long = StepPlan(settings).stretches
+    assert (short.first_step, short.last_step, long.first_step, long.last_step) == (0, switch, switch, steps)
+    sizes = [(step.sequence_length, step.batch_size) for step in map(StepPlan(settings).at, (switch - 1, switch))]
+    assert sizes == [(128, 32_768), (512, 8_192)]
 
 
-def test_phases_without_a_step_are_left_out(pretrain_slice: Callable[..., dict[str, Any]]) -> None:
-    assert training_phases(pretrain_settings(pretrain_slice(steps=0))) == []
-    only_long = training_phases(pretrain_settings(pretrain_slice(steps=5, batch_size=8, long=(0.0, 2))))
-    assert [(phase.first_step, phase.last_step) for phase in only_long] == [(0, 5)]
+def test_lengths_without_a_step_are_left_out(pretrain_slice: Callable[..., dict[str, Any]]) -> None:
+    assert StepPlan(pretrain_settings(pretrain_slice(steps=0))).stretches == ()
+    (only,) = StepPlan(pretrain_settings(pretrain_slice(steps=5, batch_size=8, long=(0.0, 2)))).stretches
+    assert (only.first_step, only.last_step, only.sequence_length) == (0, 5, 32)
 
 
 Factory = Callable[..., dict[str, Any]]
@@ -132,7 +140,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology, size: int | None) -> TrainingBatches:
     shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
     make = partial(objective_of(settings.objective).examples, shards)
-    return TrainingBatches(training_phases(settings), settings.seed, topology, size, make)
+    return TrainingBatches(StepPlan(settings), settings.seed, topology, size, make)
 
 
 def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[list[Any]]:
@@ -279,7 +287,7 @@ def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_nam
     manifest.with_name("provenance.json").unlink()
     settings = pretrain_settings(pretrain_slice(batch_size=64))
     make = partial(objective_of(settings.objective).examples, TokenShards.open(manifest, TRAINING_SPLIT))
-    batches = TrainingBatches(training_phases(settings), settings.seed, SINGLE_PROCESS, None, make)
+    batches = TrainingBatches(StepPlan(settings), settings.seed, SINGLE_PROCESS, None, make)
     cls, sep, pad, mask = framing
     (batch,) = batches.at(0).micro_batches
     ids, lengths = batch["input_ids"], batch["attention_mask"].sum(dim=1)

@@ -36,7 +36,7 @@ from hatchery.training.checkpoints import (
     take_snapshot,
     verify_checkpoint,
 )
-from hatchery.training.data_order import global_batch, share_of_process
+from hatchery.training.data_order import epoch_permutation, sequences_from, share_of_process
 from hatchery.training.lamb import Lamb
 
 SCALER = {"scale": torch.tensor(1024.0), "good_steps": torch.tensor(7)}
@@ -233,9 +233,10 @@ def test_any_number_of_processes_goes_on_from_a_checkpoint_with_the_same_global_
     step = load_checkpoint(folder, model, optimizer).position.step
     # Nothing but the step says where the data stand, and the shares of the processes are the global batch.
     assert json.loads((folder / STATE).read_text()) == {"run": tmp_path.name, "step": 23, "tokens": 23}
-    expected = np.concatenate([part.indices for part in global_batch(7, step, 32, 100)])
+    batch = sequences_from(step * 32, 32, 100, lambda epoch: epoch_permutation(7, epoch, 100))
+    expected = np.concatenate([part.indices for part in batch])
     for world_size in (1, 2, 4):
-        shares = [share_of_process(global_batch(7, step, 32, 100), rank, world_size) for rank in range(world_size)]
+        shares = [share_of_process(batch, rank, world_size) for rank in range(world_size)]
         assert np.array_equal(np.concatenate([part.indices for share in shares for part in share]), expected)
 
 

@@ -54,7 +54,7 @@ def test_the_best_weights_survive_a_checkpoint_among_other_tensors() -> None:
     kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     nn.init.zeros_(model.weight)
     second.load({**first.state(), "loss_scale": torch.zeros(())})
-    second.restore_(model)
+    second.finish(model)
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in kept.items())
 
 
@@ -71,7 +71,7 @@ def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little
 def test_without_any_evaluation_the_weights_stay_as_they_are() -> None:
     model = nn.Linear(2, 2)
     nn.init.ones_(model.weight)
-    BestWeights().restore_(model)
+    BestWeights().finish(model)
     assert bool((model.weight == 1).all())
 
 

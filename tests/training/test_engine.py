@@ -18,11 +18,12 @@ from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.data_order import Phase, epoch_permutation
+from hatchery.training.data_order import epoch_permutation
 from hatchery.training.engine import Engine, Update, recompute_layers_
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import LossScaler, Precision, resolve_precision
-from hatchery.training.settings import OptimizerSettings
+from hatchery.training.settings import LongSequenceSettings, OptimizerSettings, TrainingSettings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 
 pytestmark = pytest.mark.usefixtures("single_process")
@@ -187,9 +188,17 @@ class Places:
     def __len__(self) -> int:
         return 17
 
-    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+    def places(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:
         places = torch.from_numpy(np.argsort(epoch_permutation(seed, epoch, len(self)))[indices])[:, None]
         return {"input_ids": places, "labels": places}
+
+    def counted_batch(
+        self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
+    ) -> tuple[dict[str, Tensor], int]:
+        return self.batch(seed, epoch, indices), 0
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int]:
         return (len(batch["labels"]),)
@@ -199,11 +208,13 @@ class Places:
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_a_process_knows_where_its_share_of_the_global_batch_begins_in_each_phase(processes: int) -> None:
-    # The second phase begins with the first sequence again.
-    phases, begins = [Phase(0, 2, 8, 7), Phase(2, 3, 16, 3)], [0, 7, 0]
+def test_a_process_knows_where_its_share_of_the_global_batch_begins_at_each_length(processes: int) -> None:
+    long = LongSequenceSettings(0.7, 2)
+    plan = StepPlan(TrainingSettings(steps=3, batch_size=6, sequence_length=8, long_sequence=long))
+    # The long sequences begin with the first one again.
+    begins = [0, 6, 0]
     for rank in range(processes):
-        batches = TrainingBatches(phases, 5, Topology(rank, processes, rank, "a", 1), 2, lambda _: Places())
+        batches = TrainingBatches(plan, 5, Topology(rank, processes, rank, "a", 1), 2, lambda _: Places())
         firsts = [int(batches.at(step).micro_batches[0]["input_ids"][0]) for step in range(3)]
         assert [batches.at(step).first_sequence + begin for step, begin in enumerate(begins)] == firsts
 

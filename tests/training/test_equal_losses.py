@@ -8,22 +8,24 @@ import shutil
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folder, checkpoint_folders
-from hatchery.training.data_order import training_phases
 from hatchery.training.learning_rates import learning_rate
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.run import build_model
 from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology
 
 Make = Callable[..., Any]
@@ -145,6 +147,47 @@ def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are
     assert command.digests() == whole.digests()
 
 
+GPT_BERT: dict[str, Any] = {
+    **DROPOUT,
+    "objective": {"task": "hybrid", "mask_probability": 0.3, "final_mask_probability": 0.15},
+    "initial_batch_fraction": 0.5,
+    "length_schedule": [{"from_fraction": 0.4, "factor": 2}, {"from_fraction": 0.8, "factor": 4}],
+    "weight_average": {"decay": 0.9, "keep_raw_weights": True},
+    "schedule__cooldown_fraction": 0.1,
+}
+
+
+def test_a_ramp_with_several_lengths_a_falling_rate_and_averaged_weights_survives_a_kill_to_the_byte(
+    make_command: Make,
+) -> None:
+    whole = make_command({"micro_batch_size": 16}, **GPT_BERT)
+    whole.finish()
+    command = make_command({**CHECKPOINTS, "micro_batch_size": 16}, **GPT_BERT)
+    stop_after_checkpoint(command, 1)
+    command.finish()
+    assert command.provenance()["resumed_from_step"] == RESUMED
+    assert command.digests() == whole.digests()
+    assert whole.digests().keys() >= {"model.safetensors", "metrics.jsonl"}
+    raw = load_file(whole.output.parent / "raw_weights" / "model.safetensors")
+    assert any((raw[name] != tensor).any() for name, tensor in whole.weights().items())
+    rows = whole.rows()
+    # More and more tokens in a step, and words are counted.
+    tokens = [row["tokens"] - before["tokens"] for before, row in pairwise(rows)]
+    assert tokens[0] < 0.6 * tokens[-1] and all(row["words"] < row["tokens"] for row in rows)
+
+
+def test_two_processes_have_its_losses(make_command: Make) -> None:
+    still = {"model__hidden_dropout_prob": 0.0, "model__attention_probs_dropout_prob": 0.0}
+    found = []
+    for processes in (1, 2):
+        command = make_command(**{**GPT_BERT, **still})
+        command.finish(processes)
+        found.append(command.rows())
+    assert [row["words"] for row in found[0]] == [row["words"] for row in found[1]]
+    for name in ("loss", "next_token_loss"):
+        assert [row[name] for row in found[1]] == pytest.approx([row[name] for row in found[0]], rel=0, abs=TOLERANCE)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [(ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
@@ -182,7 +225,7 @@ def mean_of_process_means(
     optimizer = build_optimizer(model, settings.optimizer)
     make = partial(objective_of(settings.objective).examples, shards)
     topologies = [Topology(rank, processes, rank, "a", 1) for rank in range(processes)]
-    shares = [TrainingBatches(training_phases(settings), settings.seed, one, None, make) for one in topologies]
+    shares = [TrainingBatches(StepPlan(settings), settings.seed, one, None, make) for one in topologies]
     found = []
     for step in range(settings.steps):
         outputs = [model(**share.at(step).micro_batches[0]) for share in shares]

@@ -26,7 +26,6 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.data_order import training_phases
 from hatchery.training.engine import Engine
 from hatchery.training.learning_rates import learning_rate
 from hatchery.training.loop import accumulate_gradients
@@ -36,6 +35,7 @@ from hatchery.training.output_prior import prepare_output_
 from hatchery.training.precision import resolve_precision
 from hatchery.training.run import build_model
 from hatchery.training.settings import pretrain_settings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build
 from hatchery.workflow.jobs import Jobs
@@ -109,7 +109,7 @@ def train(token_data: Any, pair_data: Any, single_process: None) -> Callable[[Ma
         first = partial(examples, settings.sequence_length)
         prepare_output_(model, settings.output_bias, first, shards, 0, False, objective.target_counts)
         before = copy.deepcopy(model.state_dict())
-        batches = TrainingBatches(training_phases(settings), 0, SINGLE_PROCESS, None, examples, objective.order)
+        batches = TrainingBatches(StepPlan(settings), 0, SINGLE_PROCESS, None, examples, objective.order)
         optimizer, precision = build_optimizer(model, settings.optimizer), resolve_precision(settings.precision, CPU)
         with Engine(model, optimizer, settings.optimizer.max_gradient_norm, precision, CPU, SINGLE_PROCESS) as engine:
             for step in range(STEPS):

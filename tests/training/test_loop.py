@@ -15,7 +15,6 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folders
-from hatchery.training.data_order import training_phases
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.engine import Engine
 from hatchery.training.loop import train
@@ -27,6 +26,7 @@ from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.record import RunRecord
 from hatchery.training.run import build_model
 from hatchery.training.settings import pretrain_settings, runtime_settings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS
 
 pytestmark = pytest.mark.usefixtures("single_process")
@@ -51,7 +51,7 @@ class Run:
         self.development = DevelopmentSet(examples, 8, 8, SINGLE_PROCESS)
 
     def train(self) -> list[dict[str, Any]]:
-        batches = TrainingBatches(training_phases(self.settings), self.settings.seed, SINGLE_PROCESS, None, self.make)
+        batches = TrainingBatches(StepPlan(self.settings), self.settings.seed, SINGLE_PROCESS, None, self.make)
         if self.record.position.step == 0:
             self.record.resume(self.model, self.optimizer)
         probes = []

@@ -122,7 +122,7 @@ def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larg
     assert replace(LAMB, objective=TranslationSettings(), output_bias=larger)
     with pytest.raises(RefusedError, match="only the targets of task translation are counted in a larger corpus"):
         replace(LAMB, output_bias=larger)
-    with pytest.raises(RefusedError, match="null with task translation"):
+    with pytest.raises(RefusedError, match="none with task translation"):
         replace(LAMB, objective=TranslationSettings(), long_sequence=LongSequenceSettings(0.9, 2))
 
 

@@ -31,6 +31,8 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.development_translations import TranslatedSet
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
 from hatchery.training.run import require_shares
+from hatchery.training.settings import TrainingSettings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build
 
@@ -200,7 +202,7 @@ def test_the_loss_is_that_of_smoothed_labels_less_the_divergence_from_unigram(
     batch = objective.examples(shards, 30).batch(0, 0, [0, 1, 2])
     model = build_language_model(model_config({**MODEL, "vocab_size": shards.vocabulary_size}))
     initialise_(model, 1)
-    (term,) = objective.terms(model(**batch))
+    (term,) = objective.terms(model(**batch), batch)
     with torch.no_grad():
         hidden, targets = model.labelled_hidden(batch)
         logits = model.logits_at(hidden).double()
@@ -299,8 +301,11 @@ def test_the_manifest_says_how_many_pairs_are_trained_on_and_how_many_are_not(pa
 def test_an_epoch_of_pairs_has_as_many_steps_as_batches_of_its_tokens(pair_data: Any) -> None:
     objective = TranslationObjective(TranslationSettings())
     pairs = objective.examples(objective.open(pair_data.tokens, "train"), 30)
-    steps = next(step for step in itertools.count() if objective.order(pairs, 1, step, 100)[-1].epoch == 2)
-    assert steps > 2 and objective.epochs(pairs, steps, 100) == 2
+    run = {"batch_size": 100, "sequence_length": 30, "objective": objective.settings}
+    plan = StepPlan(TrainingSettings(steps=10_000, **run))
+    order = objective.order(plan, 1, lambda length: pairs)
+    steps = next(step for step in itertools.count() if order(plan.at(step))[-1].epoch == 2)
+    assert steps > 2 and objective.epochs(pairs, StepPlan(TrainingSettings(steps=steps, **run))) == 2
 
 
 def test_development_references_are_whole_where_sources_are_cut(pair_data: Any) -> None:

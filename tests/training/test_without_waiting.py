@@ -110,8 +110,6 @@ def two_steps(
         measures = StepMeasures(average, SINGLE_PROCESS, META, objective.columns)
         for step in range(2):
             parts = [drawn_batch(causal, pairs) for _ in range(2)]
-            if hybrid:
-                parts = [{**part, "second_term": part["causal"]} for part in parts]
             labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
             counted = (labelled, 2 * SEQUENCES) if pairs or hybrid else (labelled,)
             batch = StepBatch(parts, counted, tokens=2 * SEQUENCES * LENGTH)

@@ -74,7 +74,6 @@ def collect(
     named = runs_by_name(settings.runs)
     tokens = None if shards is None else read_manifest(shards)
     unigram = UnigramLosses(tokens)
-    words_per_token = None if tokens is None else _words_per_token(tokens)
     trained = {name: read_manifest(models[name]) for name in named}
     places = {name: _place(settings.experiment, run) for name, run in named.items()}
     runs: list[Row] = []
@@ -88,7 +87,7 @@ def collect(
             if named[name].is_baseline:
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
-            run = pretrained_run(manifest, words_per_token)
+            run = pretrained_run(manifest)
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in run.layers]
             blind = None
@@ -130,12 +129,6 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
 def _whole(place: Row, kind: str, row: Row, manifest: Manifest) -> Row:
     """A row of measurements with the columns that a kind leaves to us."""
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
-
-
-def _words_per_token(tokens: Manifest) -> float | None:
-    """Of the training split; None where it has no tokens."""
-    split = tokens.measures.get("splits", {}).get("train", {})
-    return split["words"] / split["tokens"] if split.get("tokens") else None
 
 
 def _place(experiment: str, run: SeededRun) -> Row:

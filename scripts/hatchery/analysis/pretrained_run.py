@@ -7,6 +7,7 @@ and the day, which stand in `provenance.json`.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +20,8 @@ from hatchery.artifacts.records import Record, json_record, json_records
 from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, training_flops_per_sequence
-from hatchery.training.data_order import training_phases
-from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.settings import pretrain_settings
+from hatchery.training.step_plan import StepPlan
 
 METRICS_FILE = "metrics.jsonl"
 LAYER_WEIGHTS_FILE = "layer_weights.json"
@@ -103,13 +104,14 @@ class PretrainedRun:
     """The manifest and the step of the milestone that it is, if it is one."""
 
 
-def pretrained_run(manifest: Manifest, words_per_token: float | None) -> PretrainedRun:
+def pretrained_run(manifest: Manifest) -> PretrainedRun:
     """The run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
     rows = metric_rows(manifest)
     settings = pretrain_settings(manifest.settings)
     path = manifest.file(CONFIG_FILE)
     model, config = _model(path)
-    flops = _flops_after(settings, model, config)
+    plan = StepPlan(settings)
+    flops = _flops_after(plan, model, config)
     columns = set(CURVES.names)
     curve = [
         {name: value for name, value in row.items() if name in columns} | {"flops": flops(int(row["step"]))}
@@ -119,8 +121,8 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     measures, initial = manifest.measures, manifest.measures.get("initial_model") or {}
     volatile = volatile_facts(manifest.path)
 
-    def seen(steps: int, tokens: int) -> Row:
-        words = None if words_per_token is None else round(tokens * words_per_token)
+    def seen(steps: int, tokens: int, words: float | None) -> Row:
+        words = None if words is None else int(words)
         return {"steps": steps, "tokens": tokens, "words": words, "training_flops": flops(steps)}
 
     losses = ("loss", "development_loss", "development_perplexity")
@@ -128,8 +130,8 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
         "parameters": measures["parameters"],
         "layers": weights.layers,
         **_sizes(config),
-        **_sequences(settings, int(measures["steps"])),
-        **seen(int(measures["steps"]), int(measures["tokens"])),
+        **_sequences(plan, int(measures["steps"])),
+        **seen(int(measures["steps"]), int(measures["tokens"]), measures.get("words")),
         "planned_steps": settings.steps,
         **{name: next((row[name] for row in reversed(curve) if row.get(name) is not None), None) for name in losses},
         "initial": initial.get("take", ""),
@@ -141,8 +143,8 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     }
     milestones = {
         row["step"]: facts
-        | _sequences(settings, row["step"])
-        | seen(row["step"], row["tokens"])
+        | _sequences(plan, row["step"])
+        | seen(row["step"], row["tokens"], row["words"])
         | {name: row[name] for name in losses}
         for row in curve
         if row["step"] in settings.milestones
@@ -188,26 +190,17 @@ def _sizes(config: ModelConfig) -> Row:
     }
 
 
-def _sequences(settings: PretrainSettings, steps: int) -> dict[str, int | None]:
+def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
     """How many sequences the first so many steps saw, and of which length where all have the same."""
-    phases = training_phases(settings)
-    lengths = {phase.sequence_length for phase in phases}
-    seen = sum(max(0, min(steps, phase.last_step) - phase.first_step) * phase.sequences_per_step for phase in phases)
-    return {"sequence_length": lengths.pop() if len(lengths) == 1 else None, "sequences": round(seen)}
+    length = plan.lengths[0] if len(plan.lengths) == 1 else None
+    return {"sequence_length": length, "sequences": round(plan.sequences(0, steps))}
 
 
-def _flops_after(settings: PretrainSettings, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
+def _flops_after(plan: StepPlan, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
     """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
-    vocabulary, labelled = config.vocab_size, settings.objective.labelled_share
-    phases = [
-        (
-            phase,
-            phase.sequences_per_step * training_flops_per_sequence(model, vocabulary, phase.sequence_length, labelled),
-        )
-        for phase in training_phases(settings)
-    ]
 
-    def after(step: int) -> float:
-        return sum(max(0, min(step, phase.last_step) - phase.first_step) * each for phase, each in phases)
+    @cache
+    def per_sequence(length: int, labelled_share: float) -> float:
+        return training_flops_per_sequence(model, config.vocab_size, length, labelled_share)
 
-    return after
+    return lambda step: plan.flops(per_sequence, 0, step)

@@ -136,10 +136,14 @@ def check_positions(
 
 def _lengths(experiment: Experiment, run: str, finetuned: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     pretraining, perplexity = experiment.runs[run].pretraining, experiment.perplexity
-    length, long = pretraining.sequence_length, pretraining.long_sequence
+    from hatchery.training.step_plan import StepPlan
+
+    length = pretraining.sequence_length
     yield "pretraining.sequence_length", length
-    if long is not None and long.from_fraction < 1 and pretraining.steps > 0:
-        yield "pretraining.long_sequence.factor", length * long.factor
+    longest = max(StepPlan(pretraining).lengths, default=length)
+    if longest > length:
+        key = "length_schedule" if pretraining.length_schedule else "long_sequence.factor"
+        yield f"pretraining.{key}", longest
     if perplexity.splits and perplexity.sequence_length is not None:
         yield "perplexity.sequence_length", perplexity.sequence_length
     for task, most in finetuned.items():

@@ -180,6 +180,8 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
 
 def epochs_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[str]:
     """A line for each of these experiments whose corpus surely has less text than its longest training reads."""
+    from hatchery.training.step_plan import StepPlan
+
     for name in experiments:
         experiment = project.experiment(name)
         corpus = project.corpus(experiment.corpus)
@@ -191,9 +193,9 @@ def epochs_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[s
         trainings = (run.pretraining for run in experiment.runs.values())
         read = max(
             (
-                training.steps * training.batch_size
-                for training in trainings
-                if getattr(training.objective, "segments", None) == "documents" and training.long_sequence is None
+                round(plan.sequences())
+                for plan in map(StepPlan, trainings)
+                if getattr(plan.settings.objective, "segments", None) == "documents" and len(plan.lengths) == 1
             ),
             default=0,
         )

@@ -5,10 +5,14 @@ left out) and is tested against torch's counter. The papers' are those of the re
 and Kaplan et al. (2020): tables rest on them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.modeling.configuration import ModelConfig
+
+FlopsPerSequence = Callable[[int, float], float]
+"""Operations of training on one sequence of a length with a share of labelled positions."""
 
 BACKWARD_FACTOR = 2
 """Every product y = x w is followed by two in the backward pass, for the gradients of x and of w."""

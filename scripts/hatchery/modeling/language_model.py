@@ -31,26 +31,31 @@ def labelled_positions(labels: Tensor) -> Tensor:
 
 
 class LanguageModelOutput(NamedTuple):
-    """What one batch contributes to loss and accuracy; scalar tensors."""
+    """What a model predicts at the labelled positions of a batch; objectives make their losses of it."""
 
-    loss_sum: Tensor
-    """Sum of the cross-entropies (nats) over the labelled positions, fp32."""
-    n_labelled: Tensor
-    """Number of labelled positions, int64."""
-    n_correct: Tensor
-    """Labelled positions at which the most probable subword is the right one, int64."""
-    pair_loss_sum: Tensor | None = None
-    """Sum of the binary cross-entropies (nats) over the inputs; None where no pairs are judged."""
-    n_pairs_correct: Tensor | None = None
-    """Inputs judged rightly, int64; None where no pairs are judged."""
-    second_loss_sum: Tensor | None = None
-    """Sum of the cross-entropies over the labelled positions of sequences of the second term, which are in none of the
-    numbers above; None where there is no such term."""
-    n_second_correct: Tensor | None = None
-    """Of these the ones at which the most probable subword is the right one, int64."""
-    log_probability_sums: Tensor | None = None
-    """Sum over the labelled positions of the log-probability of every type, fp32 [V]: what label smoothing and other
-    targets than the labels are made of. Of models that translate; None of others."""
+    logits: Tensor
+    """[M, V], at least fp32; softmax over the vocabulary gives the prediction."""
+    targets: Tensor
+    """int64 [M], the labels."""
+    positions: Tensor
+    """Where they stand in the batch, int64 [M]: b * T + t."""
+    pair_logits: Tensor | None = None
+    """fp32 [B], above 0 where the two texts of an input belong together; None where no pairs are judged."""
+
+    @property
+    def loss_sum(self) -> Tensor:
+        """Sum of the cross-entropies (nats), fp32; 0, with a gradient of 0, without labels."""
+        return F.cross_entropy(self.logits, self.targets, reduction="sum")
+
+    @property
+    def n_labelled(self) -> Tensor:
+        """Number of labelled positions, int64."""
+        return self.targets.new_full((), len(self.targets))
+
+    @property
+    def n_correct(self) -> Tensor:
+        """Labelled positions at which the most probable subword is the right one, int64."""
+        return (self.logits.detach().argmax(dim=-1) == self.targets).sum()
 
 
 class LanguageModel(nn.Module):
@@ -76,14 +81,12 @@ class LanguageModel(nn.Module):
         pair_labels: Tensor | None = None,
         labelled: Tensor | None = None,
         causal: Tensor | None = None,
-        second_term: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
+        """What is predicted where `labels` int64 [B, T] are (-100: nothing to predict).
 
         `input_ids` int64 [B, T] and `attention_mask` are those of the encoder, and so is `causal` bool [B]; None: no
-        sequence is causal. `pair_labels` int64 [B] is 1 where the two texts belong together; it needs the sentence-pair
-        head. `labelled` are the `labelled_positions`, for callers that have them already. The losses of the sequences
-        that `second_term` bool [B] marks are summed apart. A batch without labels has the loss 0, with a gradient of 0.
+        sequence is causal. With `pair_labels` int64 [B] pairs are judged, which needs the sentence-pair head.
+        `labelled` are the `labelled_positions`, for callers that have them already.
         """
         # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
         labelled = labelled_positions(labels) if labelled is None else labelled
@@ -94,18 +97,10 @@ class LanguageModel(nn.Module):
             rows = torch.cat([labelled, firsts])
         hidden = self.encoder.hidden_at(input_ids, attention_mask, rows, causal=False if causal is None else causal)
         logits = full_precision(self.logits_at(hidden[: len(labelled)]))
-        if second_term is not None:
-            return _two_terms(logits, targets, second_term[labelled // input_ids.shape[1]])
-        loss_sum = F.cross_entropy(logits, targets, reduction="sum")
-        n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
-        output = LanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
         if pair_labels is None:
-            return output
+            return LanguageModelOutput(logits, targets, labelled)
         assert self.pair_head is not None, "the configuration has no sentence_pair_head"
-        pair_logits = self.pair_head(hidden[len(labelled) :])
-        pair_loss = F.binary_cross_entropy_with_logits(pair_logits, pair_labels.to(pair_logits), reduction="sum")
-        correct = ((pair_logits.detach() > 0) == pair_labels.bool()).sum()
-        return output._replace(pair_loss_sum=pair_loss, n_pairs_correct=correct)
+        return LanguageModelOutput(logits, targets, labelled, full_precision(self.pair_head(hidden[len(labelled) :])))
 
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
         """What the head reads where `batch`, on the CPU, has labels, [N, D], and these labels int64 [N], on `device`.
@@ -133,19 +128,6 @@ class LanguageModel(nn.Module):
     def logits_at(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
         return self.head(hidden, self.encoder.word_embedding.weight)
-
-
-def _two_terms(logits: Tensor, targets: Tensor, second: Tensor) -> LanguageModelOutput:
-    """Loss and accuracy of `targets` int64 [M] under `logits` [M, V], apart where `second` bool [M] says so."""
-    losses = F.cross_entropy(logits, targets, reduction="none")
-    correct = logits.detach().argmax(dim=-1) == targets
-    return LanguageModelOutput(
-        losses.masked_fill(second, 0).sum(),
-        (~second).sum(),
-        (correct & ~second).sum(),
-        second_loss_sum=losses.masked_fill(~second, 0).sum(),
-        n_second_correct=(correct & second).sum(),
-    )
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ Every example is a pure function of (seed, epoch, index): the same in any batch,
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from hatchery.objectives.segments import (
     DocumentCollection,
     DocumentSegments,
     PackedSequences,
+    Segment,
     Segments,
 )
 from hatchery.objectives.sequences import (
@@ -38,6 +40,7 @@ from hatchery.objectives.sequences import (
     SingleSegments,
     single_target,
 )
+from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
@@ -54,6 +57,8 @@ class LabelledExample(NamedTuple):
     """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
     causal: bool | None = None
     """Whether a token sees nothing behind it; None where no example of its kind is so."""
+    texts: tuple[Segment, ...] = ()
+    """The text in it, without what frames it."""
 
 
 @dataclass(frozen=True)
@@ -112,20 +117,37 @@ def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
 class PaddedExamples(ABC):
     """The sequences of a split by number, which are laid into batches."""
 
-    def __init__(self, padding: Padding) -> None:
-        self.padding = padding
+    def __init__(self, padding: Padding, special: SpecialIds) -> None:
+        self.padding, self.special = padding, special
 
     @abstractmethod
     def __len__(self) -> int:
         """Number of sequences in an epoch."""
 
     @abstractmethod
-    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`, a pure function of the three numbers, which are 0 or more."""
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
 
-    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
+    @abstractmethod
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
+        """Sequence `index` as seen in `epoch`, a pure function of these numbers, which are 0 or more.
+
+        `mask_rate` is the share of tokens to be hidden; None is that of the settings.
+        """
+
+    def batch(
+        self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
+    ) -> dict[str, Tensor]:
         """Examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
-        return self.padding.batch([self.example(seed, epoch, int(index)) for index in indices])
+        return self.padding.batch([self.example(seed, epoch, int(index), mask_rate) for index in indices])
+
+    def counted_batch(
+        self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
+    ) -> tuple[dict[str, Tensor], int]:
+        """The same batch, and how many words between white space begin in its text."""
+        examples = [self.example(seed, epoch, int(index), mask_rate) for index in indices]
+        words = sum(text.text_words(self.special) for example in examples for text in example.texts)
+        return self.padding.batch(examples), words
 
     @property
     def fillers(self) -> dict[str, int | bool]:
@@ -157,20 +179,26 @@ SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
 class MaskedExamples(PaddedExamples):
     """The masked sequences of a split."""
 
-    def __init__(self, sequences: Sequences, masking: MaskingRule, padding: Padding) -> None:
-        super().__init__(padding)
+    def __init__(self, sequences: Sequences, masking: MaskingRule, padding: Padding, special: SpecialIds) -> None:
+        super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
+        self._masking_at = lru_cache(maxsize=1)(masking.at)
 
     def __len__(self) -> int:
         return len(self._sequences)
 
-    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`; all three numbers are 0 or more."""
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        return self._sequences.places()
+
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
+        """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
         # Philox through a SeedSequence, not one generator with a changing key: 3 microseconds more, and no state.
         generator = np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
         framed = self._sequences.draw(index, generator)
-        input_ids, labels = self._masking(framed.ids, framed.word_starts, generator)
-        return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label)
+        masking = self._masking if mask_rate is None else self._masking_at(mask_rate)
+        input_ids, labels = masking(framed.ids, framed.word_starts, generator)
+        return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label, texts=framed.texts)
 
 
 def sequences_of(
@@ -198,13 +226,17 @@ class NextTokenExamples(PaddedExamples):
     """
 
     def __init__(self, pieces: Pieces, framer: Framer, padding: Padding, keeps_apart: bool) -> None:
-        super().__init__(padding)
+        super().__init__(padding, framer.special)
         self._pieces, self._framer, self._keeps_apart = pieces, framer, keeps_apart
 
     def __len__(self) -> int:
         return len(self._pieces)
 
-    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        return self._pieces.places()
+
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Sequence `index`, the same in every epoch."""
         found = self._pieces[index]
         pieces = found if isinstance(found, list) else [found]
@@ -217,34 +249,34 @@ class NextTokenExamples(PaddedExamples):
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED
-        return LabelledExample(framed.ids, labels, framed.piece_lengths if self._keeps_apart else None, causal=True)
+        apart = framed.piece_lengths if self._keeps_apart else None
+        return LabelledExample(framed.ids, labels, apart, causal=True, texts=framed.texts)
 
 
 class TwoKinds(PaddedExamples):
     """The sequences of a split twice: numbers below `len` have hidden tokens, those from `len` on are causal."""
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples) -> None:
-        super().__init__(hidden.padding)
+        super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
         self._hidden, self._causal = hidden, causal
 
     def __len__(self) -> int:
         return len(self._hidden)
 
-    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]: the same for both kinds."""
+        return self._hidden.places()
+
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Sequence `index`, of the second kind where there are no more of the first."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
-        found = self._hidden.example(seed, epoch, index)
+        found = self._hidden.example(seed, epoch, index, mask_rate)
         return found._replace(labels=np.append(found.labels[1:], UNLABELLED), causal=False)
-
-    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
-        """As `Padding.batch`, with the causal sequences as the second term of the loss."""
-        batch = super().batch(seed, epoch, indices)
-        return {**batch, "second_term": batch["causal"]}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
         """The labels of both kinds."""
         labelled = (batch["labels"] != UNLABELLED).sum(dim=1)
-        second = int(labelled[batch["second_term"]].sum())
+        second = int(labelled[batch["causal"]].sum())
         return int(labelled.sum()) - second, second

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import numpy as np
 
 from hatchery.errors import TrainingError
+from hatchery.objectives.special_ids import SpecialIds
 
 if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import Document
@@ -66,10 +67,19 @@ class Segment:
     @property
     def word_starts(self) -> np.ndarray:
         """Bool [len(self)]; True at special tokens too."""
+        return self._flags(self.document.word_bits)
+
+    def text_words(self, special: SpecialIds) -> int:
+        """Words between white space that begin in the segment; special tokens but the unknown one are none."""
+        bits, ids = self.document.text_word_bits, self.tokens
+        starts = self._flags(self.document.word_bits if bits is None else bits)
+        return int(np.count_nonzero(starts & ((ids >= special.n_special) | (ids == special.unknown))))
+
+    def _flags(self, bits: np.ndarray) -> np.ndarray:
         # Only the bytes of the segment: a whole corpus can be one document (AO-CHILDES).
         first, end = self.document.first_bit + self.start, self.document.first_bit + self.end
-        bits = np.unpackbits(self.document.word_bits[first // 8 : (end + 7) // 8], bitorder="little")
-        return bits[first % 8 : first % 8 + len(self)].view(np.bool_)
+        unpacked = np.unpackbits(bits[first // 8 : (end + 7) // 8], bitorder="little")
+        return unpacked[first % 8 : first % 8 + len(self)].view(np.bool_)
 
     @property
     def inner_sentence_starts(self) -> np.ndarray:
@@ -84,6 +94,15 @@ class Segments(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Segment: ...
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each segment begins with, int64 [len]."""
+
+
+def first_tokens(documents: DocumentCollection) -> np.ndarray:
+    """The number, from 0, of the first token of every document in the split: int64 [n_documents]."""
+    lengths = documents.document_lengths()
+    return np.cumsum(lengths) - lengths
 
 
 def index_of(ascending: np.ndarray, value: int, side: str) -> int:
@@ -130,6 +149,10 @@ class BabylmSegments:
     def __getitem__(self, index: int) -> Segment:
         number, start = self._numbers.item(index), self._starts.item(index)
         return Segment(number, self._documents.document(number), start, start + self._lengths.item(index))
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each segment begins with, int64 [len]."""
+        return first_tokens(self._documents)[self._numbers] + self._starts
 
 
 def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, list[np.ndarray]]]:
@@ -203,6 +226,12 @@ class BncSegments:
         end = sentences.item(following) if following < len(sentences) else len(document.ids)
         return Segment(number, document, start, end)
 
+    def places(self) -> np.ndarray:
+        """The token of the split that each segment begins with, int64 [len]."""
+        firsts = first_tokens(self._documents)
+        starts = [self._documents.document(number).sentence_starts + first for number, first in enumerate(firsts)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *starts])
+
 
 class DocumentSegments:
     """The first `sequence_length` - 2 tokens of every document that has any.
@@ -222,6 +251,10 @@ class DocumentSegments:
         number = self._numbers.item(index)
         document = self._documents.document(number)
         return Segment(number, document, 0, min(len(document.ids), self._limit))
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each segment begins with, int64 [len]."""
+        return first_tokens(self._documents)[self._numbers]
 
 
 class PackedSequences:
@@ -259,6 +292,11 @@ class PackedSequences:
         following = index + 1
         end = self._first_pieces.item(following) if following < len(self) else len(self._numbers)
         return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        firsts = self._first_pieces
+        return first_tokens(self._documents)[self._numbers[firsts]] + self._starts[firsts]
 
     def _piece(self, piece: int) -> Segment:
         number, start = self._numbers.item(piece), self._starts.item(piece)

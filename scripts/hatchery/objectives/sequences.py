@@ -27,12 +27,17 @@ class FramedSequence(NamedTuple):
     """Lengths of the independent pieces that the sequence is made of, n in all; None for one piece."""
     pair_label: int | None = None
     """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
+    texts: tuple[Segment, ...] = ()
+    """The text in it, without what frames it."""
 
 
 class Sequences(Protocol):
     """The framed sequences of a split, by number."""
 
     def __len__(self) -> int: ...
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
         """Sequence `index`, with all that is random about it drawn from `generator`."""
@@ -57,7 +62,7 @@ class Framer:
             ids[end] = self.special.sep
             if word_starts is not None:
                 word_starts[first:end] = part.word_starts
-        return FramedSequence(ids, word_starts, None, pair_label)
+        return FramedSequence(ids, word_starts, None, pair_label, tuple(parts))
 
     def frame_pieces(self, pieces: Sequence[Segment], n_free: int = 0) -> FramedSequence:
         """`[CLS] piece [SEP]` one behind the other; `n_free` more [SEP] close the last one."""
@@ -69,7 +74,7 @@ class Framer:
         if self.with_word_starts:
             starts = [sequence.word_starts for sequence in framed if sequence.word_starts is not None]
             word_starts = np.concatenate([*starts, np.ones(n_free, dtype=np.bool_)])
-        return FramedSequence(ids, word_starts, lengths)
+        return FramedSequence(ids, word_starts, lengths, texts=tuple(pieces))
 
 
 class FramedPacks:
@@ -80,6 +85,10 @@ class FramedPacks:
 
     def __len__(self) -> int:
         return len(self._packs)
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        return self._packs.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
         """Sequence `index`; nothing about it is random."""
@@ -117,6 +126,10 @@ class SingleSegments:
     def __len__(self) -> int:
         return len(self._segments)
 
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        return self._segments.places()
+
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
         """Segment `index`, cut to a target length drawn from `generator`."""
         short_draw, length_draw = generator.random(2)
@@ -149,6 +162,10 @@ class SentencePairs:
 
     def __len__(self) -> int:
         return len(self._segments)
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
         """The pair of segment `index`, its label and its lengths drawn from `generator`."""

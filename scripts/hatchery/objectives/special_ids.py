@@ -24,6 +24,10 @@ class SpecialIds:
     """Ids below this one are never predicted: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md, "Masking")."""
     first_random: int
     """Lowest id that may replace a token at random."""
+    n_special: int = 0
+    """Ids below this one are special tokens."""
+    unknown: int = -1
+    """The one of these that stands for text."""
 
     @classmethod
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
@@ -37,7 +41,8 @@ class SpecialIds:
         ids = special.ids
         paragraph = len(special.order) if special.paragraph is None else ids[special.paragraph]
         n_protected = min(paragraph + 1, len(special.order))
-        return cls(ids[special.cls], ids[special.sep], ids[special.pad], ids[special.mask], n_protected, paragraph)
+        framing = ids[special.cls], ids[special.sep], ids[special.pad], ids[special.mask]
+        return cls(*framing, n_protected, paragraph, len(special.order), ids[special.unknown])
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Which of the tokens `ids` may be predicted, bool, in the shape of `ids`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.segments import DocumentCollection
+from hatchery.objectives.segments import DocumentCollection, Segment
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_shards import TokenShards
@@ -88,10 +88,16 @@ class TranslationPairs:
         first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
-    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> "dict[str, Tensor]":
+    def places(self) -> np.ndarray:
+        """The number of each pair, which stands for its place: pairs are never cut otherwise."""
+        return self._numbers.astype(np.int64)
+
+    def batch(
+        self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
+    ) -> "dict[str, Tensor]":
         """`input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the targets.
 
-        Nothing is drawn, so seed and epoch change nothing.
+        Nothing is drawn or hidden, so seed, epoch and rate change nothing.
         """
         # Targets are also counted where no model is, and PyTorch takes seconds to load.
         import torch
@@ -112,6 +118,20 @@ class TranslationPairs:
             "target_ids": batch["target_ids"],
             "labels": batch["labels"],
         }
+
+    def counted_batch(
+        self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
+    ) -> "tuple[dict[str, Tensor], int]":
+        """The same batch, and how many words between white space begin in its sources and targets."""
+        words = 0
+        for index in indices:
+            number = int(self._numbers[int(index)])
+            document, source_and_target = self._documents.document(number), self.sides(int(index))
+            first, second = map(len, source_and_target[::-1] if self._backward else source_and_target)
+            cut = int(document.sentence_starts[1])
+            shown = (Segment(number, document, 0, first), Segment(number, document, cut, cut + second))
+            words += sum(side.text_words(self._special) for side in shown)
+        return self.batch(seed, epoch, indices, mask_rate), words
 
     def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
         """Labels of a batch: what its loss is divided by."""

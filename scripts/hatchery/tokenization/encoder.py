@@ -105,6 +105,27 @@ def _byte_symbols() -> str:
     return "".join(byte_level.pre_tokenize_str(character)[0][0] for character in ASCII_SPACE)
 
 
+def text_word_starts(
+    tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, n_tokens: int
+) -> np.ndarray:
+    """Which of the `n_tokens` concatenated tokens begin a word between ASCII white space: bool [n_tokens].
+
+    By where the tokens stand in the text, for tokenizers whose ids do not tell white space. What is added behind a
+    sentence begins none; `sentence_starts` are as in `WordStarts`.
+    """
+    starts = np.zeros(n_tokens, dtype=bool)
+    for first in range(0, len(sentences), SENTENCES_PER_CALL):
+        part = sentences[first : first + SENTENCES_PER_CALL]
+        for number, places in enumerate(tokenizer.token_places(part), first):
+            sentence = sentences[number]
+            spaces = [place for place, character in enumerate(sentence) if character in ASCII_SPACE]
+            # Tokens of one word have as much white space before them.
+            before = np.searchsorted(np.array(spaces, dtype=np.int64), places)
+            begin = sentence_starts[number]
+            starts[begin : begin + len(places)] = np.diff(before, prepend=-1) != 0
+    return starts
+
+
 class DocumentEncoder:
     """Batches of documents to token tables."""
 
@@ -126,6 +147,8 @@ class DocumentEncoder:
         ids, bounds = self._encode_sentences(sentences, ends_paragraph)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
+        # Whoever marks continuations has cut the text at more than white space.
+        by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         return TokenTable(
             doc_ids=list(doc_ids),
             ids=ids,
@@ -133,6 +156,9 @@ class DocumentEncoder:
             document_starts=document_starts,
             sentence_starts=sentence_starts - np.repeat(document_starts[:-1], np.diff(sentence_bounds)),
             sentence_bounds=sentence_bounds,
+            text_word_starts=text_word_starts(self.tokenizer, sentences, sentence_starts, len(ids))
+            if by_pre_tokens
+            else None,
         )
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
@@ -159,6 +185,7 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
         parts = [part[:-1] + offset for part, offset in zip(bounds, offsets[:-1], strict=True)]
         return np.concatenate([*parts, offsets[-1:]]).astype(np.int64)
 
+    text_words = [table.text_word_starts for table in tables if table.text_word_starts is not None]
     return TokenTable(
         doc_ids=[doc_id for table in tables for doc_id in table.doc_ids],
         ids=np.concatenate([np.zeros(0, dtype), *(table.ids for table in tables)]),
@@ -166,6 +193,7 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
         document_starts=shifted([table.document_starts for table in tables]),
         sentence_starts=np.concatenate([np.zeros(0, np.int64), *(table.sentence_starts for table in tables)]),
         sentence_bounds=shifted([table.sentence_bounds for table in tables]),
+        text_word_starts=np.concatenate(text_words) if text_words else None,
     )
 
 
@@ -193,6 +221,7 @@ def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | 
         stale.unlink()
     unigrams = np.zeros(loaded.vocabulary_size, dtype=np.int64)
     counts: dict[tuple[str, str], Counts] = {}
+    text_words: dict[str, int] = {}
     empty_documents = 0
     started = time.monotonic()
     total = count_documents([path for paths in shards.values() for path in paths])
@@ -204,6 +233,7 @@ def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | 
                 empty_documents += empty
                 for source, added in count_by_source(table, sources, loaded.special).items():
                     counts.setdefault((split, source), Counts()).add(added)
+                text_words[split] = text_words.get(split, 0) + n_text_words(table, loaded.special)
                 if split == "train":
                     unigrams += np.bincount(table.ids, minlength=loaded.vocabulary_size)
                 target = run.folder / f"{path.stem}.arrow"
@@ -235,6 +265,7 @@ def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | 
         id_type=id_dtype(loaded.vocabulary_size).name,
         special_tokens=loaded.special.record(),
         splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
+        text_words=text_words,
         empty_documents=empty_documents,
         train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
     )
@@ -295,6 +326,13 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
         str(name): Counts(*(int(value) for value in per_document[:, codes == code].sum(axis=1)))
         for code, name in enumerate(names)
     }
+
+
+def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
+    """Words between white space that begin in the rows of a table; special tokens but the unknown one are none."""
+    starts = table.word_starts if table.text_word_starts is None else table.text_word_starts
+    is_text = (table.ids >= len(special.order)) | (table.ids == special.ids[special.unknown])
+    return int(np.count_nonzero(starts & is_text))
 
 
 def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ corpus, with random access by document.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -31,6 +31,7 @@ class TokenTable:
 
     `ids` [tokens] has the dtype of the vocabulary, `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
     offsets inside their document; document `d` owns those from `sentence_bounds[d]` to `sentence_bounds[d + 1]`.
+    `text_word_starts` [tokens] says where words between white space start, where `word_starts` are of something else.
     """
 
     doc_ids: list[str]
@@ -39,6 +40,7 @@ class TokenTable:
     document_starts: np.ndarray
     sentence_starts: np.ndarray
     sentence_bounds: np.ndarray
+    text_word_starts: np.ndarray | None = None
 
 
 def id_dtype(vocabulary_size: int) -> np.dtype:
@@ -46,16 +48,19 @@ def id_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype(np.uint16 if vocabulary_size <= LARGEST_UINT16_VOCABULARY else np.uint32)
 
 
-def shard_schema(vocabulary_size: int) -> pa.Schema:
+TEXT_WORDS = "text_word_starts"
+"""The column of words between white space, of tokenizers whose `word_starts` are others."""
+
+
+def shard_schema(vocabulary_size: int, with_text_words: bool = False) -> pa.Schema:
     """The columns of a shard for this vocabulary size."""
-    return pa.schema(
-        [
-            pa.field("doc_id", pa.string(), nullable=False),
-            pa.field("ids", _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))), nullable=False),
-            pa.field("sentence_starts", _list_of(pa.int32()), nullable=False),
-            pa.field("word_starts", _list_of(pa.bool_()), nullable=False),
-        ]
-    )
+    columns = {
+        "doc_id": pa.string(),
+        "ids": _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))),
+        "sentence_starts": _list_of(pa.int32()),
+        "word_starts": _list_of(pa.bool_()),
+    } | ({TEXT_WORDS: _list_of(pa.bool_())} if with_text_words else {})
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
 def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> None:
@@ -64,13 +69,14 @@ def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> No
         raise TokenizationError(
             f"{path}: {len(table.ids):,} tokens do not fit into one shard; lower documents_per_shard of the corpus"
         )
-    schema = shard_schema(vocabulary_size)
+    schema = shard_schema(vocabulary_size, table.text_word_starts is not None)
     document_starts = pa.array(table.document_starts, pa.int32())
     columns = {
         "doc_id": pa.array(table.doc_ids, pa.string()),
         "ids": (document_starts, table.ids),
         "sentence_starts": (pa.array(table.sentence_bounds, pa.int32()), table.sentence_starts),
         "word_starts": (document_starts, table.word_starts),
+        TEXT_WORDS: (document_starts, table.text_word_starts),
     }
     arrays = []
     for field in schema:
@@ -91,13 +97,15 @@ class Document(NamedTuple):
     """One encoded document.
 
     `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
-    into `ids`, the first is 0. `word_bits` holds the word starts, eight to a byte, from bit `first_bit` on.
+    into `ids`, the first is 0. `word_bits` holds the word starts, eight to a byte, from bit `first_bit` on;
+    `text_word_bits` the starts of words between white space, where these are others.
     """
 
     ids: np.ndarray
     sentence_starts: np.ndarray
     word_bits: np.ndarray
     first_bit: int
+    text_word_bits: np.ndarray | None = None
 
     @property
     def word_starts(self) -> np.ndarray:
@@ -109,12 +117,12 @@ class Document(NamedTuple):
 class _Shard:
     """One mapped file: flat views of its columns."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schemas: Sequence[pa.Schema]) -> None:
         try:
             reader = pa.ipc.open_file(pa.memory_map(str(path), "r"))
             batches = reader.num_record_batches
-            if reader.schema != schema:
-                raise TokenizationError(f"{path}: has the columns {reader.schema.names}, expected {schema.names}")
+            if reader.schema not in schemas:
+                raise TokenizationError(f"{path}: has the columns {reader.schema.names}, expected {schemas[0].names}")
             if batches != 1:
                 raise TokenizationError(f"{path}: has {batches} record batches, a token shard has one")
             batch = reader.get_batch(0)
@@ -130,21 +138,28 @@ class _Shard:
         self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
         self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
         # Booleans are packed, eight to a byte; they are unpacked for one document at a time, when it is asked for them.
-        bits = words.values.buffers()[1]
-        self.word_bits = np.frombuffer(bits, dtype=np.uint8) if bits is not None else np.zeros(0, dtype=np.uint8)
-        if not np.array_equal(_offsets(path, "word_starts", words), self.document_starts):
-            raise TokenizationError(f"{path}: is damaged: word_starts and ids differ in length")
+        self.word_bits = self._bits(path, "word_starts", words)
+        has_text_words = TEXT_WORDS in reader.schema.names
+        self.text_word_bits = self._bits(path, TEXT_WORDS, batch.column(TEXT_WORDS)) if has_text_words else None
         lengths = np.repeat(np.diff(self.document_starts), np.diff(self.sentence_bounds))
         if np.any((self.sentence_starts < 0) | (self.sentence_starts >= lengths)):
             raise TokenizationError(f"{path}: is damaged: a sentence starts outside of its document")
 
+    def _bits(self, path: Path, name: str, words: pa.ListArray) -> np.ndarray:
+        if not np.array_equal(_offsets(path, name, words), self.document_starts):
+            raise TokenizationError(f"{path}: is damaged: {name} and ids differ in length")
+        bits = words.values.buffers()[1]
+        return np.frombuffer(bits, dtype=np.uint8) if bits is not None else np.zeros(0, dtype=np.uint8)
+
     def document(self, row: int) -> Document:
         first, end = self.document_starts.item(row), self.document_starts.item(row + 1)
+        bits = slice(first // 8, (end + 7) // 8)
         return Document(
             self.ids[first:end],
             self.sentence_starts[self.sentence_bounds.item(row) : self.sentence_bounds.item(row + 1)],
-            self.word_bits[first // 8 : (end + 7) // 8],
+            self.word_bits[bits],
             first % 8,
+            None if self.text_word_bits is None else self.text_word_bits[bits],
         )
 
 
@@ -162,8 +177,8 @@ class TokenShards:
             self.special = recorded_special_tokens(manifest.measures.get("special_tokens"))
         except TokenizationError as error:
             raise TokenizationError(f"{manifest.path}: {error}") from error
-        schema = shard_schema(self.vocabulary_size)
-        self._shards = [_Shard(path, schema) for path in paths]
+        schemas = [shard_schema(self.vocabulary_size, with_text_words) for with_text_words in (False, True)]
+        self._shards = [_Shard(path, schemas) for path in paths]
         self._first_rows = list(accumulate((shard.rows for shard in self._shards), initial=0))
         self.n_documents = self._first_rows[-1]
         self.n_tokens = sum(len(shard.ids) for shard in self._shards)
@@ -188,6 +203,12 @@ class TokenShards:
     def n_special(self) -> int:
         """Ids below this one are those of special tokens."""
         return len(self.special.order)
+
+    @property
+    def text_words(self) -> int | None:
+        """Words between white space in the split; None for shards that do not know where these start."""
+        found = self.manifest.measures.get("text_words", {}).get(self.split)
+        return None if found is None else int(found)
 
     @property
     def words(self) -> int:

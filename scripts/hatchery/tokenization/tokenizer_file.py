@@ -78,6 +78,11 @@ class Tokenizer:
         encodings = self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    def token_places(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The character of its sentence that each token of `encode_sentences` begins at."""
+        encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
+        return [[start for start, _ in encoding.offsets] for encoding in encodings]
+
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """Text of a list of ids.
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -22,15 +22,9 @@ from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset
 
 from hatchery.errors import HatcheryError, TrainingError, first_line
-from hatchery.training.data_order import (
-    EpochSlice,
-    Phase,
-    first_of_share,
-    global_batch,
-    micro_batches,
-    share_of_process,
-)
+from hatchery.training.data_order import DataOrder, EpochSlice, first_of_share, micro_batches, share_of_process
 from hatchery.training.interruption import SIGNALS
+from hatchery.training.step_plan import Step, StepPlan
 from hatchery.training.topology import Topology
 
 
@@ -46,11 +40,22 @@ class Examples(Protocol):
         """What stands behind a sequence in each tensor of a batch; 0 where nothing is said."""
         ...
 
-    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        ...
+
+    def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:
         """What the model is called with: `input_ids` and `labels` [B, T] and what else the objective has.
 
-        B is len(indices), T at most the sequence length; padding is on the right.
+        B is len(indices), T at most the sequence length; padding is on the right. `mask_rate` is the share of tokens to
+        be hidden, where that changes; None is the one of the settings.
         """
+        ...
+
+    def counted_batch(
+        self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
+    ) -> tuple[dict[str, Tensor], int]:
+        """The same batch, and how many words between white space begin in its text."""
         ...
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
@@ -62,13 +67,8 @@ class Examples(Protocol):
         ...
 
 
-Order = Callable[[Examples, int, int, int], list[EpochSlice]]
-"""The sequences of a step by examples, seed, number of the step in its phase (from 0) and batch size."""
-
-
-def shuffled(examples: Examples, seed: int, step: int, batch_size: int) -> list[EpochSlice]:
-    """`batch_size` sequences, in an order of its own in every epoch."""
-    return global_batch(seed, step, batch_size, len(examples))
+Order = Callable[[Step], list[EpochSlice]]
+"""The sequences of the global batch of a step."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ class StepBatch:
     counted: tuple[int, ...]
     # Tokens, padding not counted.
     tokens: int
+    # Words between white space that begin in its text.
+    words: int = 0
     # The number, from 0, that the first sequence of this process has in the global batch.
     first_sequence: int = 0
 
@@ -104,48 +106,52 @@ class TrainingBatches:
 
     def __init__(
         self,
-        phases: list[Phase],
+        plan: StepPlan,
         seed: int,
         topology: Topology,
         micro_batch_size: int | None,
         examples_of_length: Callable[[int], Examples],
-        order: Order = shuffled,
+        order: Callable[[StepPlan, int, Callable[[int], Any]], Order] = DataOrder,
     ) -> None:
-        self.phases, self.seed, self.topology = phases, seed, topology
-        self.micro_batch_size, self.order = micro_batch_size, order
+        """`order` makes what says which sequences a step has, of the plan, the seed and the examples by length."""
+        self.plan, self.seed, self.topology, self.micro_batch_size = plan, seed, topology, micro_batch_size
         self._examples = lru_cache(maxsize=1)(examples_of_length)
+        self.order = order(plan, seed, self._examples)
 
     @property
     def steps(self) -> int:
         """Steps of the whole run."""
-        return self.phases[-1].last_step
-
-    def phase_of(self, step: int) -> Phase:
-        """The phase that step number `step`, counted from 0, belongs to."""
-        return next(phase for phase in self.phases if phase.first_step <= step < phase.last_step)
+        return self.plan.steps
 
     def examples_at(self, step: int) -> Examples:
-        """The examples of the phase of `step`; indexed at the first call for a phase."""
-        return self._examples(self.phase_of(step).sequence_length)
+        """The examples that `step` draws from; indexed at the first call for a length."""
+        return self._examples(self.plan.at(step).sequence_length)
 
     def at(self, step: int) -> StepBatch:
-        """The batch of step number `step`, counted from 0 over all phases."""
-        phase, examples = self.phase_of(step), self.examples_at(step)
-        whole = self.order(examples, self.seed, step - phase.first_step, phase.batch_size)
+        """The batch of step number `step`, counted from 0."""
+        planned = self.plan.at(step)
+        whole = self.order(planned)
+        examples = self._examples(planned.sequence_length)
         rank, processes = self.topology.rank, self.topology.world_size
         share = share_of_process(whole, rank, processes)
-        drawn = [_draw(examples, self.seed, piece) for piece in micro_batches(share, self.micro_batch_size)]
+        pieces = micro_batches(share, self.micro_batch_size)
+        found = [_draw(examples, self.seed, piece, planned.mask_rate) for piece in pieces]
+        drawn, words = [batch for batch, _ in found], [words for _, words in found]
         counts = [examples.counted(batch) for batch in drawn]
         return StepBatch(
             drawn,
             counted=tuple(map(sum, zip(*counts, strict=True))),
             tokens=sum(map(examples.n_tokens, drawn)),
+            words=sum(words),
             first_sequence=first_of_share(sum(len(part.indices) for part in whole), rank, processes),
         )
 
 
-def _draw(examples: Examples, seed: int, slices: list[EpochSlice]) -> dict[str, Tensor]:
-    return concatenate([examples.batch(seed, part.epoch, part.indices) for part in slices], examples.fillers)
+def _draw(
+    examples: Examples, seed: int, slices: list[EpochSlice], mask_rate: float | None
+) -> tuple[dict[str, Tensor], int]:
+    parts = [examples.counted_batch(seed, part.epoch, part.indices, mask_rate) for part in slices]
+    return concatenate([batch for batch, _ in parts], examples.fillers), sum(words for _, words in parts)
 
 
 def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool]) -> dict[str, Tensor]:
@@ -227,7 +233,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # Before the fork, so that all workers share the index of the first phase.
+        # Before the fork, so that all workers share the index of the first length and know where each length begins.
+        self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(
             _Steps(self.batches),

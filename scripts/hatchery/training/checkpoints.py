@@ -49,10 +49,12 @@ States = Mapping[Any, Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a run has come: finished steps and the tokens seen in them (padding not counted)."""
+    """How far a run has come: finished steps, and the tokens (padding not counted) and words seen in them."""
 
     step: int
     tokens: int
+    # Words between white space; None where the token shards do not know them.
+    words: int | None = None
 
 
 @dataclass(frozen=True)

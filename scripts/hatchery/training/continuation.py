@@ -28,6 +28,8 @@ from hatchery.training.start_settings import FREE_KEYS
 TOKENIZER_FILE = "tokenizer.json"
 # Beside the exported model, where `keep_training_state` asks for it.
 STATE_FOLDER = "training_state"
+# The weights of the last step, where an average of them is exported and they are to be kept.
+RAW_WEIGHTS_FOLDER = "raw_weights"
 # Models of single steps, which `milestones` or `compute.milestones` ask for.
 MILESTONES_FOLDER = "milestones"
 

@@ -5,33 +5,15 @@ no tail is dropped and a batch may begin in one epoch and end in the next. A pro
 global batch. Nothing has to be stored to resume: the step number says where the data stand.
 """
 
-import math
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Protocol
 
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.training.settings import PretrainSettings
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Consecutive steps with one sequence length: steps `first_step` to `last_step - 1`."""
-
-    first_step: int
-    last_step: int
-    # Subwords per sequence.
-    sequence_length: int
-    # Sequences per step over all processes, or what else an objective makes batches by.
-    batch_size: int
-    # About how many full sequences a step is worth; None: as many as `batch_size` says.
-    full_sequences: float | None = field(default=None, compare=False)
-
-    @property
-    def sequences_per_step(self) -> float:
-        """How many sequences of that length a step has, for the count of operations."""
-        return self.batch_size if self.full_sequences is None else self.full_sequences
+from hatchery.training.step_plan import Step, StepPlan
 
 
 @dataclass(frozen=True)
@@ -40,35 +22,6 @@ class EpochSlice:
 
     epoch: int
     indices: np.ndarray
-
-
-def training_phases(settings: PretrainSettings) -> list[Phase]:
-    """The short phase, then, at `floor(from_fraction * steps)`, the long one with longer and fewer sequences.
-
-    Both have the same number of tokens per step, and the optimiser state passes through (docs/papers/ltg-bert.md,
-    "Pretraining"). Phases without a step are left out.
-    """
-    long = settings.long_sequence
-    if long is None:
-        phases = [Phase(0, settings.steps, settings.sequence_length, settings.batch_size)]
-    else:
-        switch = math.floor(long.from_fraction * settings.steps)
-        phases = [
-            Phase(0, switch, settings.sequence_length, settings.batch_size),
-            Phase(switch, settings.steps, settings.sequence_length * long.factor, settings.batch_size // long.factor),
-        ]
-    worth = settings.objective.sequences_of_step
-    return [
-        replace(phase, full_sequences=worth(phase.batch_size, phase.sequence_length))
-        for phase in phases
-        if phase.last_step > phase.first_step
-    ]
-
-
-def phases_from(phases: list[Phase], first_step: int) -> list[Phase]:
-    """What is left of the phases for a run whose first `first_step` steps are done."""
-    rest = [replace(phase, first_step=max(phase.first_step, first_step)) for phase in phases]
-    return [phase for phase in rest if phase.last_step > phase.first_step]
 
 
 @lru_cache(maxsize=4)
@@ -84,21 +37,125 @@ def epoch_permutation(seed: int, epoch: int, sequences: int) -> np.ndarray:
     return order
 
 
-def global_batch(seed: int, step: int, batch_size: int, sequences: int) -> list[EpochSlice]:
-    """The global batch of a phase's step number `step` (from 0): `batch_size` sequences from one or more epochs.
+EpochOrder = Callable[[int], np.ndarray]
+"""The sequences of an epoch by its number, in training order: int64 [sequences]."""
+
+
+def sequences_from(position: int, count: int, sequences: int, order: EpochOrder) -> list[EpochSlice]:
+    """`count` of the `sequences` of a split from number `position` on, in the concatenation of the epochs.
 
     Raises TrainingError when there is no sequence at all.
     """
     if sequences < 1:
         raise TrainingError("the training split holds no sequence; is the corpus empty or the sequence too long?")
-    position, slices, missing = step * batch_size, [], batch_size
-    while missing:
+    slices = []
+    while count:
         epoch, start = divmod(position, sequences)
-        indices = epoch_permutation(seed, epoch, sequences)[start : start + missing]
+        indices = order(epoch)[start : start + count]
         slices.append(EpochSlice(epoch, indices))
         position += len(indices)
-        missing -= len(indices)
+        count -= len(indices)
     return slices
+
+
+class Placed(Protocol):
+    """Sequences of one length."""
+
+    def __len__(self) -> int:
+        """Number of sequences in an epoch."""
+        ...
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        ...
+
+
+class DataOrder:
+    """Which sequences each step of a plan has; sequences of a second kind are numbered behind all of the first.
+
+    Where sequences become longer, the new ones go on with the text that the epoch has not read yet. So that this text
+    is the same however it is cut, the epoch in which it happens goes through windows of the text, as wide as the
+    longest sequence, in a random order; all other epochs are permutations of all sequences.
+    """
+
+    def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
+        self.plan, self.seed, self._examples = plan, seed, examples_of_length
+        self._sizes: dict[int, int] = {}
+        # By stretch and kind: where it begins in the concatenation of its epochs.
+        self._begins: dict[tuple[int, int], int] = {}
+        # By kind and epoch: in which epochs windows are read.
+        self._windowed: set[tuple[int, int, int]] = set()
+        self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
+        self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()
+        self._width = max(plan.lengths, default=1)
+
+    def __call__(self, step: Step) -> list[EpochSlice]:
+        """The global batch of a step, a pure function of its number; raises TrainingError for a split without text."""
+        found = []
+        for kind, (count, read) in enumerate(zip(step.sequences, step.read, strict=True)):
+            size = self._size(step.sequence_length)
+            position = self._begin(step.stretch, kind) + read
+            parts = sequences_from(position, count, size, partial(self._epoch, step.stretch, kind))
+            found += [EpochSlice(part.epoch, part.indices + kind * size) for part in parts] if kind else parts
+        return found
+
+    def epochs(self) -> float:
+        """How often all steps together read each sequence; sequences of two kinds are read twice."""
+        sums = (sum(stretch.sequences) / max(1, self._size(stretch.sequence_length)) for stretch in self.plan.stretches)
+        return sum(sums)
+
+    def _size(self, length: int) -> int:
+        if length not in self._sizes:
+            self._sizes[length] = len(self._examples(length))
+        return self._sizes[length]
+
+    def _epoch(self, stretch: int, kind: int, epoch: int) -> np.ndarray:
+        length = self.plan.stretches[stretch].sequence_length
+        if self._is_windowed(stretch, kind, epoch):
+            return self._window_order(length, epoch)[0]
+        return epoch_permutation(self.seed, epoch, self._size(length))
+
+    def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
+        # All changes of length of a chain are looked at: an epoch is windowed from its beginning.
+        chain = self._chain_of[stretch]
+        last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
+        self._begin(last, kind)
+        return (chain, kind, epoch) in self._windowed
+
+    def _begin(self, stretch: int, kind: int) -> int:
+        """Where a stretch begins in its epochs: at the start, or behind the text that the one before it has read."""
+        if self.plan.stretches[stretch].begins_anew:
+            return 0
+        if (stretch, kind) not in self._begins:
+            before, length = self.plan.stretches[stretch - 1], self.plan.stretches[stretch].sequence_length
+            size = self._size(before.sequence_length)
+            if size < 1:
+                return 0
+            epoch, read = divmod(self._begin(stretch - 1, kind) + before.sequences[kind], size)
+            begin = epoch * self._size(length)
+            if read:
+                self._windowed.add((self._chain_of[stretch], kind, epoch))
+                begin += self._unread_from(before.sequence_length, read, length, epoch)
+            self._begins[stretch, kind] = begin
+        return self._begins[stretch, kind]
+
+    def _unread_from(self, length: int, read: int, longer: int, epoch: int) -> int:
+        """How many of the longer sequences of an epoch begin in text that the first `read` shorter ones have read."""
+        _, keys, places = self._window_order(length, epoch)
+        _, longer_keys, longer_places = self._window_order(longer, epoch)
+        key, place = keys[read], places[read]
+        return int(((longer_keys < key) | ((longer_keys == key) & (longer_places < place))).sum())
+
+    def _ordered_by_windows(self, length: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The sequences of an epoch in the order of their windows, and of each the window's draw and its place."""
+        places = self._examples(length).places()
+        windows = places // self._width
+        # The stream of a generator does not depend on how much of it is asked for: windows have the same draws at all
+        # lengths.
+        draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
+        keys = draws[windows]
+        order = np.lexsort((places, keys)).astype(np.int64)
+        return order, keys[order], places[order]
 
 
 def first_of_share(total: int, rank: int, world_size: int) -> int:

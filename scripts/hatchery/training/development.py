@@ -5,6 +5,7 @@ guesses, and the curves of two seeds or two models can be laid over each other.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
+from hatchery.training.objective import HeldOutTerms
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology, sum_over_processes
@@ -24,6 +26,8 @@ from hatchery.training.topology import Topology, sum_over_processes
 if TYPE_CHECKING:
     from hatchery.training.engine import Engine
 
+HeldOut = Callable[[LanguageModelOutput, Mapping[str, Tensor]], HeldOutTerms]
+"""What an objective makes of the output for a batch of held-out text."""
 EVALUATION_SEED = 20_231_106
 
 
@@ -43,8 +47,19 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 class DevelopmentSet:
     """A fixed set of masked sequences, of which each process scores its share."""
 
-    def __init__(self, examples: Examples, sequences: int, micro_batch_size: int, topology: Topology) -> None:
-        """Take `sequences` sequences, or all when there are fewer; at least one must exist."""
+    def __init__(
+        self,
+        examples: Examples,
+        sequences: int,
+        micro_batch_size: int,
+        topology: Topology,
+        terms: HeldOut = lambda output, batch: HeldOutTerms(output.loss_sum),
+    ) -> None:
+        """Take `sequences` sequences, or all when there are fewer; at least one must exist.
+
+        `terms` are what the objective makes of the model's output for a batch.
+        """
+        self._terms = terms
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
         # Every process needs a sequence; where there are fewer sequences than processes, some are scored twice.
         chosen = np.resize(chosen, max(len(chosen), topology.world_size))
@@ -60,10 +75,10 @@ class DevelopmentSet:
         They are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, where
         the objective has sentence pairs, the share that was judged rightly.
         """
-        outputs = [engine.evaluate(batch) for batch in self.batches]
+        parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
-        # Each output is a wait for the device if it is read; all of them together are one.
-        values = torch.stack([_values(output) for output in outputs]).tolist()
+        # Each part is a wait for the device if it is read; all of them together are one.
+        values = torch.stack(parts).tolist()
         loss_sum, labelled, rightly = (sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(
             [loss_sum, labelled, rightly, float(pairs)], engine.device
@@ -72,8 +87,10 @@ class DevelopmentSet:
         columns = {"development_loss": loss, "development_perplexity": math.exp(min(loss, 700.0))}
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
-
-def _values(output: LanguageModelOutput) -> Tensor:
-    """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
-    rightly = output.n_pairs_correct if output.n_pairs_correct is not None else torch.zeros_like(output.n_labelled)
-    return torch.stack([part.double() for part in (output.loss_sum, output.n_labelled, rightly)])
+    def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
+        """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
+        there = engine.on_device(batch)
+        output = engine.evaluate(there)
+        loss_sum, rightly = self._terms(output, there)
+        rightly = torch.zeros_like(output.n_labelled) if rightly is None else rightly
+        return torch.stack([part.double() for part in (loss_sum, output.n_labelled, rightly)])

@@ -8,7 +8,7 @@ import torch
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.training.data_order import EpochSlice, epoch_permutation, share_of_process
-from hatchery.training.development import EVALUATION_SEED, DevelopmentSet
+from hatchery.training.development import EVALUATION_SEED, DevelopmentSet, HeldOut
 from hatchery.training.topology import Topology, gathered
 from hatchery.translation.settings import SearchSettings
 
@@ -34,9 +34,10 @@ class TranslatedSet(DevelopmentSet):
         search: SearchSettings,
         translations: int | None,
         tokenizer: "Tokenizer",
+        terms: HeldOut,
     ) -> None:
         """`translations` are the most pairs that are translated; None translates all."""
-        super().__init__(examples, sequences, share, topology)
+        super().__init__(examples, sequences, share, topology, terms)
         self._search, self._tokenizer = search, tokenizer
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:translations])
         pairs = [examples.sides(int(index)) for index in chosen]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from hatchery.training.followers import Follower
 from hatchery.training.objective import LOWEST_LOSS, Criterion
 from hatchery.training.start_settings import EarlyStoppingSettings
 
@@ -69,15 +70,19 @@ class EarlyStopping:
 BEST = "best_weights::"
 
 
-class BestWeights:
+class BestWeights(Follower):
     """A copy of the best weights in main memory, empty until there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps: bool = True) -> None:
+        """Only one process of a run keeps anything."""
+        self._keeps = keeps
         self._tensors: dict[str, Tensor] = {}
 
     @torch.no_grad()
     def keep(self, model: nn.Module) -> None:
         """Copy the weights of `model` as they are now."""
+        if not self._keeps:
+            return
         self._tensors = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
 
     def state(self) -> dict[str, Tensor]:
@@ -86,9 +91,11 @@ class BestWeights:
 
     def load(self, extra: Mapping[str, Tensor]) -> None:
         """Take the best weights out of the further tensors of a checkpoint, which may hold none."""
+        if not self._keeps:
+            return
         self._tensors = {name.removeprefix(BEST): tensor for name, tensor in extra.items() if name.startswith(BEST)}
 
-    def restore_(self, model: nn.Module) -> None:
+    def finish(self, model: nn.Module) -> None:
         """Put the best weights into `model`; without any it stays as it is."""
         if self._tensors:
             model.load_state_dict(self._tensors)

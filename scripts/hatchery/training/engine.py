@@ -153,7 +153,7 @@ class Engine:
         state = np.random.SeedSequence([*self._step_key, self._next_sequence]).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0]))
         self._next_sequence += len(batch["input_ids"])
-        return self._engine(**self._on_device(batch))
+        return self._engine(**self.on_device(batch))
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, which must already be divided for the whole global batch."""
@@ -189,7 +189,7 @@ class Engine:
         """The model's output without dropout and without gradients."""
         self.model.eval()
         with self.precision.autocast(self.device.type):
-            output = self.model(**self._on_device(batch))
+            output = self.model(**self.on_device(batch))
         self.model.train()
         return output
 
@@ -218,8 +218,9 @@ class Engine:
         for layer in self._recomputed:
             del layer.forward
 
-    def _on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        if self.device.type == "cpu":
+    def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """A batch where the model is; one that is there already stays as it is."""
+        if self.device.type == "cpu" or "labelled" in batch:
             return batch
         # Found here and not by the model: a GPU would have to be waited for to learn how many there are.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}

@@ -27,6 +27,9 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
     peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 whatever
     `final_fraction` says. `inverse_square_root` of a long run ends at the root of the warm-up's share of the steps.
     """
+    cooldown = math.floor(schedule.cooldown_fraction * steps)
+    if cooldown and step >= steps - cooldown:
+        return schedule.final_fraction * (steps - step) / cooldown
     warmup = warmup_steps(schedule, steps)
     if schedule.name == "linear_as_published":
         ramp = 1.0 if step >= warmup else NEARLY_ZERO + (1 - NEARLY_ZERO) * step / warmup

@@ -20,13 +20,14 @@ from hatchery.training.batches import BatchLoader, StepBatch
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine, Update
+from hatchery.training.followers import evaluated_weights
 from hatchery.training.interruption import Deadline, StopRequest
-from hatchery.training.learning_rates import learning_rate
 from hatchery.training.objective import Columns, Objective, Term
 from hatchery.training.probes import Probe, is_logged
 from hatchery.training.record import RunRecord
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.speed import KeptMemory
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology, on_device, sum_over_processes, sum_tensor_over_processes
 
 
@@ -46,6 +47,9 @@ def train(
     `probes` measure the output layer at log-spaced steps. Raises TrainingError when the loss or the gradient
     is no longer finite, and TrainingInterrupted, with a checkpoint saved, after SIGTERM, Ctrl-C or near `deadline`.
     """
+    plan = loader.batches.plan
+    for follower in record.followers:
+        follower.begin(engine.model)
     if record.position.step >= settings.steps or (stopping is not None and stopping.is_over):
         return
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
@@ -61,11 +65,14 @@ def train(
         if record.position.step == 0:
             scored = development.score(engine) if development and 0 in early else {}
             if first := scored | _probed(probes, engine):
-                record.append({"step": 0, "tokens": 0, **first})
+                known = {} if record.position.words is None else {"words": 0}
+                record.append({"step": 0, "tokens": 0, **known, **first})
         for step, batch in enumerate(batches, record.position.step):
-            engine.begin_step(settings.seed, step, _rate_of(settings, step), batch.first_sequence)
+            engine.begin_step(settings.seed, step, plan.learning_rate(step), batch.first_sequence)
             sums = accumulate_gradients(engine, batch, settings.loss_average, objective)
             update = engine.step()
+            for follower in record.followers:
+                follower.after_step(engine.model)
             stops = request.is_made
             measures.add(step, batch, sums, update, stops)
             record.count(batch, engine, objective)
@@ -80,9 +87,9 @@ def train(
             alone_and_stops = stops and engine.topology.world_size == 1
             if evaluates or is_probed or saves or alone_and_stops or record.reads_after(done):
                 read = measures.read()
-                rows = _rows(settings, record, read, math.log(engine.model.config.vocab_size))
+                rows = _rows(plan, record, read, math.log(engine.model.config.vocab_size))
                 scores: dict[str, float] = {}
-                with record.paused():
+                with record.paused(), evaluated_weights(record.followers, engine.model):
                     if evaluates and development is not None:
                         scores |= development.score(engine)
                         _require_finite(scores["development_loss"], "development loss", step, record)
@@ -90,7 +97,7 @@ def train(
                             # The same scores in every process, so all stop after the same step.
                             if stopping.note(done, scores) and stopping.settings.export == "best":
                                 with engine.whole_parameters():
-                                    record.keep_best(engine.model)
+                                    record.best.keep(engine.model)
                             is_last = is_last or stopping.is_over
                     if is_probed:
                         scores |= _probed(probes, engine)
@@ -142,9 +149,10 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
     """This micro-batch's part of the loss of the step."""
+    sums = [term.loss_sum if term.penalty is None else term.loss_sum + term.penalty for term in terms]
     parts = [
-        term.loss_sum / own if term.weight == 1 else term.weight * term.loss_sum / own
-        for term, own in zip(terms, divisor, strict=True)
+        loss_sum / own if term.weight == 1 else term.weight * loss_sum / own
+        for term, loss_sum, own in zip(terms, sums, divisor, strict=True)
     ]
     loss = parts[0]
     for part in parts[1:]:
@@ -167,6 +175,7 @@ class Measured:
     # By the objective's columns, term by term; losses in nats (natural logarithm).
     terms: tuple[dict[str, float], ...]
     tokens: int
+    words: int
     # Global L2 norm before clipping.
     gradient_norm: float
     # Whether fp16 gradients overflowed, so that the update was left out.
@@ -192,7 +201,7 @@ class _Pending:
     step: int
     # Of this process, on the device.
     sums: Tensor
-    # Of this process: what the terms count, tokens, and 1 if it was asked to stop.
+    # Of this process: what the terms count, tokens, words, and 1 if it was asked to stop.
     counts: list[float]
     update: Update
 
@@ -207,7 +216,7 @@ class StepMeasures:
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
         """Keep what step number `step` (from 0) measured in this process: `sums` are those of its micro-batches."""
-        counts = [*map(float, batch.counted), float(batch.tokens), float(stop)]
+        counts = [*map(float, batch.counted), float(batch.tokens), float(batch.words), float(stop)]
         if self.average == "processes":
             own = divisors(batch, self.average, self.topology, self.device)
             parts = zip(own, self.columns, strict=False)
@@ -236,7 +245,7 @@ class StepMeasures:
         ]
 
     def _measured(self, part: _Pending, sums: list[float], counts: list[float], norm: float) -> Measured:
-        *counted, tokens, stop = counts
+        *counted, tokens, words, stop = counts
         if counted[0] == 0:
             raise TrainingError(f"step {part.step + 1}: a whole batch has no labelled token; is mask_probability 0?")
         terms, values = [], iter(sums)
@@ -245,7 +254,8 @@ class StepMeasures:
             own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
             terms.append(own | {name: next(values) / count for name in others})
         update = part.update
-        return Measured(part.step, tuple(terms), int(tokens), norm, update.skipped, update.loss_scale, stop > 0)
+        n_tokens, n_words = int(tokens), int(words)
+        return Measured(part.step, tuple(terms), n_tokens, n_words, norm, update.skipped, update.loss_scale, stop > 0)
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage, objective: Objective) -> Tensor:
@@ -253,26 +263,22 @@ def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage,
     divisor = divisors(batch, average, engine.topology, engine.device)
     sums: Tensor | None = None
     for micro_batch in batch.micro_batches:
-        terms = objective.terms(engine.forward(micro_batch))
+        there = engine.on_device(micro_batch)
+        terms = objective.terms(engine.forward(there), there)
         engine.backward(loss_of(terms, divisor))
         sums = sums_of(terms) if sums is None else sums + sums_of(terms)
     assert sums is not None, "a share of a batch has at least one sequence"
     return sums
 
 
-def _rate_of(settings: PretrainSettings, step: int) -> float:
-    return learning_rate(settings.optimizer.learning_rate, settings.schedule, step, settings.steps)
-
-
-def _rows(
-    settings: PretrainSettings, record: RunRecord, steps: list[Measured], guessing_loss: float
-) -> list[dict[str, float]]:
+def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_loss: float) -> list[dict[str, float]]:
     """The lines of the metrics file for these steps; raises TrainingError at the first one that diverged.
 
     `guessing_loss` (nats) is that of a uniform guess. A run that has lost more than that against its own best step
     has diverged; measured against the best step, because some initialisations start far above a guess.
     """
-    rows, tokens, skipped, lowest = [], record.position.tokens, record.skipped_steps, record.lowest_loss
+    rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
+    tokens, words = record.position.tokens, record.position.words
     for measured in steps:
         _require_finite(measured.total_loss, "loss", measured.step, record)
         _require_finite(measured.gradient_norm, "gradient norm", measured.step, record)
@@ -284,12 +290,14 @@ def _rows(
             )
         lowest = min(lowest, measured.loss)
         tokens += measured.tokens
+        words = None if words is None else words + measured.words
         skipped += measured.skipped
         row: dict[str, float] = {
             "step": measured.step + 1,
             "tokens": tokens,
+            **({} if words is None else {"words": words}),
             **measured.terms[0],
-            "learning_rate": _rate_of(settings, measured.step),
+            "learning_rate": plan.learning_rate(measured.step),
             "gradient_norm": measured.gradient_norm,
         }
         for term in measured.terms[1:]:

@@ -7,7 +7,7 @@ Planning reads the settings, so what is slow to import is imported inside the me
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+    from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.tokenization.token_shards import TokenShards
     from hatchery.tokenization.tokenizer_file import Tokenizer
-    from hatchery.training.batches import Examples
-    from hatchery.training.data_order import EpochSlice
+    from hatchery.training.batches import Examples, Order
     from hatchery.training.development import DevelopmentSet
+    from hatchery.training.step_plan import StepPlan
     from hatchery.training.topology import Topology
 
 ModelKind = Literal["masked", "causal", "translation"]
@@ -51,10 +52,20 @@ class ObjectiveKeys(Settings):
         """Whether a finished model sees nothing behind a token where nothing else is said."""
         return self.kinds[0] == "causal"
 
-    @property
-    def labelled_share(self) -> float:
-        """Share of the positions that something is predicted at."""
+    def mask_rate(self, progress: float) -> float | None:
+        """Share of the tokens to be hidden where so much, 0 to 1, of the steps is done; None where nothing is."""
+        return None
+
+    def labelled_share_at(self, mask_rate: float | None) -> float:
+        """Share of the positions that something is predicted at, with that rate of masking."""
         return 1.0
+
+    def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
+        """How many sequences of each kind a batch has: one kind, unless the objective has several.
+
+        Each kind reads the text at a pace of its own.
+        """
+        return (batch_size,)
 
     @property
     def model_values(self) -> dict[str, object]:
@@ -84,6 +95,17 @@ class Term(NamedTuple):
     """What is measured beside it, such as right answers."""
     weight: float = 1.0
     """What the mean of the loss counts for in the loss of the step."""
+    penalty: "Tensor | None" = None
+    """What is learned from with `loss_sum`, summed over the same, and not reported as loss."""
+
+
+class HeldOutTerms(NamedTuple):
+    """Scalar sums over a micro-batch of held-out text."""
+
+    loss_sum: "Tensor"
+    """Negative log-likelihood of its labels, nats."""
+    pairs_correct: "Tensor | None" = None
+    """Pairs of texts that were judged rightly; None where none are judged."""
 
 
 Columns = tuple[tuple[str, ...], ...]
@@ -130,18 +152,19 @@ class Objective(ABC):
         sequences are too short for text, or when the vocabulary has no ordinary token.
         """
 
-    def order(self, examples: "Examples", seed: int, step: int, batch_size: int) -> "list[EpochSlice]":
-        """Which sequences the global batch of a phase's step number `step` has: a pure function of all four.
+    def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], Examples]") -> "Order":
+        """Which sequences the global batch of each step has: a pure function of the step.
 
-        Their number may differ from step to step, so that batches can be made by tokens.
+        Their number may differ from what the plan says, so that batches can be made by tokens.
         """
-        from hatchery.training.batches import shuffled
+        from hatchery.training.data_order import DataOrder
 
-        return shuffled(examples, seed, step, batch_size)
+        return DataOrder(plan, seed, examples_of_length)
 
-    def epochs(self, examples: "Examples", steps: int, batch_size: int) -> float:
-        """How often so many steps read each of the examples."""
-        return steps * batch_size / max(1, len(examples))
+    def epochs(self, examples: "Examples", plan: "StepPlan") -> float:
+        """How often the steps of a run read each of the examples, which are those of its first length."""
+        # Longer sequences are fewer, but as many tokens.
+        return plan.tokens() / self.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))
 
     def smallest_batch(self, examples: "Examples", batch_size: int) -> int:
         """Sequences of the smallest batch of the training examples."""
@@ -152,8 +175,15 @@ class Objective(ABC):
         return {}
 
     @abstractmethod
-    def terms(self, output: Any) -> tuple[Term, ...]:
-        """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
+    def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
+        """The terms of the loss of a micro-batch, one for each number of `counted`.
+
+        `output` is what the model returns for `batch`, which lies on its device.
+        """
+
+    def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":
+        """What a micro-batch of held-out text adds to its loss, which is the likelihood of its labels alone."""
+        return HeldOutTerms(output.loss_sum)
 
     def development(
         self,
@@ -169,7 +199,7 @@ class Objective(ABC):
         """
         from hatchery.training.development import DevelopmentSet
 
-        return DevelopmentSet(examples, sequences, share, topology)
+        return DevelopmentSet(examples, sequences, share, topology, self.held_out_terms)
 
     @abstractmethod
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":

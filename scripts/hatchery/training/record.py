@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +32,7 @@ from hatchery.training.checkpoints import (
 )
 from hatchery.training.early_stopping import BestWeights
 from hatchery.training.engine import Engine
+from hatchery.training.followers import Follower
 from hatchery.training.objective import Objective
 from hatchery.training.precision import Precision
 from hatchery.training.run_folder import RunLease
@@ -40,7 +41,7 @@ from hatchery.training.speed import Speedometer, peak_flops_of
 from hatchery.training.telemetry import Telemetry, open_sinks
 from hatchery.training.topology import Topology, from_first_process
 
-FROM_THE_START = Position(step=0, tokens=0)
+FROM_THE_START = Position(step=0, tokens=0, words=0)
 SKIPPED_STEPS = "skipped_steps"
 
 
@@ -60,20 +61,22 @@ class RunRecord:
         lease: RunLease | None = None,
         check_inputs: Callable[[], None] = lambda: None,
         milestones: Collection[int] = (),
+        followers: Sequence[Follower] = (),
     ) -> None:
         """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`.
 
         `lease` is the right to write into `folder`. It is asked before each checkpoint, and so is `check_inputs`, which
         raises where what the run reads has changed. Checkpoints of `milestones` are kept, besides those that `runtime`
-        names.
+        names. `followers` are saved and resumed with them, in every process.
         """
         self.lease, self.check_inputs = lease, check_inputs
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
         self.milestones = tuple(sorted({*milestone_steps(runtime.milestones, steps), *milestones}))
         self.position = self.resumed_from = FROM_THE_START
-        # Filled in the first process only, and only where a run may stop early.
-        self.best = BestWeights()
+        # Empty where a run may not stop early.
+        self.best = BestWeights(topology.is_first)
+        self.followers: tuple[Follower, ...] = (*followers, self.best)
         # Updates that fp16 left out so far.
         self.skipped_steps = 0
         # Of the finished steps, in nats; where another run is continued, of those since then.
@@ -104,8 +107,10 @@ class RunRecord:
         folder = start if start and step < 0 else checkpoint_folder(self.folder, step)
         self._loaded_from = folder.parent
         loaded = load_checkpoint(folder, model, optimizer, state_on_cpu=self.runtime.zero_stage > 0)
-        if self.topology.is_first and step >= 0:
-            self.best.load(loaded.extra)
+        # Best weights of another run are none of this one's; an average goes on.
+        for follower in self.followers:
+            if step >= 0 or follower is not self.best:
+                follower.load(loaded.extra)
         self.precision.load(loaded.extra)
         self.skipped_steps = int(loaded.extra.get(SKIPPED_STEPS, torch.zeros(())))
         self.position = self.resumed_from = loaded.position
@@ -160,7 +165,8 @@ class RunRecord:
 
     def append(self, row: dict[str, float]) -> None:
         """Note a finished step in order: its row of metrics, with `step` and `tokens` since the start of the run."""
-        position = Position(int(row["step"]), int(row["tokens"]))
+        words = None if "words" not in row else int(row["words"])
+        position = Position(int(row["step"]), int(row["tokens"]), words)
         finished = position.step - self.position.step
         self.position = position
         self.skipped_steps = int(row.get(SKIPPED_STEPS, self.skipped_steps))
@@ -187,7 +193,8 @@ class RunRecord:
                 extra: dict[str, Tensor] = self.precision.state()
                 if extra:
                     extra[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
-                extra |= self.best.state()
+                for follower in self.followers:
+                    extra |= follower.state()
                 self._writer.save(self.position, engine.model, states, extra, self._telemetry.text())
 
     def wait(self) -> None:
@@ -206,11 +213,6 @@ class RunRecord:
         """
         rows = [json.loads(line) for line in self._text.splitlines()]
         return [row for row in rows if row["step"] > self._earlier_steps]
-
-    def keep_best(self, model: nn.Module) -> None:
-        """Copy the weights, which are the best so far."""
-        if self.topology.is_first:
-            self.best.keep(model)
 
     def speed_text(self) -> str:
         """The readings of speed of all attempts; only the first process has them."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch.distributed
+from torch import Tensor
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
@@ -31,7 +32,6 @@ from hatchery.training.continuation import (
     initial_checkpoint,
     load_initial_,
 )
-from hatchery.training.data_order import training_phases
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
@@ -52,7 +52,9 @@ from hatchery.training.processes import (
 from hatchery.training.record import RunRecord
 from hatchery.training.run_folder import RunLease
 from hatchery.training.settings import PretrainSettings, RuntimeSettings
+from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology
+from hatchery.training.weight_average import WeightAverage
 
 if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
@@ -94,6 +96,8 @@ class Trained:
     loader_wait_seconds: float = 0.0
     # None where the run has to do all its steps.
     stopping: EarlyStopping | None = None
+    # The weights of the last step, where others are exported and these are to be kept.
+    raw_weights: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
@@ -144,9 +148,14 @@ def train_run(
     sinks = output.parent / SINKS_FOLDER
     check_inputs = watch_shards(inputs.tokens)
     kept = settings.milestones
+    average = WeightAverage(settings.weight_average) if settings.weight_average else None
+    followers = (average,) if average else ()
     record = RunRecord(
-        folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs, kept
+        folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs, kept, followers
     )
+    if shards.text_words is None:
+        # Of an earlier version: where words between white space start, these shards do not say.
+        record.position = replace(record.position, words=None)
     if settings.steps == 0:
         return Trained(model, record, start)
     # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
@@ -155,20 +164,14 @@ def train_run(
         deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
     _require_sharing(options.zero_stage, precision)
     prepare_device(device, options.threads, options.compile)
-    batches = TrainingBatches(
-        training_phases(settings),
-        settings.seed,
-        topology,
-        options.micro_batch_size,
-        examples_of_length,
-        objective.order,
-    )
+    plan = StepPlan(settings)
+    size = options.micro_batch_size
+    batches = TrainingBatches(plan, settings.seed, topology, size, examples_of_length, objective.order)
     examples = batches.examples_at(0)
-    smallest = objective.smallest_batch(examples, min(phase.batch_size for phase in batches.phases))
+    smallest = objective.smallest_batch(examples, plan.smallest_batch)
     require_shares(smallest, settings.batch_size, topology.world_size)
     if show:
-        # A long phase has other sequences, but as many tokens in a step.
-        epochs = objective.epochs(examples, settings.steps, batches.phases[0].batch_size)
+        epochs = objective.epochs(examples, plan)
         read = f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text"
         print(f"{name}: {read}", file=sys.stderr, flush=True)
     loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
@@ -210,8 +213,10 @@ def train_run(
         chosen = options.compile, options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, scored, record, probes, deadline, stopping)
-    record.best.restore_(model)
-    return Trained(model, record, start, objective.measures(examples), loader.waited_seconds, stopping)
+    for follower in record.followers:
+        follower.finish(model)
+    raw = average.raw if average else {}
+    return Trained(model, record, start, objective.measures(examples), loader.waited_seconds, stopping, raw)
 
 
 def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:

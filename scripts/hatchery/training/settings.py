@@ -5,6 +5,7 @@ change between two attempts of the same run without changing what is learned. Va
 here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -21,6 +22,7 @@ from hatchery.settings.base import (
     Share,
     ShareAboveZero,
     ShareBelowOne,
+    omitted_at_default,
     refused,
 )
 from hatchery.settings.fields import ABSENT, Unique
@@ -31,6 +33,7 @@ from hatchery.training.start_settings import (
     InitialModelChoice,
     InitialModelSettings,
     OutputBiasSettings,
+    WeightAverageSettings,
 )
 from hatchery.typed import build, stage_body
 
@@ -76,6 +79,8 @@ class ScheduleSettings(Settings):
     """Share of the steps in which it rises to the peak."""
     final_fraction: Share = 0.1
     """The last rate as a share of the peak."""
+    cooldown_fraction: Share = omitted_at_default(0.0)
+    """Share of the steps, at the end, in which the rate falls from final_fraction to 0 in a straight line."""
     warmup_steps_limit: Count | None = None
     """At most so many warm-up steps; null is no limit."""
     warmup_steps: Count = ABSENT
@@ -94,7 +99,8 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
-    """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller."""
+    """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller than
+    at the start."""
 
     from_fraction: Share
     """Share of the steps before that."""
@@ -113,7 +119,14 @@ class TrainingSettings(Settings):
     sequence_length: Annotated[int, Range(ge=8)] = 128
     """Tokens of a sequence with [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
-    """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both."""
+    """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both. The text is
+    then read from its beginning again, as published."""
+    length_schedule: tuple[LongSequenceSettings, ...] = omitted_at_default(())
+    """Any number of such changes, in the order of the steps, which go on with the text where it is."""
+    initial_batch_fraction: ShareAboveZero = omitted_at_default(1.0)
+    """Size of the first batch as a share of batch_size, to which batches grow linearly over all steps."""
+    weight_average: WeightAverageSettings | None = omitted_at_default(None)
+    """A moving average of the weights, which is evaluated and exported in their place; null leaves it out."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
     """How text becomes examples, and what the model has to predict."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
@@ -146,7 +159,7 @@ class TrainingSettings(Settings):
     def __post_init__(self) -> None:
         if self.bias_drift and self.output_bias.kind == "none":
             raise refused("bias_drift", True, "false with output_bias.kind none: there is no bias")
-        long, kinds = self.long_sequence, self.objective.kinds
+        kinds = self.objective.kinds
         translates = "translation" in kinds
         if not translates and self.output_bias.counts == "larger_corpus":
             raise refused(
@@ -162,19 +175,37 @@ class TrainingSettings(Settings):
                     f"steps before the last ({self.steps}) at which the development loss is measured, every "
                     f"{self.evaluation_interval_steps}",
                 )
-        if long and translates:
+        self._check_batches(translates)
+
+    def _check_batches(self, translates: bool) -> None:
+        """Refuse lengths and sizes of batches that do not fit each other."""
+        named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
+        changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
+        if self.long_sequence and self.length_schedule:
             raise refused(
-                "long_sequence",
-                long,
-                "null with task translation, whose batches are made of target tokens of sentences of any length",
+                "length_schedule", self.length_schedule, "none beside long_sequence, which is one such change"
             )
-        if long and self.batch_size % long.factor:
-            raise refused(
-                "batch_size",
-                self.batch_size,
-                f"a multiple of long_sequence.factor ({long.factor}), so that both phases see as many tokens per step",
-            )
-        least = len(kinds) * (long.factor if long else 1)
+        fractions = [change.from_fraction for _, change in changes]
+        if fractions != sorted(set(fractions)):
+            raise refused("length_schedule", fractions, "changes whose from_fraction rises from one to the next")
+        grows = self.initial_batch_fraction != 1
+        for key, change in changes:
+            if translates:
+                raise refused(
+                    key,
+                    change,
+                    "none with task translation, whose batches are made of target tokens of sentences of any length",
+                )
+            if self.batch_size % change.factor:
+                raise refused(
+                    "batch_size",
+                    self.batch_size,
+                    f"a multiple of {key}.factor ({change.factor}), so that every length sees as many tokens per step",
+                )
+        if grows and translates:
+            raise refused("initial_batch_fraction", self.initial_batch_fraction, "1 with task translation")
+        kinds, factors = self.objective.kinds, [change.factor for _, change in changes]
+        least = math.ceil(len(kinds) * max(factors, default=1) / self.initial_batch_fraction)
         if self.batch_size < least:
             raise refused(
                 "batch_size",
@@ -283,6 +314,8 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
         )
     if stage == 3 and "translation" in training.objective.kinds:
         raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
+    if stage == 3 and training.weight_average is not None:
+        raise ConfigError(f"{key}: got 3, at most 2 is possible with weight_average, which follows whole parameters")
     if stage == 3 and (training.divergences or training.bias_drift):
         raise ConfigError(
             f"{key}: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole output layer"

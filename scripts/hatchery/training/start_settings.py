@@ -1,4 +1,4 @@
-"""Where a pretraining starts and when it may end: from another model, from a prior of its output layer, early.
+"""Where a pretraining starts, when it may end and with what: another model, a prior, an early end, an average.
 
 Source of the output bias: "A Natural Bias for Language Generation Models", Sections 3 and 4.1;
 docs/papers/natural-bias.md, "Scale of the output matrix". The default is the zero bias of all papers here; values that
@@ -8,7 +8,7 @@ exclude each other are refused with the reason.
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.settings.base import Count, Natural, NonNegative, Positive, Settings, Share, refused
+from hatchery.settings.base import Count, Natural, NonNegative, Positive, Settings, Share, ShareBelowOne, refused
 from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty
 
 # What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
@@ -51,6 +51,16 @@ class EarlyStoppingSettings(Settings):
     """By how much the best has to be bettered to count: nats per labelled token, or points of BLEU."""
     export: Literal["best", "last"] = "best"
     """Weights of the best evaluation (of equal ones the first), or of the last step."""
+
+
+@dataclass(frozen=True)
+class WeightAverageSettings(Settings):
+    """An exponential moving average of the weights: a copy of the initial ones, updated after every step."""
+
+    decay: ShareBelowOne = 0.999
+    """What is kept of the average in every step; the rest is taken of the weights."""
+    keep_raw_weights: bool = False
+    """Export the weights of the last step, too, in a folder `raw_weights` beside the model."""
 
 
 @dataclass(frozen=True)

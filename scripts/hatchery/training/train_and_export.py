@@ -22,9 +22,10 @@ from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.store import save_model
 from hatchery.runner import Job, verify_inputs
 from hatchery.tokenization.documents import TRAINING_SPLIT
-from hatchery.training.checkpoints import checkpoint_folder, load_model, verify_checkpoint
+from hatchery.training.checkpoints import checkpoint_folder, verify_checkpoint
 from hatchery.training.continuation import (
     MILESTONES_FOLDER,
+    RAW_WEIGHTS_FOLDER,
     check_initial_config,
     check_initial_model,
     initial_measures,
@@ -43,6 +44,7 @@ from hatchery.training.run import Inputs, Trained, run_config, train_run
 from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder
 from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
 from hatchery.training.topology import Topology, read_topology
+from hatchery.training.weight_average import load_evaluated_model
 
 # How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
 # step and save a checkpoint, which it is asked for.
@@ -129,8 +131,14 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
     if settings.keep_training_state and settings.steps:
         for path in keep_training_state(record.folder, record.position.step, folder):
             run.add_output(path)
+    if trained.raw_weights:
+        model.load_state_dict(trained.raw_weights)
+        for path in save_model(folder / RAW_WEIGHTS_FOLDER, model):
+            run.add_output(path)
     run.measures["steps"] = record.position.step
     run.measures["tokens"] = record.position.tokens
+    if record.position.words is not None:
+        run.measures["words"] = record.position.words
     run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     if trained.examples:
         run.measures["examples"] = dict(trained.examples)
@@ -166,7 +174,7 @@ def _export_milestones(trained: Trained, tokenizer: bytes, folder: Path) -> list
             continue
         verify_checkpoint(checkpoint)
         model = build_language_model(trained.model.config, trained.model.causal)
-        load_model(checkpoint, model)
+        load_evaluated_model(checkpoint, model)
         save_model(folder / checkpoint.name, model)
         write_bytes(folder / checkpoint.name / "tokenizer.json", tokenizer)
         kept.append(step)

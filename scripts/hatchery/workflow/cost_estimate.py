@@ -17,11 +17,10 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
-from hatchery.modeling.flops import BACKWARD_FACTOR
-from hatchery.training.data_order import Phase, phases_from, training_phases
-from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.modeling.flops import BACKWARD_FACTOR, FlopsPerSequence
+from hatchery.training.settings import TrainingSettings, pretrain_settings
+from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
-from hatchery.workflow.evaluation_work import FlopsPerSequence
 from hatchery.workflow.stages.write_cost import CostSettings, PlannedRun
 
 BYTES_PER_VALUE = 4
@@ -113,33 +112,30 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
-    run, plan = pretrain_settings(planned.pretraining), settings.plan
+    run, machine = pretrain_settings(planned.pretraining), settings.plan
     model = run.model_values
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.runs.{planned.name}.model")
-    phases = phases_from(training_phases(run), planned.first_step)
+    plan, first = StepPlan(run), planned.first_step
     parameters = parameters_of(config)
-    sequences = round(sum(_sequences(phase) for phase in phases))
-    texts = run.objective.texts_of_sequence
-    tokens = round(sum(_sequences(phase) * phase.sequence_length for phase in phases)) * texts
 
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
 
-    training, development = pretraining_flops(run, planned.first_step, per_sequence)
-    precision, peak = precision_and_peak(run.precision, plan)
-    wall = (training + development) / (peak * plan.mfu)
-    family, work = family_of(config), [(round(_sequences(phase)), phase.sequence_length) for phase in phases]
+    training, development = plan.flops(per_sequence, first), development_flops(plan, first, per_sequence)
+    precision, peak = precision_and_peak(run.precision, machine)
+    wall = (training + development) / (peak * machine.mfu)
+    family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE
     # A model that is not trained has none.
     checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
     # One more than is kept: an old checkpoint goes when the new one is complete.
-    most = plan.keep_checkpoints + 1 + len(plan.milestones)
+    most = machine.keep_checkpoints + 1 + len(machine.milestones)
     return RunCost(
         run=planned.name,
         parameters=parameters,
         steps=run.steps - planned.first_step,
-        sequences=sequences,
-        tokens=tokens,
+        sequences=round(plan.sequences(first)),
+        tokens=plan.tokens(first),
         training_flops=training,
         development_flops=development,
         paper_flops=family.paper_flops(config, parameters, work),
@@ -147,7 +143,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
         precision=precision,
         peak_flops_per_second=peak,
         wall_seconds=wall,
-        device_hours=wall * plan.devices / 3600,
+        device_hours=wall * machine.devices / 3600,
         checkpoint_bytes=checkpoint,
         run_folder_bytes=most * checkpoint,
         model_bytes=model_bytes,
@@ -155,21 +151,16 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     )
 
 
-def pretraining_flops(run: PretrainSettings, first_step: int, per_sequence: FlopsPerSequence) -> tuple[float, float]:
-    """Operations of a pretraining from its first own step on: of training, and of scoring development text."""
-    labelled = run.objective.labelled_share
-    phases = phases_from(training_phases(run), first_step)
-    training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
-    # The development set keeps the short length, so that its curve is comparable over the whole run.
+def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSequence) -> float:
+    """Operations of scoring development text, at the evaluations from the first own step of a run on."""
+    run = plan.settings
+    # The development set keeps the first length, so that its curve is comparable over the whole run.
     scored = evaluations(run, first_step) * run.evaluation_sequences
-    return training, scored * per_sequence(run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
+    labelled = run.objective.labelled_share_at(run.objective.mask_rate(1.0))
+    return scored * per_sequence(run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
 
 
-def _sequences(phase: Phase) -> float:
-    return (phase.last_step - phase.first_step) * phase.sequences_per_step
-
-
-def evaluations(run: PretrainSettings, first_step: int = 0) -> int:
+def evaluations(run: TrainingSettings, first_step: int = 0) -> int:
     """How often development text is scored: early where the objective says so, every interval, after the last step."""
     interval = run.evaluation_interval_steps
     early = [

@@ -20,7 +20,7 @@ from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import used_fields
 from hatchery.experiment.cluster import PlanSettings, precision_and_peak
 from hatchery.experiment.raw_inputs import source_of, usable_path
-from hatchery.modeling.flops import BACKWARD_FACTOR
+from hatchery.modeling.flops import BACKWARD_FACTOR, FlopsPerSequence
 from hatchery.raw.listings import REGISTERED
 from hatchery.raw.registration import RawSource, open_source, unregistered
 from hatchery.settings.fields import ABSENT
@@ -28,9 +28,6 @@ from hatchery.typed import build
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
-
-FlopsPerSequence = Callable[[int, float], float]
-"""Operations of training on one sequence of a length with a share of labelled positions."""
 
 EVALUATION_PACE = 0.25
 """Pace of evaluation, as a share of that of pretraining: its batches are short and small, and it computes in fp32."""

@@ -17,10 +17,11 @@ from hatchery.command import load_settings
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
+from hatchery.modeling.flops import FlopsPerSequence
 from hatchery.training.settings import pretrain_settings
-from hatchery.workflow.cost_estimate import cost_settings, pretraining_flops
+from hatchery.training.step_plan import StepPlan
+from hatchery.workflow.cost_estimate import cost_settings, development_flops
 from hatchery.workflow.evaluation_work import (
-    FlopsPerSequence,
     PairWork,
     TuningWork,
     evaluation_seconds,
@@ -60,9 +61,10 @@ class PlannedWork:
     def pretraining_seconds(self, run: str) -> float:
         """Seconds of a whole pretraining, nothing in reserve. Raises ConfigError for a precision that there is not."""
         settings = pretrain_settings(self._runs[run].pretraining)
-        work = pretraining_flops(settings, self._runs[run].first_step, self._per_sequence(run))
+        plan, first, per_sequence = StepPlan(settings), self._runs[run].first_step, self._per_sequence(run)
+        work = plan.flops(per_sequence, first) + development_flops(plan, first, per_sequence)
         _, peak = precision_and_peak(settings.precision, replace(self._plan, threads=self._threads))
-        return sum(work) / (peak * self._plan.mfu)
+        return work / (peak * self._plan.mfu)
 
     def minimal_pairs_minutes(self, run: str, suite: str) -> float | None:
         """Minutes of scoring one suite with one model on one device; None where nobody knows its pairs yet."""

@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.objectives.examples import NextTokenExamples, Padding
-from hatchery.objectives.segments import Segment, room_for_tokens
+from hatchery.objectives.segments import Segment, first_tokens, room_for_tokens
 from hatchery.objectives.sequences import Framer
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
@@ -107,6 +107,10 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self._documents)
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each piece begins with, int64 [len]."""
+        return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:
         number, first = int(self._documents[index]), int(self._firsts[index])

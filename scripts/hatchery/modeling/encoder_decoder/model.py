@@ -1,6 +1,6 @@
 """The model that translates: it gives every next token of the target a probability, from the source and those before.
 
-Losses are sums, as in `language_model`. Weights before training are Xavier's normal for matrices and N(0, 1/D) for
+Weights before training are Xavier's normal for matrices and N(0, 1/D) for
 embedding and output. Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output matrix); the
 embedding, which is scaled by sqrt(D) when it is read, as is usual with it. A tied matrix is the embedding. Biases start
 at 0, norms at 1 and 0.
@@ -42,7 +42,7 @@ class TranslationModel(Decoding, LanguageModel):
         labels: Tensor,
         labelled: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict), with the sums of all types.
+        """What is predicted where `labels` int64 [B, T] are (-100: nothing to predict).
 
         `input_ids` int64 [B, S] and `attention_mask` bool [B, S] are the source, `target_ids` int64 [B, T] what the
         decoder reads: the start, and the labels but for the last one. `labelled` are the `labelled_positions`.
@@ -51,13 +51,7 @@ class TranslationModel(Decoding, LanguageModel):
         targets = labels.flatten()[labelled]
         hidden = self.decode(target_ids, self.begin(input_ids, attention_mask))
         logits = full_precision(self.logits_at(hidden.flatten(0, 1).index_select(0, labelled)))
-        log_mass = logits.logsumexp(dim=-1)
-        loss_sum = (log_mass - logits.gather(1, targets[:, None]).squeeze(1)).sum()
-        n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
-        sums = logits.sum(dim=0) - log_mass.sum()
-        return LanguageModelOutput(
-            loss_sum, torch.full_like(n_correct, len(targets)), n_correct, log_probability_sums=sums
-        )
+        return LanguageModelOutput(logits, targets, labelled)
 
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
         """Hidden states [N, D] where `batch`, on the CPU, has labels, and these labels int64 [N], on `device`."""

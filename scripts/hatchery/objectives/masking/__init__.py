@@ -6,13 +6,13 @@ and `keep_probability` 0 and `special_tokens_maskable`. A rule is a pure functio
 handed to it. Its file has a function `rule`, which makes it of the settings.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from hatchery.errors import TrainingError
 from hatchery.folders import names_in_folder
-from hatchery.settings.base import Range, ReadingName, Settings, Share, refused
+from hatchery.settings.base import Range, ReadingName, Settings, Share, omitted_at_default, refused
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,11 +45,18 @@ class MaskingSettings(Settings):
     """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
     special_tokens_maskable: bool = False
     """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
+    final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = omitted_at_default(None)
+    """mask_probability at the end of training, to which it falls or rises linearly; null keeps it."""
 
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability
         if shown_otherwise > 1:
             raise refused("random_probability and keep_probability", shown_otherwise, "together at most 1")
+
+    def mask_rate(self, progress: float) -> float:
+        """The share of the tokens to be predicted where so much, 0 to 1, of the steps is done."""
+        first, last = self.mask_probability, self.final_mask_probability
+        return first if last is None else first + (last - first) * progress
 
 
 class MaskingRule(Protocol):
@@ -58,6 +65,9 @@ class MaskingRule(Protocol):
     @property
     def needs_word_starts(self) -> bool:
         """Whether the rule has to know where words start."""
+
+    def at(self, rate: float) -> "MaskingRule":
+        """The same rule with another share of tokens to be predicted."""
 
     def __call__(
         self, ids: "np.ndarray", word_starts: "np.ndarray | None", generator: "np.random.Generator"
@@ -75,12 +85,14 @@ def masking_rule(
 ) -> MaskingRule:
     """The rule that `settings` asks for, at sequences of nominally `sequence_length` tokens.
 
-    Raises TrainingError when the vocabulary has no ordinary token.
+    Where the share of tokens to be predicted changes in training, it is that of the end. Raises TrainingError when the
+    vocabulary has no ordinary token.
     """
     from hatchery.objectives.special_ids import Corruption
 
     if vocab_size <= special.n_protected:
         raise TrainingError(f"vocab_size: got {vocab_size}, expected more than {special.n_protected}")
     corruption = Corruption(special, vocab_size, settings.random_probability, settings.keep_probability)
+    settings = replace(settings, mask_probability=settings.mask_rate(1.0), final_mask_probability=None)
     rule: MaskingRule = import_module(f"{__name__}.{settings.kind}").rule(settings, corruption, sequence_length)
     return rule

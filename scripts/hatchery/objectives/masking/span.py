@@ -8,7 +8,7 @@ charged a second time. Some 6 % of its labels are wrong; `PublishedSpanMasking` 
 published numbers only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -82,6 +82,10 @@ class SpanMasking:
     sequence_length: int
     at_least_one: bool = True
 
+    def at(self, rate: float) -> "SpanMasking":
+        """The same rule with another share of tokens to be predicted."""
+        return replace(self, mask_probability=rate)
+
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -142,6 +146,10 @@ class PublishedSpanMasking:
     corruption: Corruption
     special_tokens_maskable: bool
     sequence_length: int
+
+    def at(self, rate: float) -> "PublishedSpanMasking":
+        """The same rule with another share of tokens to be predicted."""
+        return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator

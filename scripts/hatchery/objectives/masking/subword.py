@@ -33,6 +33,10 @@ class SubwordMasking:
     corruption: Corruption
     special_tokens_maskable: bool = False
 
+    def at(self, rate: float) -> "SubwordMasking":
+        """The same rule with another share of tokens to be predicted."""
+        return replace(self, mask_probability=rate)
+
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ have none. The share of tokens in chosen words is right in expectation only; a w
 first token belongs to no word and is never chosen, as published.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +25,10 @@ class WholeWordMasking:
     mask_probability: float
     corruption: Corruption
     special_tokens_maskable: bool = False
+
+    def at(self, rate: float) -> "WholeWordMasking":
+        """The same rule with another share of tokens to be predicted."""
+        return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator

@@ -11,7 +11,10 @@ from hatchery.settings.fields import SegmentsName
 from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
+    from torch import Tensor
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import NextTokenExamples
@@ -59,7 +62,7 @@ class CausalObjective(Objective):
         keeps_apart = settings.segments == "packed" and settings.reset_attention
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
 
-    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
+    def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Tokens."""
         return (Term(output.loss_sum, (output.n_correct,)),)
 

@@ -15,18 +15,19 @@ from hatchery.modeling.flops import PassShape
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.settings.base import Range, require
 from hatchery.settings.fields import SegmentsName
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from torch import Tensor
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import TwoKinds
     from hatchery.tokenization.token_shards import TokenShards
-    from hatchery.training.data_order import EpochSlice
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,15 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         # What frames a document is predicted by nothing before it.
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
 
-    @property
-    def labelled_share(self) -> float:
+    def labelled_share_at(self, mask_rate: float | None) -> float:
         """Share of the positions that something is predicted at."""
-        return (1 - self.causal_share) * self.mask_probability + self.causal_share
+        hidden = self.mask_probability if mask_rate is None else mask_rate
+        return (1 - self.causal_share) * hidden + self.causal_share
+
+    def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
+        """Sequences with hidden tokens, and causal ones: at least one of each."""
+        causal = min(batch_size - 1, max(1, round(self.causal_share * batch_size)))
+        return batch_size - causal, causal
 
 
 class HybridObjective(Objective):
@@ -71,25 +77,22 @@ class HybridObjective(Objective):
         causal = CausalObjective(CausalSettings(segments=self.settings.segments))
         return TwoKinds(self._hidden().examples(shards, sequence_length), causal.examples(shards, sequence_length))
 
-    def order(  # type: ignore[override]
-        self, examples: "TwoKinds", seed: int, step: int, batch_size: int
-    ) -> "list[EpochSlice]":
-        """Sequences with hidden tokens, then causal ones: as many in every step, each kind in its own epochs."""
-        from hatchery.training.data_order import EpochSlice, global_batch
-
-        causal = min(batch_size - 1, max(1, round(self.settings.causal_share * batch_size)))
-        hidden = global_batch(seed, step, batch_size - causal, len(examples))
-        following = global_batch(seed, step, causal, len(examples))
-        return [*hidden, *(EpochSlice(part.epoch, part.indices + len(examples)) for part in following)]
-
-    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
+    def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Hidden tokens, and next tokens."""
+        import torch.nn.functional as F
+
         share = self.settings.causal_share
-        assert output.second_loss_sum is not None and output.n_second_correct is not None
+        following = batch["causal"][output.positions // batch["labels"].shape[1]]
+        losses = F.cross_entropy(output.logits, output.targets, reduction="none")
+        correct = output.logits.detach().argmax(dim=-1) == output.targets
         return (
-            Term(output.loss_sum, (output.n_correct,), 1 - share),
-            Term(output.second_loss_sum, (output.n_second_correct,), share),
+            Term(losses.masked_fill(following, 0).sum(), ((correct & ~following).sum(),), 1 - share),
+            Term(losses.masked_fill(~following, 0).sum(), ((correct & following).sum(),), share),
         )
+
+    def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
+        """The likelihood of hidden tokens, which held-out text is asked for alone."""
+        return HeldOutTerms(self.terms(output, batch)[0].loss_sum)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The tokens of a split that masking can choose: int64 [V]."""

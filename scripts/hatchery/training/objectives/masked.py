@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.settings.base import RefusedError, Share
 from hatchery.settings.fields import SegmentsName
-from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
+    from torch import Tensor
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import MaskedExamples
@@ -55,10 +58,9 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
             if getattr(self, key) and self.segments == "packed":
                 raise RefusedError(key, "got true, expected false: packed sequences have no padding")
 
-    @property
-    def labelled_share(self) -> float:
+    def labelled_share_at(self, mask_rate: float | None) -> float:
         """Share of the positions that something is predicted at."""
-        return self.mask_probability
+        return self.mask_probability if mask_rate is None else mask_rate
 
     @property
     def model_values(self) -> dict[str, object]:
@@ -85,20 +87,34 @@ class MaskedObjective(Objective):
         cut = (settings.segments, settings.sentence_pairs, settings.short_probability)
         sequences = sequences_of(shards, sequence_length, framer, *cut)
         padding = Padding(special.pad, sequence_length, settings.padding_in_loss, settings.padding_attended)
-        return MaskedExamples(sequences, rule, padding)
+        return MaskedExamples(sequences, rule, padding, special)
 
-    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
+    def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Tokens, and pairs."""
         tokens = Term(output.loss_sum, (output.n_correct,))
-        if output.pair_loss_sum is None or output.n_pairs_correct is None:
-            return (tokens,)
-        return tokens, Term(output.pair_loss_sum, (output.n_pairs_correct,))
+        return (
+            (tokens,) if output.pair_logits is None else (tokens, pair_term(output.pair_logits, batch["pair_labels"]))
+        )
+
+    def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
+        """The likelihood of hidden tokens, and pairs judged rightly."""
+        if output.pair_logits is None:
+            return HeldOutTerms(output.loss_sum)
+        return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The tokens of a split that masking can choose: int64 [V]."""
         from hatchery.objectives.label_counts import maskable_tokens
 
         return maskable_tokens(shards)
+
+
+def pair_term(logits: "Tensor", labels: "Tensor") -> Term:
+    """Binary cross-entropies (nats) and right judgements of pairs: `logits` fp32 [B], `labels` int64 [B], 1 or 0."""
+    import torch.nn.functional as F
+
+    loss = F.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="sum")
+    return Term(loss, (((logits.detach() > 0) == labels.bool()).sum(),))
 
 
 OBJECTIVE = MaskedSettings, MaskedObjective

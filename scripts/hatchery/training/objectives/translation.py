@@ -7,7 +7,7 @@ predictions are kept away from the unigram distribution omega; what is reported 
 the negative log-likelihood of the labels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.flops import PassShape
 from hatchery.settings.base import Natural, Range, ShareBelowOne
-from hatchery.training.objective import Criterion, ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objective import Criterion, HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.translation.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from hatchery.objectives.translation_pairs import TranslationPairs
     from hatchery.tokenization.token_shards import TokenShards
     from hatchery.tokenization.tokenizer_file import Tokenizer
+    from hatchery.training.batches import Order
     from hatchery.training.data_order import EpochSlice
     from hatchery.training.development import DevelopmentSet
+    from hatchery.training.step_plan import Step, StepPlan
     from hatchery.training.topology import Topology
 
 HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_better=True)
@@ -122,22 +124,28 @@ class TranslationObjective(Objective):
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
     def order(  # type: ignore[override]
-        self, examples: "TranslationPairs", seed: int, step: int, batch_size: int
-    ) -> "list[EpochSlice]":
+        self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]"
+    ) -> "Order":
         """The pairs of a step: at most `batch_size` target tokens."""
         from hatchery.training.data_order import EpochSlice
 
-        return [EpochSlice(*examples.batch_at(seed, step, batch_size))]
+        def pairs(step: "Step") -> "list[EpochSlice]":
+            examples = examples_of_length(step.sequence_length)
+            return [EpochSlice(*examples.batch_at(seed, step.number, step.batch_size))]
 
-    def epochs(self, examples: "TranslationPairs", steps: int, batch_size: int) -> float:  # type: ignore[override]
+        return pairs
+
+    def epochs(self, examples: "TranslationPairs", plan: "StepPlan") -> float:  # type: ignore[override]
         """How often so many batches of target tokens read each of the pairs."""
-        return steps / examples.batches_per_epoch(batch_size)
+        return plan.steps / examples.batches_per_epoch(plan.settings.batch_size)
 
-    def terms(self, output: "LanguageModelOutput") -> tuple[Term, ...]:
+    def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """The loss that is learned from, the right answers, and the negative log-likelihood."""
-        sums, smoothing = output.log_probability_sums, self.settings.label_smoothing
-        assert sums is not None, "the model is none that translates"
-        loss = output.loss_sum
+        smoothing = self.settings.label_smoothing
+        log_mass, likelihood = _log_mass_and_loss(output)
+        # Of the log-probability of every type: what label smoothing and other targets than the labels are made of.
+        sums = output.logits.sum(dim=0) - log_mass.sum()
+        loss = likelihood
         if smoothing:
             loss = (1 - smoothing) * loss - smoothing / len(sums) * sums.sum()
         if self.settings.unigram_penalty:
@@ -146,7 +154,11 @@ class TranslationObjective(Objective):
             self._unigram = self._unigram.to(sums.device)
             divergence = -(self._unigram @ sums[: len(self._unigram)]) - self._entropy * output.n_labelled
             loss = loss - self.settings.unigram_penalty * divergence
-        return (Term(loss, (output.n_correct, output.loss_sum)),)
+        return (Term(loss, (output.n_correct, likelihood)),)
+
+    def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
+        """The likelihood of the targets."""
+        return HeldOutTerms(_log_mass_and_loss(output)[1])
 
     def development(
         self,
@@ -162,7 +174,8 @@ class TranslationObjective(Objective):
             return super().development(examples, sequences, share, topology)
         from hatchery.training.development_translations import TranslatedSet
 
-        return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer())
+        scored = self.held_out_terms
+        return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer(), scored)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The targets of all pairs of a split, and the end of each: int64 [V]."""
@@ -190,6 +203,12 @@ class TranslationObjective(Objective):
         """The forward pass of a micro-batch: sources and targets have lengths of their own."""
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])
+
+
+def _log_mass_and_loss(output: "LanguageModelOutput") -> "tuple[Tensor, Tensor]":
+    """log of the sum of exp of each row of logits, fp32 [M], and the negative log-likelihood of the targets, a sum."""
+    log_mass = output.logits.logsumexp(dim=-1)
+    return log_mass, (log_mass - output.logits.gather(1, output.targets[:, None]).squeeze(1)).sum()
 
 
 OBJECTIVE = TranslationSettings, TranslationObjective
