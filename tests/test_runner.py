@@ -40,7 +40,7 @@ class CountRuntime(Settings):
     version=1,
     settings=lambda project: {},
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=100,
     minutes=1,
     keep=True,

@@ -27,9 +27,9 @@ Function = TypeVar("Function", bound=Callable[..., None])
 
 SCRIPTS = Path(__file__).parents[1]
 
-Sort = Literal["local", "cpu", "model", "pretraining"]
-"""Where a job runs. "local": on the submitting machine; "cpu": without a model; "model": on one GPU, if there are any;
-"pretraining": on the nodes and GPUs of the `cluster` block."""
+RunsOn = Literal["local", "cpu", "gpu", "gpus"]
+"""Where a job runs. "local": on the submitting machine; "cpu": without a model; "gpu": on one GPU, if there are any;
+"gpus": on the nodes and GPUs of the `cluster` block."""
 
 Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 
@@ -64,7 +64,7 @@ class Stage:
     settings: Callable[..., Mapping[str, object]]
     # `envs/<environment>.yaml`.
     environment: str
-    sort: Sort
+    runs_on: RunsOn
     memory_mb: int
     # Where a job's time follows from its size (`expected_minutes`), the time without that knowledge.
     minutes: int

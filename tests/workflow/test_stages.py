@@ -41,7 +41,7 @@ def greeting_settings(project: Any, corpus: str) -> dict[str, object]:
     return {"greeting": f"Hello, {project.corpus(corpus).description}"}
 
 
-@Stage(version=3, settings=greeting_settings, environment="corpora", sort="cpu", memory_mb=100, minutes=1)
+@Stage(version=3, settings=greeting_settings, environment="corpora", runs_on="cpu", memory_mb=100, minutes=1)
 def greet_corpus(settings: Mapping[str, Any], run: StageRun) -> None:
     """Write a greeting."""
     write_text(run.add_output(run.folder / "greeting.txt"), settings["greeting"])
@@ -121,7 +121,7 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
     assert Path(str(rule.conda_env)).name == f"{record.environment}.yaml"
     assert (repository / "envs" / f"{record.environment}.yaml").is_file()
     # What `is_local` asks, whatever executes the jobs of this call.
-    assert (name in rule.workflow._localrules) == (record.sort == "local")
+    assert (name in rule.workflow._localrules) == (record.runs_on == "local")
     assert rule.resources["_cores"].value == Resources(workflow).threads(record.threads)
     wanted = Resources(workflow).of_rule(name)
     assert wanted.keys() == rule.resources.keys() - {"_cores", "_nodes", "tmpdir"}
@@ -142,8 +142,8 @@ def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     }
     assert not recorded & RUNTIME
     assert ("{params.runtime" in rule.shellcmd) == bool(record.runtime)
-    assert ("{params.claim}" in rule.shellcmd) == (record.sort == "model")
-    assert ("{params.launch}" in rule.shellcmd) == (record.sort == "pretraining")
+    assert ("{params.claim}" in rule.shellcmd) == (record.runs_on == "gpu")
+    assert ("{params.launch}" in rule.shellcmd) == (record.runs_on == "gpus")
 
 
 @pytest.mark.parametrize("name", STAGES)

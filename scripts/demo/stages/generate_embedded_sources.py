@@ -20,7 +20,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
     version=4,
     settings=embedded_settings,
     environment="sources",
-    sort="cpu",
+    runs_on="cpu",
     memory_mb=1000,
     minutes=10,
 )

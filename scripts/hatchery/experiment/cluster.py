@@ -158,7 +158,7 @@ WITHOUT_KEY = frozenset(
 
 @dataclass(frozen=True)
 class JobTarget:
-    """Where jobs of one sort go, and the most that one of them may ask for."""
+    """Where jobs of one kind go, and the most that one of them may ask for."""
 
     account: str | None
     partition: str | None

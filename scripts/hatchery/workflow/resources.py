@@ -55,19 +55,19 @@ def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attemp
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")
     known = facts.minutes is None or facts.minutes >= 0
     require(known, "resources: minutes", facts.minutes, "0 or more, or None")
-    if need.sort == "local":
+    if need.runs_on == "local":
         return {"mem_mb": need.memory_mb, "runtime": need.minutes}
-    target = cluster.target(with_model=need.sort in ("model", "pretraining"))
-    if need.sort == "pretraining":
+    target = cluster.target(with_model=need.runs_on in ("gpu", "gpus"))
+    if need.runs_on == "gpus":
         memory = cluster.pretraining_memory_mb * cluster.processes_per_node
         minutes = cluster.pretraining_minutes or facts.minutes
         resources = _pretraining_shape(cluster, facts)
     else:
         memory = need.memory_mb + need.memory_mb_per_thread * facts.threads
         minutes = facts.minutes
-        resources = _one_gpu(cluster) if need.sort == "model" else {}
+        resources = _one_gpu(cluster) if need.runs_on == "gpu" else {}
     first = need.minutes if minutes is None else max(LEAST_MINUTES, math.ceil(minutes))
-    keeps_memory = need.sort == "pretraining" and target.memory_mb_per_node is None
+    keeps_memory = need.runs_on == "gpus" and target.memory_mb_per_node is None
     resources["mem_mb"] = memory if keeps_memory else _bounded(memory * attempt, target.memory_mb_per_node)
     resources["runtime"] = _bounded(first * attempt, target.max_minutes)
     extra = " ".join(word for word in ("--requeue" if cluster.requeue else "--no-requeue", target.extra) if word)
@@ -148,7 +148,7 @@ class Resources:
         """
         record = stage_of(name)
         first = job_resources(record, self._cluster, JobFacts(self.threads(record.threads)))
-        if record.sort == "local":
+        if record.runs_on == "local":
             return first
         return first | {key: self._growing(record, key) for key in ("mem_mb", "runtime")}
 

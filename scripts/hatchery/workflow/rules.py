@@ -150,7 +150,7 @@ class Rules:
             workflow.threads(self.resources.threads(record.threads)),
             workflow.resources(**{name: _plain(value) for name, value in self.resources.of_rule(record.name).items()}),
             workflow.params(*positional, **self._params(record), **own),
-            workflow.localrule(record.sort == "local"),
+            workflow.localrule(record.runs_on == "local"),
         ]
         for directive in directives:
             directive(info)
@@ -166,9 +166,9 @@ class Rules:
         params["call"] = lambda wildcards: str(call(wildcards).path)
         if record.runtime:
             params["runtime"] = lambda wildcards, resources: self.resources.runtime(record.name)
-        if record.sort == "model":
+        if record.runs_on == "gpu":
             params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources)
-        if record.sort == "pretraining":
+        if record.runs_on == "gpus":
             params["launch"] = lambda wildcards, resources: self.resources.launch(resources)
         return {name: with_plain_errors(function) for name, function in params.items()}
 

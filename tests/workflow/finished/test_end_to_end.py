@@ -152,11 +152,11 @@ def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, 
 WITH_A_MODEL = {"export_model", "fill_sentences", "import_checkpoint", "write_cost"}
 # What takes a fifth of a second or more, and which stages may import it; pyarrow imports pandas where that is there.
 MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
-    "torch": lambda stage: stage.sort in ("model", "pretraining") or stage.name in WITH_A_MODEL,
+    "torch": lambda stage: stage.runs_on in ("gpu", "gpus") or stage.name in WITH_A_MODEL,
     "torch._dynamo": lambda stage: False,
     "torch._inductor": lambda stage: False,
     "sympy": lambda stage: False,
-    "deepspeed": lambda stage: stage.sort == "pretraining",
+    "deepspeed": lambda stage: stage.runs_on == "gpus",
     "transformers": lambda stage: stage.name == "import_model",
     "datasets": lambda stage: False,
     "polars": lambda stage: stage.environment == "analysis",

@@ -70,9 +70,9 @@ def test_what_is_not_configured_is_no_resource():
 def test_local_rules_ask_for_nothing_of_a_cluster():
     settings = cluster(partition="cpu", account="a", gpus_per_node=2)
     # What downloads runs where the network is.
-    assert STAGES["register_source"].sort == "local"
+    assert STAGES["register_source"].runs_on == "local"
     for rule, need in STAGES.items():
-        if need.sort == "local":
+        if need.runs_on == "local":
             assert job_resources(rule, settings, JobFacts(1), attempt=3).keys() == {"mem_mb", "runtime"}
 
 

@@ -84,7 +84,7 @@ def test_no_line_contradicts_itself(rule, gpus):
     assert len(options) == len(set(options)), got
     assert not {"--ntasks", "--ntasks-per-node"} <= set(options)
     assert "--gpus" not in options
-    if STAGES[rule].sort != "local":
+    if STAGES[rule].runs_on != "local":
         assert got.startswith("-p main ") and "--exclusive" in got
 
 

@@ -68,7 +68,7 @@ def _repeated(project: "Project", study: str) -> list["Published"]:
         "files": results.analysis_files(experiment, analysis),
     },
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=4000,
     minutes=60,
 )

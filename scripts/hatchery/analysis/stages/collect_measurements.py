@@ -37,7 +37,7 @@ def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Argumen
     settings=collect_settings,
     inputs=collect_inputs,
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=30,
 )

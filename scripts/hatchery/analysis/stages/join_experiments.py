@@ -38,7 +38,7 @@ def join_settings(project: "Project", experiment: str) -> dict[str, object]:
     settings=join_settings,
     inputs=lambda results, experiment: results.joined(experiment),
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=30,
 )

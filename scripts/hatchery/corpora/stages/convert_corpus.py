@@ -33,7 +33,7 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     },
     input_names={"sentence_model": "sentence model"},
     environment="corpora",
-    sort="cpu",
+    runs_on="cpu",
     threads="corpus",
     memory_mb=2000,
     memory_mb_per_thread=1000,

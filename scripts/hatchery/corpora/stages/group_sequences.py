@@ -27,7 +27,7 @@ def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
     },
     input_names={"held_out": "held out"},
     environment="corpora",
-    sort="cpu",
+    runs_on="cpu",
     memory_mb=4000,
     minutes=240,
 )

@@ -23,7 +23,7 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
     inputs=lambda data, corpus: data.sampled_corpora(corpus),
     input_names={"size_of": "size of"},
     environment="corpora",
-    sort="cpu",
+    runs_on="cpu",
     memory_mb=4000,
     minutes=240,
 )

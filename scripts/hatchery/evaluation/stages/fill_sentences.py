@@ -23,7 +23,7 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
     inputs=lambda results, experiment: {"corpus": results.corpus(experiment)},
     shared=Shared("filled_sentences"),
     environment="evaluation",
-    sort="local",
+    runs_on="local",
     memory_mb=3000,
     minutes=10,
 )

@@ -46,7 +46,7 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
     ),
     keep=True,
     environment="evaluation",
-    sort="model",
+    runs_on="gpu",
     threads="evaluation",
     memory_mb=8000,
     minutes=480,

@@ -34,7 +34,7 @@ def import_settings(project: "Project", baseline: str) -> dict[str, object]:
     shared=Shared("baselines"),
     keep=True,
     environment="evaluation",
-    sort="cpu",
+    runs_on="cpu",
     # A model may be large; it is held twice.
     memory_mb=16000,
     minutes=60,

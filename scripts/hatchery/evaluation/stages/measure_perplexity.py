@@ -34,7 +34,7 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
     ),
     keep=True,
     environment="evaluation",
-    sort="model",
+    runs_on="gpu",
     threads="evaluation",
     memory_mb=8000,
     minutes=240,

@@ -35,7 +35,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
     settings=source_settings,
     environment="sources",
     # It may download, and nodes of a cluster often lack the network.
-    sort="local",
+    runs_on="local",
     memory_mb=1500,
     minutes=1440,
 )

@@ -32,7 +32,7 @@ def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
     ),
     keep=True,
     environment="evaluation",
-    sort="model",
+    runs_on="gpu",
     threads="evaluation",
     memory_mb=8000,
     minutes=480,

@@ -63,7 +63,7 @@ def translation_rows(evaluated: Evaluated) -> list[Row]:
     ),
     keep=True,
     environment="evaluation",
-    sort="model",
+    runs_on="gpu",
     threads="evaluation",
     memory_mb=8000,
     minutes=240,

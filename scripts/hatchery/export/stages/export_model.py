@@ -91,7 +91,7 @@ def _hub_dataset(project: "Project", source: str) -> str | None:
     version=5,
     settings=export_settings,
     environment="evaluation",
-    sort="local",
+    runs_on="local",
     memory_mb=3000,
     minutes=10,
 )

@@ -37,7 +37,7 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
     settings=exports_settings,
     inputs=lambda results, experiment: {"model": results.exported(experiment)},
     environment="evaluation",
-    sort="local",
+    runs_on="local",
     memory_mb=500,
     minutes=10,
 )

@@ -25,7 +25,7 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
     version=2,
     settings=tokens_settings,
     environment="tokenization",
-    sort="cpu",
+    runs_on="cpu",
     threads="tokenization",
     memory_mb=8000,
     minutes=120,

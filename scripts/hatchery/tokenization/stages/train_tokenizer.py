@@ -20,7 +20,7 @@ def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
     version=3,
     settings=tokenizer_settings,
     environment="tokenization",
-    sort="cpu",
+    runs_on="cpu",
     threads="tokenization",
     memory_mb=8000,
     minutes=120,

@@ -68,7 +68,7 @@ def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Arg
     inputs=pretraining_inputs,
     shared=Shared("pretraining"),
     environment="pretraining",
-    sort="pretraining",
+    runs_on="gpus",
     threads="pretraining",
     # Memory, and time where it is known beforehand, are in the `cluster` block.
     memory_mb=0,

@@ -79,7 +79,7 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
     settings=card_settings,
     inputs=lambda data, corpus: {"tokens": data.card_tokens(corpus)},
     environment="analysis",
-    sort="cpu",
+    runs_on="cpu",
     memory_mb=4000,
     minutes=120,
 )

@@ -79,7 +79,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     settings=figure_settings,
     inputs=lambda results, experiment, figure: {"tables": results.figure_tables(experiment, figure)},
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=10,
 )

@@ -40,7 +40,7 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
     },
     input_names={"reference": "reference {}"},
     environment="tokenization",
-    sort="cpu",
+    runs_on="cpu",
     threads="corpus",
     memory_mb=8000,
     memory_mb_per_thread=2000,

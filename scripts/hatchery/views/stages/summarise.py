@@ -51,7 +51,7 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
     settings=summary_settings,
     inputs=lambda results, experiment: {"published": results.published(experiment)},
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=10,
 )

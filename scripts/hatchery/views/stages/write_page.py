@@ -66,7 +66,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
         "filled": results.filled_sentences(experiment),
     },
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=10,
 )

@@ -21,7 +21,7 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
     version=8,
     settings=provenance_settings,
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=1000,
     minutes=10,
 )

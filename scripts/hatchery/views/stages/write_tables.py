@@ -97,7 +97,7 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
     },
     input_names={"card": "card:{}", "task": "task:{}"},
     environment="analysis",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=10,
 )

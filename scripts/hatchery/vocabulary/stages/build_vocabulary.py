@@ -22,7 +22,7 @@ def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object
     settings=vocabulary_settings,
     inputs=lambda data, vocabulary: data.vocabulary_inputs(vocabulary),
     environment="corpora",
-    sort="cpu",
+    runs_on="cpu",
     memory_mb=2000,
     minutes=60,
 )

@@ -23,7 +23,7 @@ def selection_settings(project: "Project", selection: str) -> dict[str, object]:
     inputs=lambda data, selection: data.selection_inputs(selection),
     input_names={"sentence_model": "sentence model"},
     environment="corpora",
-    sort="cpu",
+    runs_on="cpu",
     threads="corpus",
     memory_mb=2000,
     memory_mb_per_thread=1000,

@@ -76,7 +76,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     version=6,
     settings=cost_settings,
     environment="pretraining",
-    sort="local",
+    runs_on="local",
     memory_mb=2000,
     minutes=10,
 )
