@@ -17,6 +17,7 @@ from hatchery.errors import ConfigError, ManifestError, TokenizationError
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.tokenization.imported_tokenizer import import_tokenizer, sentencepiece_tokenizer
+from hatchery.tokenization.special_tokens import TEXT_MARKERS
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
@@ -94,16 +95,40 @@ def unpacked(golden: Path, folder: Path, kind: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe", "bytes"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("unigram", "unigram_identity", "unigram_bytes", "unigram_keep_spaces", "unigram_no_prefix"),
+        *("bpe", "bytes", "bpe_digits", "bpe_keep_spaces", "bpe_no_prefix_keep_spaces"),
+    ],
+)
 def test_a_model_cuts_as_sentencepiece_does(golden_directory: Path, tmp_path: Path, kind: str) -> None:
-    tokenizer = sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, kind))
-    known = tokenizer.get_vocab()
-    lines = (golden_directory / "sentencepiece" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    backend = sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, kind))
+    backend.save(str(tmp_path / "tokenizer.json"))
+    # As documents are encoded: what spells a special token stays text.
+    tokenizer = load_tokenizer(tmp_path / "tokenizer.json", recognise=TEXT_MARKERS)
+    known = set(tokenizer.tokens[tokenizer.n_special :])
+    lines = (golden_directory / "sentencepiece" / f"{kind}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(lines) > 40
     for row in map(json.loads, lines):
         # SentencePiece shows the text of what it does not know.
         expected = [piece if piece in known else "<unk>" for piece in row["pieces"]]
-        ids = tokenizer.encode(row["text"], add_special_tokens=False).ids
-        assert [tokenizer.id_to_token(index) for index in ids] == expected, row["text"]
+        (ids,) = tokenizer.encode_sentences([row["text"]])
+        assert [tokenizer.tokens[index] for index in ids] == expected, row["text"]
+
+
+def test_a_model_whose_pieces_go_beyond_words_is_refused(golden_directory: Path, tmp_path: Path) -> None:
+    with pytest.raises(TokenizationError, match=r"across_words\.model: split_by_whitespace=false is not supported"):
+        sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, "across_words"))
+
+
+def test_unknown_letters_inside_a_word_begin_none_where_the_normaliser_begins_texts(
+    golden_directory: Path, tmp_path: Path
+) -> None:
+    backend = sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, "unigram_keep_spaces"))
+    backend.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_tokenizer(tmp_path / "tokenizer.json")
+    assert tokenizer.unknown_texts(["thжe ж"]) == ["ж", "ж"]
 
 
 def test_it_is_imported_like_a_tokenizer_json_with_our_special_tokens(golden_directory: Path, tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library 
 file is a protocol buffer, of which this reads the pieces, their scores, and how text is normalised; the numbers of
 fields are those of `sentencepiece_model.proto`. Pieces and scores are taken as they are, so a text is cut as
 SentencePiece cuts it. Ids are ours: the special tokens come first, because the model's own set lacks padding and masks.
+
+One limit: with rules of normalisation, the library may lose a mark behind a character that the rules rewrite (a macron
+below a superscript), and byte fallback has marks in their canonical order.
 """
 
 import json
@@ -21,7 +24,7 @@ from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import TokenizationError
 from hatchery.settings.base import Settings
-from hatchery.tokenization.definitions import METASPACE, post_processor
+from hatchery.tokenization.definitions import METASPACE, SPACE, post_processor
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 
@@ -91,6 +94,8 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
         raise TokenizationError(f"{path}: expected a model of type unigram or bpe, got type {kind} of the format")
     if _last(trainer, 24, 0):
         raise TokenizationError(f"{path}: treat_whitespace_as_suffix is not supported: words have to begin with a mark")
+    if not _last(trainer, 22, 1):
+        raise TokenizationError(f"{path}: split_by_whitespace=false is not supported: no piece may go beyond a word")
     if defined := next((piece.text for piece in pieces if piece.kind == USER_DEFINED), None):
         raise TokenizationError(f"{path}: {defined!r} is a user-defined symbol; a model without such is expected")
     special = SPECIAL_SETS["roberta"]
@@ -126,12 +131,21 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
     """Raises ValueError for rules that are none."""
     parts: list[Any] = []
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
+        if b"nfkc" in _last(spec, 1, b""):
+            # The library looks up the first few bytes of a character and its marks alone: what is longer, such as
+            # decomposed Hangul, is put together before.
+            parts.append(normalizers.NFC())
         try:
             parts.append(normalizers.Precompiled(charsmap))
         except Exception as error:  # the library raises bare Exception
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
-        parts += [normalizers.Strip(left=True, right=True), normalizers.Replace(Regex(" {2,}"), " ")]
+        # Not `Strip`, which takes all white space of Unicode.
+        ends = Regex(rf"\A +|[ {METASPACE}]+\z")
+        parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
+    if _last(spec, 3, 1):
+        # Metaspace puts none before spaces that stand there.
+        parts.append(normalizers.Prepend(SPACE))
     return normalizers.Sequence(parts)
 
 

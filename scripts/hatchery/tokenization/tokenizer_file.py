@@ -101,7 +101,11 @@ class Tokenizer:
             if index == self.unknown_id
         ]
         normalizer = self.backend.normalizer
-        return texts if normalizer is None else [normalizer.normalize_str(text) for text in texts]
+        if normalizer is None:
+            return texts
+        # What begins every text does not begin a part of one.
+        begun = normalizer.normalize_str("x").removesuffix("x")
+        return [normalizer.normalize_str(text).removeprefix(begun) for text in texts]
 
 
 def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> Tokenizer:
