@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hatchery.errors import ModelError
+from hatchery.modeling.block_sums import BlockSums
 from hatchery.modeling.families import model_config
 from hatchery.modeling.gpt_bert.published_names import from_published, in_training, our_name
 from hatchery.modeling.language_model import LanguageModel, build_language_model
@@ -207,3 +208,29 @@ def test_without_a_gate_there_is_one_projection_less(make_model):
     gated, plain = make_model(family="gpt_bert"), make_model(family="gpt_bert", attention_gate=False)
     assert gated.encoder.layers[0].attention.value_projection.weight.shape == (48, 24)
     assert plain.encoder.layers[0].attention.value_projection.weight.shape == (24, 24)
+
+
+def test_gradients_of_combined_sums_are_those_of_the_written_out_formula():
+    generator = torch.Generator().manual_seed(4)
+    embedded = torch.randn(2, 3, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    weights = [torch.randn(n, generator=generator, dtype=torch.float64, requires_grad=True) for n in (2, 3, 4)]
+
+    def written_out(embedded: Tensor, *weights: Tensor) -> Tensor:
+        sums, stream = [embedded], embedded
+        for vector in weights:
+            sums.append(stream + torch.sin(stream))
+            stream = sum(weight * one for weight, one in zip(vector, sums, strict=True))
+        return stream
+
+    def combined(embedded: Tensor, *weights: Tensor) -> Tensor:
+        sums, stream = BlockSums(embedded, weights), embedded
+        for block in range(len(weights)):
+            stream = sums.combined(block, stream + torch.sin(stream))
+        return stream
+
+    results = []
+    for function in (written_out, combined):
+        output = function(embedded, *weights)
+        results.append([output, *torch.autograd.grad(output.pow(2).sum(), [embedded, *weights])])
+    for expected, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours, expected, atol=1e-12, rtol=1e-12)

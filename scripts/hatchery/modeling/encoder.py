@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import AttentionInputs, Packing, TokenCache, none_if_all_tokens, with_causal_mask
+from hatchery.modeling.block_sums import BlockSums
 from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
 from hatchery.modeling.norm_and_dropout import set_dropout
 
@@ -139,7 +140,9 @@ class LayeredEncoder(Encoder):
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
-        if packing is None and few and not self.training:
+        # Weights between blocks are the one thing that has no gradient at single rows.
+        wants_gradient = self.weighting.between_blocks and torch.is_grad_enabled()
+        if packing is None and few and not self.training and not wants_gradient:
             return self._run_for(embedded, inputs, rows)
         if packing is None:
             return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
@@ -188,14 +191,15 @@ class LayeredEncoder(Encoder):
         embedded: Tensor,
         inputs: AttentionInputs,
         caches: Sequence[TokenCache] | None = None,
-    ) -> tuple[list[Tensor], tuple[Tensor, ...]]:
-        """The embedding output and those of `layers`, the first ones; and, between unrestricted weights, all sums."""
-        outputs, sums = [embedded], (embedded,)
+    ) -> tuple[list[Tensor], BlockSums | None]:
+        """The embedding output and those of `layers`, the first ones; and, with weights between blocks, all sums."""
+        outputs, sums = [embedded], None
+        if self.weighting.between_blocks:
+            sums = BlockSums(embedded, self.mixture.layer_weights)
         for index, layer in enumerate(layers):
             given = inputs if caches is None else inputs._replace(cache=caches[index])
-            if self.weighting.between_blocks:
-                hidden, sums = layer(outputs[-1], given, self.mixture.between_blocks(index, sums))
-                outputs.append(hidden)
+            if sums is not None:
+                outputs.append(layer(outputs[-1], given, sums, index))
             else:
                 # A tuple: activation checkpointing calls the layer again later, when the list has grown.
                 outputs.append(layer(self.mixture(tuple(outputs)), given))
@@ -213,10 +217,8 @@ class LayeredEncoder(Encoder):
         if mask is not None:
             mask = mask.expand(len(embedded), *mask.shape[1:]).index_select(0, of)
         asked = inputs._replace(query_rows=query_rows, mask=mask)
-        if self.weighting.between_blocks:
-            at_rows = tuple(one.flatten(0, 1).index_select(0, rows) for one in sums)
-            between = self.mixture.between_blocks(len(layers), at_rows)
-            return last(outputs[-1].index_select(0, of), asked, between)[0]
+        if sums is not None:
+            return last(outputs[-1].index_select(0, of), asked, sums.at(rows), len(layers))
         output = last(self.mixture(tuple(outputs)).index_select(0, of), asked)
         if not self.weighting.output_mixture:
             return output

@@ -66,15 +66,6 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
 }
 
 
-class BlockSums(NamedTuple):
-    """What a layer between unrestricted weights is handed beside its input."""
-
-    sums: tuple[Tensor, ...]
-    """The embedding output and the residual sums of all blocks so far, before they were weighted."""
-    weights: tuple[Tensor, Tensor]
-    """Of these and the sum of the attention block; and of all that and the sum of the feed-forward block."""
-
-
 class LayerMixture(nn.Module):
     """Combines the outputs of earlier layers into the input of each layer, and of the heads.
 
@@ -99,10 +90,6 @@ class LayerMixture(nn.Module):
             vector.zero_()
             vector[-1] = last
 
-    def between_blocks(self, layer: int, sums: tuple[Tensor, ...]) -> BlockSums:
-        """What layer `layer` (from 0) is handed, with unrestricted weights."""
-        return BlockSums(sums, (self.layer_weights[2 * layer], self.layer_weights[2 * layer + 1]))
-
     def alphas(self, consumer: int) -> Tensor:
         """Weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
         return torch.softmax(self.layer_weights[consumer - 1], dim=0)
@@ -113,16 +100,11 @@ class LayerMixture(nn.Module):
             return outputs[-1]
         if self.weighting.layer_input == "sum":
             return torch.stack(tuple(outputs)).sum(dim=0)
-        return weighted_sum(self.alphas(len(outputs)), outputs)
-
-
-def weighted_sum(weights: Tensor, tensors: Sequence[Tensor]) -> Tensor:
-    """The sum of `tensors`, of one shape, each times its entry of `weights` [n]."""
-    first, *others = weights.unbind()
-    mixed = tensors[0] * first
-    for tensor, weight in zip(tensors[1:], others, strict=True):
-        mixed = mixed + tensor * weight
-    return mixed
+        alphas = self.alphas(len(outputs)).unbind()
+        mixed = outputs[0] * alphas[0]
+        for output, alpha in zip(outputs[1:], alphas[1:], strict=True):
+            mixed = mixed + output * alpha
+        return mixed
 
 
 class LayerWeightRow(NamedTuple):

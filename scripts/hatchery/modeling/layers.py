@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import AttentionInputs, Packing, attend, join_heads, split_heads
+from hatchery.modeling.block_sums import BlockSums
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
-from hatchery.modeling.layer_weighting import BlockSums, LayerWeighting, weighted_sum
+from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
 
 
@@ -158,19 +159,22 @@ class EncoderLayer(nn.Module):
         self.residual_scale = nn.Parameter(torch.ones(hidden_size)) if residual_scaling else None
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
-    def forward(
-        self, hidden: Tensor, inputs: AttentionInputs, between: BlockSums | None = None
-    ) -> Tensor | tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
         """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] where `inputs.query_rows` says so.
 
-        With unrestricted weights, which `between` holds with the sums of all blocks so far (at the asked rows alone
-        where there are such), returns the output and all sums with those of this layer.
+        With weights between blocks, `sums` (at the asked rows alone where there are such) gets those of this layer,
+        the `index`-th from 0.
         """
         attention = self.attention(hidden, inputs)
         if inputs.query_rows is not None:
             hidden = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
-        if between is not None:
-            return self._between_blocks(hidden, attention, between)
+        if sums is not None:
+            hidden = sums.combined(2 * index, self._normalised(hidden + attention))
+            residual = hidden if self.residual_scale is None else hidden * self.residual_scale
+            output = residual + self.feed_forward(hidden)
+            return sums.combined(
+                2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
+            )
         weighting = self.weighting
         # Each of the two is made, and normalised, only where it is read.
         with_input = without_input = None
@@ -190,17 +194,6 @@ class EncoderLayer(nn.Module):
         if weighting.output_normalisation == "unit_vector":
             return F.normalize(full_precision(output), dim=-1)
         return output
-
-    def _between_blocks(
-        self, hidden: Tensor, attention: Tensor, between: BlockSums
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        behind_attention, behind_feed_forward = between.weights
-        sums = (*between.sums, self._normalised(hidden + attention))
-        hidden = weighted_sum(behind_attention, sums)
-        residual = hidden if self.residual_scale is None else hidden * self.residual_scale
-        output = residual + self.feed_forward(hidden)
-        sums = (*sums, output if self.feed_forward_norm is None else self.feed_forward_norm(output))
-        return weighted_sum(behind_feed_forward, sums), sums
 
     def _normalised(self, summed: Tensor) -> Tensor:
         return summed if self.attention_norm is None else self.attention_norm(summed)
