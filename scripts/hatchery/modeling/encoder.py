@@ -195,7 +195,7 @@ class LayeredEncoder(Encoder):
         """The embedding output and those of `layers`, the first ones; and, with weights between blocks, all sums."""
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:
-            sums = BlockSums(embedded, self.mixture.layer_weights)
+            sums = BlockSums(embedded, tuple(self.mixture.layer_weights))
         for index, layer in enumerate(layers):
             given = inputs if caches is None else inputs._replace(cache=caches[index])
             if sums is not None:

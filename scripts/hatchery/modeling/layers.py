@@ -170,8 +170,8 @@ class EncoderLayer(nn.Module):
             hidden = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
         if sums is not None:
             hidden = sums.combined(2 * index, self._normalised(hidden + attention))
-            residual = hidden if self.residual_scale is None else hidden * self.residual_scale
-            output = residual + self.feed_forward(hidden)
+            scaled = hidden if self.residual_scale is None else hidden * self.residual_scale
+            output = scaled + self.feed_forward(hidden)
             return sums.combined(
                 2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
             )
