@@ -77,86 +77,91 @@ def read_notes(path: Path) -> SummaryNotes:
 
 def general_notes(summary: Summary) -> list[str]:
     """What holds for all numbers: what they are, what failed, what is compared. Of what there is nothing, no word."""
-    pairs, finetuned = bool(summary.pair_suites), bool(summary.finetuned)
-    guessed = [row for row in summary.rows if row.blind_guess is not None]
+    has_pairs, rows = bool(summary.pair_suites), summary.rows
     notes = [
-        "mean ± standard deviation over n runs. A run is one pretraining seed"
-        + (" and, in fine-tuning, one fine-tuning seed and one learning rate" if finetuned else "")
-        + "; none is selected. The deviation is the sample standard deviation (divided by n - 1); it is empty when "
-        "n = 1."
-        + (
-            " There, minimal pairs have a 95 % interval instead: what the choice of the pairs alone leaves open "
-            "(binomial). It says nothing of other seeds."
-            if pairs
-            else ""
-        ),
+        _runs_note(has_pairs, bool(summary.finetuned)),
+        _bold_note(summary, has_pairs) if len(summary.models) > 1 else "",
+        _blind_guess_note(summary, has_pairs),
+        FAILED_RUNS if any(row.n_failed or row.n_without_number for row in rows) else "",
+        _pairs_note(summary) if has_pairs else "",
+        _averages_note(summary) if any(row.metric == AVERAGE_METRIC for row in rows) else "",
+        VERDICT if any(row.verdict for row in rows) else "",
+        _unmatched_note(summary) if summary.unmatched else "",
+        *(f"{text}." for text in incomplete_texts(summary)),
+        *(f"Failed or without a number: {text}." for text in failure_texts(summary)),
     ]
-    if len(summary.models) > 1:
-        notes.append(
-            "Bold on the page: the best number and all that noise may have kept from it. Noise is the root of the sum "
-            "of squares of both numbers' standard deviations over runs"
-            + (
-                "; of single runs on minimal pairs, of half their 95 % intervals; of other single runs "
-                if pairs
-                else "; of single runs "
-            )
-            + "it is not known, and none is bold. Nor is any where noise could explain every difference"
-            + (", or where the best is not beyond a blind guess by more than noise." if guessed else ".")
-            + (
-                " Where runs failed, a number counts as lower only if it is with these runs and without them."
-                if any(row.n_failed for row in summary.rows)
-                else ""
-            )
-        )
-    if guessed:
-        told = [
-            *(["of two sentences it has 50 % right"] if pairs else []),
-            *(
-                ["of classes it has those with the most frequent label right, and a Matthews correlation of 0"]
-                if finetuned
-                else []
-            ),
-            *(
-                [
-                    "on held-out text it is the unigram distribution of the training tokens, a model that knew only "
-                    "how frequent words are"
-                ]
-                if any(row.suite in HELD_OUT for row in guessed)
-                else []
-            ),
-        ]
-        notes.append(f"A blind guess does not see what it is about: {'; '.join(told)}.")
-    if any(row.n_failed or row.n_without_number for row in summary.rows):
-        notes.append(
-            "Mean and deviation are over every run that gave a number, as in the papers. A run that failed (only one "
-            "class predicted, MCC 0, or constant output) gave one: it is counted and named, and the mean without such "
-            "runs stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave none: "
-            "it is named, and is in no mean."
-        )
-    if pairs:
-        ties = any(row.metric == ACCURACY_TIES_CORRECT for row in summary.rows)
-        notes.append(
-            "`phenomenon average` weighs phenomena equally, `paradigm average` weighs paradigms equally. A tie is no "
-            "right answer" + ("; with `ties correct` it is, as in the pipeline of BabyLM 2023." if ties else ".")
-        )
-    if any(row.metric == AVERAGE_METRIC for row in summary.rows):
-        notes.append(_averages_note(summary))
-    if any(row.verdict for row in summary.rows):
-        notes.append(
-            f"Verdict: within when ours differs from the published mean by at most {DEVIATIONS:g} x the combined "
-            "standard deviation (root of the sum of squares of both; for a single run of minimal pairs the binomial "
-            f"deviation stands in for ours), or by at most {TOLERANCE_WITHOUT_DEVIATION} points where there is none."
-        )
-    if summary.unmatched:
-        shown = "; ".join(", ".join(key) for key in summary.unmatched[:UNMATCHED_SHOWN])
-        rest = len(summary.unmatched) - UNMATCHED_SHOWN
-        notes.append(
-            f"{len(summary.unmatched)} published values have no counterpart here: {shown}"
-            + (f"; and {rest} more." if rest > 0 else ".")
-        )
-    notes += [f"{text}." for text in incomplete_texts(summary)]
-    notes += [f"Failed or without a number: {text}." for text in failure_texts(summary)]
-    return notes
+    return [note for note in notes if note]
+
+
+FAILED_RUNS = (
+    "Mean and deviation are over every run that gave a number, as in the papers. A run that failed (only one "
+    "class predicted, MCC 0, or constant output) gave one: it is counted and named, and the mean without such "
+    "runs stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave none: "
+    "it is named, and is in no mean."
+)
+VERDICT = (
+    f"Verdict: within when ours differs from the published mean by at most {DEVIATIONS:g} x the combined "
+    "standard deviation (root of the sum of squares of both; for a single run of minimal pairs the binomial "
+    f"deviation stands in for ours), or by at most {TOLERANCE_WITHOUT_DEVIATION} points where there is none."
+)
+
+
+def _runs_note(has_pairs: bool, has_finetuned: bool) -> str:
+    in_finetuning = " and, in fine-tuning, one fine-tuning seed and one learning rate" if has_finetuned else ""
+    note = (
+        f"mean ± standard deviation over n runs. A run is one pretraining seed{in_finetuning}; none is selected. The "
+        "deviation is the sample standard deviation (divided by n - 1); it is empty when n = 1."
+    )
+    if not has_pairs:
+        return note
+    return (
+        f"{note} There, minimal pairs have a 95 % interval instead: what the choice of the pairs alone leaves open "
+        "(binomial). It says nothing of other seeds."
+    )
+
+
+def _bold_note(summary: Summary, has_pairs: bool) -> str:
+    of_pairs = "on minimal pairs, of half their 95 % intervals; of other single runs " if has_pairs else ""
+    guessed = any(row.blind_guess is not None for row in summary.rows)
+    beyond_a_guess = ", or where the best is not beyond a blind guess by more than noise" if guessed else ""
+    note = (
+        "Bold on the page: the best number and all that noise may have kept from it. Noise is the root of the sum "
+        f"of squares of both numbers' standard deviations over runs; of single runs {of_pairs}it is not known, and "
+        f"none is bold. Nor is any where noise could explain every difference{beyond_a_guess}."
+    )
+    if not any(row.n_failed for row in summary.rows):
+        return note
+    return f"{note} Where runs failed, a number counts as lower only if it is with these runs and without them."
+
+
+def _blind_guess_note(summary: Summary, has_pairs: bool) -> str:
+    guessed = {row.suite for row in summary.rows if row.blind_guess is not None}
+    told = {
+        "of two sentences it has 50 % right": has_pairs,
+        "of classes it has those with the most frequent label right, and a Matthews correlation of 0": bool(
+            summary.finetuned
+        ),
+        "on held-out text it is the unigram distribution of the training tokens, a model that knew only how frequent "
+        "words are": not guessed.isdisjoint(HELD_OUT),
+    }
+    true = "; ".join(text for text, is_so in told.items() if is_so)
+    return f"A blind guess does not see what it is about: {true}." if guessed else ""
+
+
+def _pairs_note(summary: Summary) -> str:
+    ties = any(row.metric == ACCURACY_TIES_CORRECT for row in summary.rows)
+    else_right = "; with `ties correct` it is, as in the pipeline of BabyLM 2023" if ties else ""
+    return (
+        "`phenomenon average` weighs phenomena equally, `paradigm average` weighs paradigms equally. A tie is no "
+        f"right answer{else_right}."
+    )
+
+
+def _unmatched_note(summary: Summary) -> str:
+    shown = "; ".join(", ".join(key) for key in summary.unmatched[:UNMATCHED_SHOWN])
+    rest = len(summary.unmatched) - UNMATCHED_SHOWN
+    more = f"; and {rest} more" if rest > 0 else ""
+    return f"{len(summary.unmatched)} published values have no counterpart here: {shown}{more}."
 
 
 def _averages_note(summary: Summary) -> str:

@@ -1,12 +1,12 @@
 """The stage `draw_figure`: any figure of an experiment, for wide screens and for phones in one file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import (
     FigureSettings,
-    RegularisedStart,
+    SeededRun,
     baseline_runs,
     models_in_order,
     names_of,
@@ -33,44 +33,63 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     Models of others come last, in figures of what they are evaluated on in an experiment.
     The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
     """
-    block, declared, runs = project.results_of(experiment), declared_figures()[figure], project.shown_runs(experiment)
-    needs, parts = {need for need in declared.needs if need in NEEDS}, project.members(experiment)
-    without = [part for part in parts if project.is_study(experiment) and not needs <= set(drawable(project, part))]
-    all_models = models_in_order(runs)
-    runs = [run for run in runs if run.model.partition("/")[0] not in without]
-    models = models_in_order(runs)
+    declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
+    needs = {need for need in declared.needs if need in NEEDS}
+    without = _parts_without(project, experiment, needs) if project.is_study(experiment) else []
+    ours = [run for run in all_runs if run.model.partition("/")[0] not in without]
+    models, all_models = models_in_order(ours), models_in_order(all_runs)
     sets = sets_of_many(project, experiment, models) if declared.by_set else {}
-    # A model has the place, and so the colour, that it has where all are shown.
-    shifted = not sets and models != all_models[: len(models)]
-    regularised = dict[str, RegularisedStart]()
-    if "regularised_starts" in needs:
-        regularised = project.of_members(experiment, lambda part: regularised_starts(project.experiment(part)))
-        models = [model for model in models if model in regularised]
-    swept = dict[str, object]()
-    if "sweeps" in needs:
-        for model, told in project.of_members(experiment, lambda part: project.expansion(part).swept_values()).items():
-            # Lines are called after their experiments as models are.
-            swept[model] = {**told, "line": f"{model.removesuffix(model.rpartition('/')[2])}{told['line']}"}
-        models = [model for model in models if model in swept]
-    if needs and needs <= EVALUATIONS and not project.is_study(experiment):
-        runs = [*runs, *baseline_runs(project.experiment(experiment).baselines, runs)]
-        models = models_in_order(runs)
-    most = len(models) if declared.all_models or sets else MOST_DRAWN
-    left_out = len(models[most:])
+    chosen = {key: of(project, experiment) for key, (need, of) in CHOSEN_BY.items() if need in needs}
+    runs = [*ours, *_baselines(project, experiment, needs, ours)]
+    drawn = [model for model in models_in_order(runs) if all(model in found for found in chosen.values())]
+    most = len(drawn) if declared.all_models or sets else MOST_DRAWN
+    # What a figure has not is not in its address.
+    told = {
+        "left_out": len(drawn[most:]),
+        "without": without,
+        # A model has the place, and so the colour, that it has where all are shown.
+        "all_models": all_models if not sets and models != all_models[: len(models)] else None,
+        "sets": sets,
+        **chosen,
+    }
     return {
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
-        "runs": [names_of(run) for run in runs if run.model in models[:most]],
-        "style": block.figures,
-        **({"left_out": left_out} if left_out else {}),
-        **({"without": without} if without else {}),
-        **({"all_models": all_models} if shifted else {}),
-        **({"sets": sets} if sets else {}),
-        **({"regularised": regularised} if regularised else {}),
-        **({"swept": swept} if swept else {}),
+        "runs": [names_of(run) for run in runs if run.model in drawn[:most]],
+        "style": project.results_of(experiment).figures,
+        **{name: value for name, value in told.items() if value},
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
+
+
+def _parts_without(project: "Project", study: str, needs: set[str]) -> list[str]:
+    """The experiments of a study that have not what a figure needs."""
+    return [part for part in project.members(study) if not needs <= set(drawable(project, part))]
+
+
+def _baselines(project: "Project", experiment: str, needs: set[str], runs: Sequence[SeededRun]) -> Sequence[SeededRun]:
+    """Models of others, where a figure draws of an experiment alone what they have, too."""
+    if not needs or not needs <= EVALUATIONS or project.is_study(experiment):
+        return ()
+    return baseline_runs(project.experiment(experiment).baselines, runs)
+
+
+def _regularised(project: "Project", experiment: str) -> Mapping[str, object]:
+    return project.of_members(experiment, lambda part: regularised_starts(project.experiment(part)))
+
+
+def _swept(project: "Project", experiment: str) -> Mapping[str, object]:
+    found = project.of_members(experiment, lambda part: project.expansion(part).swept_values())
+    # Lines are called after their experiments as models are.
+    return {
+        model: {**told, "line": f"{model.removesuffix(model.rpartition('/')[2])}{told['line']}"}
+        for model, told in found.items()
+    }
+
+
+# The models that a figure of these results draws, by the key of its settings that tells of them.
+CHOSEN_BY = {"regularised": ("regularised_starts", _regularised), "swept": ("sweeps", _swept)}
 
 
 @Stage(
