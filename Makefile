@@ -136,6 +136,10 @@ clean-caches: ## remove bytecode and the caches of the tools; keeps results and 
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find scripts tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
+.PHONY: clean-leftovers
+clean-leftovers: ## remove what killed jobs left behind; keeps results and trainings that can go on
+	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; "$$python" scripts/clean_leftovers.py
+
 .PHONY: clean-experiment
 clean-experiment: ## remove results/EXPERIMENT; keeps models, checkpoints and everything that experiments share
 	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; \

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,18 @@ def test_a_failed_stage_leaves_no_manifest_not_even_a_stale_one(tmp_path: Path) 
     with pytest.raises(RuntimeError), stage_run(output, SETTINGS, {}):
         raise RuntimeError("broken")
     assert not output.exists()
+
+
+def test_the_next_attempt_removes_what_a_killed_one_was_writing(tmp_path: Path) -> None:
+    output = make(tmp_path / "out")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    killed = output.parent / f"inner/.data.parquet.{ended.pid}-0123abcd.partial"
+    writing, other = (output.with_name(f".a.{name}.partial") for name in (f"{os.getpid()}-0123abcd", "download"))
+    for path in (killed, writing, other):
+        write_text(path, "half")
+    make(tmp_path / "out")
+    assert [path.exists() for path in (killed, writing, other)] == [False, True, True]
 
 
 def test_a_changed_file_is_named(tmp_path: Path) -> None:

@@ -88,10 +88,11 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
         # What commands import before anything is installed; the rest of the library needs packages.
         for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
             shutil.copy(path, library)
-        (library / "artifacts").mkdir()
-        for path in (REPOSITORY / "scripts" / "hatchery").glob("artifacts/*.py"):
-            shutil.copy(path, library / "artifacts")
-        for name in ("install_environment.sh", "clean_experiment.py"):
+        for pattern in ("artifacts/*.py", "training/__init__.py", "training/run_folder.py"):
+            for path in (REPOSITORY / "scripts" / "hatchery").glob(pattern):
+                (library / path.parent.name).mkdir(exist_ok=True)
+                shutil.copy(path, library / path.parent.name)
+        for name in ("install_environment.sh", "clean_experiment.py", "clean_leftovers.py"):
             shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)
         # They say which folders below results/ are no experiments.

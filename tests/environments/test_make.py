@@ -1,5 +1,6 @@
 """`make env` really installs, in a path with spaces, and says in one line what a machine lacks."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.artifacts.checksums import digest
 from hatchery.environments import CPU_LOCK, MAIN_LOCK
 from hatchery.folders import RESERVED
 
@@ -179,6 +181,29 @@ def test_cleaning_removes_the_folder_of_an_experiment_or_the_link_to_it_and_noth
     left = {path.name for path in (bare.folder / "results").iterdir()}
     assert {"elsewhere", "cards"} <= left
     assert not {"one", "two"} & left
+
+
+def test_what_killed_jobs_left_is_removed_and_a_training_that_can_go_on_is_kept(bare) -> None:
+    settings, inputs = {"steps": 10}, {"tokenizer": "bb", "tokens": "aa"}
+    results = bare.folder / "results"
+    finished, unfinished = (
+        results / "checkpoints" / digest({"settings": {"steps": steps}, "inputs": ["aa", "bb"]}) for steps in (10, 20)
+    )
+    for folder in (finished, unfinished, results / "models/demo-0123"):
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").touch()
+    (results / "models/demo-0123/manifest.json").write_text(json.dumps({"settings": settings, "inputs": inputs}))
+    old, new, download = (
+        results / name for name in (".a.txt.1-0123abcd.partial", ".b.txt.1-0123abcd.partial", ".data.zip.partial")
+    )
+    for path in (old, new, download):
+        path.touch()
+    os.utime(old, (0, 0))
+    outcome = bare.make("clean-leftovers", PATH=os.environ["PATH"])
+    assert outcome.returncode == 0, outcome.stderr
+    assert not finished.exists() and not old.exists()
+    assert unfinished.exists() and new.exists() and download.exists() and (results / "models/demo-0123").exists()
+    assert f"kept results/checkpoints/{unfinished.name}: an unfinished training" in outcome.stdout
 
 
 def test_folders_that_rules_write_for_several_experiments_are_reserved_and_so_are_those_that_no_rule_declares() -> None:

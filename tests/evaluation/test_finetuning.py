@@ -291,6 +291,13 @@ def test_a_kept_result_comes_back_exactly(tmp_path):
     found = store.load([(12, 3e-05), (12, 1e-05), (642, 3e-05)])
     assert list(found) == [(12, 3e-05)] and same(found[12, 3e-05], result())
     assert RunStore(tmp_path, "other").load([(12, 3e-05)]) == {}
+    # What a killed attempt was writing goes with the next one of the same run.
+    stems = ("run_12_3e-05", "run_642_3e-05")
+    partial = [store.folder / f".{stem}.0123abcd.npz.4194305-0123abcd.partial" for stem in stems]
+    for path in partial:
+        path.write_bytes(b"half")
+    store.load([(12, 3e-05)])
+    assert [path.exists() for path in partial] == [False, True]
 
 
 def test_kept_runs_that_were_exchanged_are_made_again(tmp_path, capsys):

@@ -21,6 +21,7 @@ from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.store import load_language_model
 from hatchery.training.checkpoints import MODEL
+from hatchery.training.run_folder import run_folder_name
 from hatchery.training.stages.pretrain import UNTRAINED
 
 Make = Callable[..., Any]
@@ -78,7 +79,12 @@ def test_a_finished_run_whose_end_nobody_noted_is_taken_unless_it_is_damaged_or_
         assert command.digests() == digests
         return log
 
+    # It was killed before it could remove its checkpoints.
+    manifest = read_manifest(command.output)
+    folder = command.checkpoints / run_folder_name(manifest.settings, manifest.inputs)
+    (folder / "step_00000003").mkdir(parents=True)
     assert "finished before, its checksums hold: taken as it is" in again()
+    assert list(command.checkpoints.iterdir()) == []
     weights = command.output.with_name("model.safetensors")
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     assert "3 steps done" in again()

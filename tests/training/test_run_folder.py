@@ -17,9 +17,11 @@ from hatchery.training.run_folder import (
     Owner,
     RunLease,
     Sign,
+    clear_finished,
     locked_run_folder,
     read_sign,
     remove_run_folder,
+    run_folder_name,
     write_sign,
 )
 
@@ -63,6 +65,31 @@ def test_a_folder_that_its_owner_removed_is_made_anew(tmp_path: Path) -> None:
         assert not folder.exists()
     with locked_run_folder(folder):
         assert [path.name for path in folder.iterdir()] == ["lock"]
+
+
+def test_what_killed_runs_left_is_removed_and_what_can_go_on_is_kept(tmp_path: Path, repository: Path) -> None:
+    made = {"tokens": "aa", "tokenizer": "bb"}
+    finished, unfinished, empty, locked = (
+        tmp_path / name
+        for name in (run_folder_name({"steps": 10}, made), run_folder_name({"steps": 20}, made), "empty", "locked")
+    )
+    for folder in (finished, unfinished):
+        (folder / "step_00000010").mkdir(parents=True)
+        (folder / "lock").touch()
+    empty.mkdir()
+    (empty / "lock").write_text("of a process that was killed")
+    (tmp_path / ".old.removed/step_00000010").mkdir(parents=True)
+    holder = start_holder(locked, repository)
+    try:
+        assert {path.name for path in clear_finished(tmp_path, {finished.name, locked.name})} == {
+            ".old.removed",
+            finished.name,
+            "empty",
+        }
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([unfinished.name, "locked"])
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def test_a_run_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Outputs appear whole or not at all: written under a temporary name in the same folder, then renamed.
 
 A rename within one file system is atomic, so a reader never sees a half-written file, and a killed job leaves at
-most a file whose name starts with a dot and ends in `.partial`.
+most a file whose name starts with a dot and ends in `.partial`. Whoever takes the work over removes it.
 """
 
+import glob
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -45,6 +47,27 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         raise OSError(number, os.strerror(number), str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+_LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
+
+
+def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
+    """The temporary files in a folder and below whose targets begin so, with the number of the process that wrote."""
+    for path in sorted(folder.rglob(f".{glob.escape(beginning)}*.partial")):
+        if found := _LEFTOVER.fullmatch(path.name):
+            yield path, int(found[1])
+
+
+def remove_leftovers(folder: Path, beginning: str = "") -> None:
+    """Remove those of processes that are gone, as seen from this machine: nobody else may be writing here."""
+    for path, process in leftovers(folder, beginning):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except OSError:  # somebody else's process
+            continue
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.atomic import json_text, json_value, write_bytes, write_json, write_text
+from hatchery.artifacts.atomic import json_text, json_value, remove_leftovers, write_bytes, write_json, write_text
 from hatchery.artifacts.checksums import SHOWN_DIGITS, Expected, check_file, digest, sha256_file
 from hatchery.artifacts.host import surroundings
 from hatchery.errors import ManifestError, MisplacedError
@@ -226,6 +226,7 @@ def stage_run(
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     output.with_name(FINISHED).unlink(missing_ok=True)
+    remove_leftovers(output.parent)
     started = time.time()
     digests = input_digests(inputs or {})
     run = StageRun(output.parent)

@@ -18,13 +18,14 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from hatchery.artifacts.checksums import digest
 from hatchery.errors import CheckpointError
 
 BEAT_SECONDS = 5.0
@@ -194,6 +195,35 @@ def remove_run_folder(folder: Path) -> None:
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
     _clear(folder)
+
+
+def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """What the folder of a run is called: `inputs` are the digests of the manifests that it reads, by their names."""
+    order = ("tokens", "tokenizer", "initial_model", "counts")
+    return digest({"settings": dict(settings), "inputs": [inputs[name] for name in order if name in inputs]})
+
+
+def _is_unused(folder: Path) -> bool:
+    """Whether a folder holds nothing but a lock: nothing was trained in it."""
+    return {path.name for path in folder.iterdir()} <= {"lock", WANTED}
+
+
+def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path]:
+    """Remove what killed runs left in the folder of all run folders, and nothing that a run can go on from.
+
+    `finished` are the names of those whose models are made; gives what was removed. Run folders that a process of this
+    machine owns are left alone.
+    """
+    for folder in sorted(checkpoints.iterdir() if checkpoints.is_dir() else ()):
+        if folder.name.endswith(".removed"):
+            shutil.rmtree(folder, ignore_errors=True)
+            yield folder
+        elif folder.is_dir() and (
+            folder.name in finished or {path.name for path in folder.iterdir()} <= {"lock", WANTED}
+        ):
+            with suppress(CheckpointError), locked_run_folder(folder, patience_seconds=0):
+                remove_run_folder(folder)
+                yield folder
 
 
 def _clear(folder: Path) -> Path:

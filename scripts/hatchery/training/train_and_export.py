@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
-from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, reuse_complete, stage_run
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import build_language_model
@@ -41,7 +40,7 @@ from hatchery.training.processes import (
     rendezvous,
 )
 from hatchery.training.run import Inputs, Trained, run_config, train_run
-from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder
+from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder, run_folder_name
 from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
 from hatchery.training.topology import Topology, read_topology
 from hatchery.training.weight_average import load_evaluated_model
@@ -74,8 +73,8 @@ def train_and_export(
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
     topology = read_topology(os.environ)
-    digests = [read_manifest(path).digest for path in inputs.by_name.values()]
-    folder = checkpoints / digest({"settings": dict(job.settings), "inputs": digests})
+    digests = {name: read_manifest(path).digest for name, path in inputs.by_name.items()}
+    folder = checkpoints / run_folder_name(job.settings, digests)
     with named_in_errors(topology):
         _pretrain_in_folder(job, settings, options, inputs, topology, folder, name or job.output.parent.name)
 
@@ -103,6 +102,8 @@ def _pretrain_in_folder(
         # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
         if is_finished or reuse_complete(output, job.settings, job.inputs):
             announce(store, FINISHED, topology)
+            # One that was killed between its export and here has left its checkpoints.
+            remove_run_folder(folder)
             return
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:

@@ -21,7 +21,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from hatchery.artifacts.atomic import atomic_path, write_bytes
+from hatchery.artifacts.atomic import atomic_path, remove_leftovers, write_bytes
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.finetuning.batches import Predicted
@@ -96,6 +96,8 @@ class RunStore:
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
         """The kept results among `runs`, pairs of seed and learning rate."""
+        for run in runs:
+            remove_leftovers(self.folder, f"{_stem(*run)}.")
         found = {run: self._load(*run) for run in runs}
         return {run: result for run, result in found.items() if result is not None}
 
