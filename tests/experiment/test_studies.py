@@ -88,7 +88,7 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     assert "demo/random-s42" in call.arguments["pretraining"]
     of_experiment = Jobs(Project(folder)).call("write_page", experiment="demo").arguments
     assert of_experiment["part"] == {}
-    own = ("minimal_pair_tests", "finetuning_tests", "misjudged_pairs")
+    own = ("minimal_pair_tests", "finetuning_tests", "misjudged_pairs", "training_overlap")
     assert of_experiment["analysis"] == {name: f"results/demo/analyses/{name}/manifest.json" for name in own}
 
 
@@ -120,8 +120,10 @@ def test_models_of_an_experiment_are_tested_on_pairs_and_tasks_without_a_word_in
     read = jobs.call("analyse", experiment="own", analysis="misjudged_pairs").arguments["tables"]
     assert read.pop("pair_files/demo_pairs") == "resources/sources/embedded_minimal_pairs.json"
     assert read.pop("runs") == "results/own/runs.parquet" and len(read) == len(scores)
+    overlap = jobs.call("analyse", experiment="own", analysis="training_overlap").arguments["tables"]
+    assert overlap["corpus/own"] == "results/corpora/demo/manifest.json" and "pair_files/demo_pairs" in overlap
     assert [[*jobs.results.analyses(name)] for name in ("alone", "no_pairs")] == [
-        ["misjudged_pairs"],
+        ["misjudged_pairs", "training_overlap"],
         ["finetuning_tests"],
     ]
     with pytest.raises(ConfigError, match=r"'own' has no analysis 'minimal_pair_test'; .*mean 'minimal_pair_tests'"):

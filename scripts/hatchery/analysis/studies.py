@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
 PAIR_TESTS, TASK_TESTS, MISJUDGED = "minimal_pair_tests", "finetuning_tests", "misjudged_pairs"
-"""The analyses that experiments have by themselves: tests of differences, and pairs to read."""
+OVERLAP = "training_overlap"
+"""The analyses that experiments have by themselves: tests of differences, pairs to read, and those that were read."""
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +55,12 @@ def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
     several = len([*experiment.runs, *experiment.baselines]) > 1
     pairs, tasks = bool(experiment.minimal_pairs), bool(experiment.finetuning.tasks)
     tests = {"against": tested_against(experiment)}
-    entries = {PAIR_TESTS: (several and pairs, tests), TASK_TESTS: (several and tasks, tests), MISJUDGED: (pairs, {})}
+    entries = {
+        PAIR_TESTS: (several and pairs, tests),
+        TASK_TESTS: (several and tasks, tests),
+        MISJUDGED: (pairs, {}),
+        OVERLAP: (pairs, {}),
+    }
     return {
         name: build(analysis_called(name).settings, {"analysis": name, **settings})
         for name, (has, settings) in entries.items()

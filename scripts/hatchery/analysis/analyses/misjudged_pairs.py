@@ -92,7 +92,7 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
         for model, paths in models.items()
     }
     first = next(path for paths in models.values() for path in paths)
-    pairs = _sentences(first, source)
+    pairs = scored_pairs(first, source)
     for model, frames in scores.items():
         for path, frame in zip(models[model], frames, strict=True):
             if not frame.select("paradigm", "pair_id").equals(pairs.select("paradigm", "pair_id")):
@@ -113,8 +113,8 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
     )
 
 
-def _sentences(scores: Path, source: Path) -> "pl.DataFrame":
-    """The pairs that were scored, from the files of the suite."""
+def scored_pairs(scores: Path, source: Path) -> "pl.DataFrame":
+    """The pairs that were scored, from the files of the suite: paradigm, pair_id, good, bad."""
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest

@@ -1,0 +1,122 @@
+"""How many sentences of the suites of minimal pairs stand in the text that the models were trained on?
+
+Source: inferred. A pair whose good sentence was read in training, and whose bad one was not, can be judged by memory. A
+sentence counts where its words follow each other in a line of the training text, as they are written and with all their
+marks. An experiment with minimal pairs has this analysis by itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.analysis.analyses.analysis import (
+    CORPORA,
+    CORPUS,
+    MINIMAL_PAIRS,
+    PAIR_FILES,
+    Analysis,
+    AnalysisSettings,
+    Findings,
+    Numbers,
+    Study,
+)
+from hatchery.analysis.analyses.misjudged_pairs import scored_pairs
+from hatchery.analysis.analyses.paired_tests import manifests_of
+from hatchery.rendering.escaping import readable
+from hatchery.rendering.table import table
+from hatchery.units import count
+
+Words = tuple[str, ...]
+_FIRST = 3
+"""Sentences are looked up by so many words; shorter ones have to be a whole line."""
+NOTE = (
+    "A sentence stands in the training text where its words follow each other in a line of it, as they are written and "
+    "with all their marks. Where the good sentence alone does, memory can stand in for grammar."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOverlapSettings(AnalysisSettings):
+    """It has no settings of its own."""
+
+
+def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
+    """A row for each suite and corpus. Raises EvaluationError or ManifestError for what cannot be read."""
+    pairs: dict[str, list[tuple[Words, Words]]] = {}
+    for suite, models in manifests_of(study, MINIMAL_PAIRS).items():
+        frame = scored_pairs(next(path for paths in models.values() for path in paths), _files(study, suite))
+        sentences = zip(frame["good"], frame["bad"], strict=True)
+        pairs[suite] = [(tuple(good.split()), tuple(bad.split())) for good, bad in sentences]
+    wanted = {words for each in pairs.values() for pair in each for words in pair}
+    corpora = study.manifests(CORPUS)
+    # Experiments of a study may have one corpus.
+    read = {path: sentences_in(path, wanted) for path in dict.fromkeys(corpora.values())}
+    rows = [_row(name, suite, each, read[path]) for name, path in corpora.items() for suite, each in pairs.items()]
+    header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "good sentence alone")
+    several = len(corpora) > 1
+    shown = table(
+        (*(["experiment"] if several else []), *header),
+        [
+            [*([str(row["experiment"])] if several else []), readable(str(row["suite"]))]
+            + [count(row["pairs"])]
+            + [
+                f"{count(row[key])} ({100 * row[key] / max(1, row['pairs']):.1f} %)"
+                for key in ("good", "bad", "good_alone")
+            ]
+            for row in rows
+        ],
+        words=2 if several else 1,
+        caption="Sentences in the training text",
+    )
+    return Findings(rows, [shown], [NOTE])
+
+
+def _files(study: Study, suite: str) -> Path:
+    return study.tables[f"{PAIR_FILES}/{suite}"]
+
+
+def _row(experiment: str, suite: str, pairs: Sequence[tuple[Words, Words]], found: set[Words]) -> Numbers:
+    flags = [(good in found, bad in found) for good, bad in pairs]
+    return {
+        "experiment": experiment,
+        "suite": suite,
+        "pairs": len(pairs),
+        "good": sum(good for good, _ in flags),
+        "bad": sum(bad for _, bad in flags),
+        "good_alone": sum(good and not bad for good, bad in flags),
+    }
+
+
+def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
+    """Those of the sentences that stand in the training text of a corpus."""
+    from hatchery.artifacts.manifests import read_manifest
+    from hatchery.tokenization.documents import TRAINING_SPLIT, read_batches, shards_by_split
+
+    short, by_beginning = set[Words](), dict[Words, list[Words]]()
+    for words in wanted:
+        if len(words) < _FIRST:
+            short.add(words)
+        else:
+            by_beginning.setdefault(words[:_FIRST], []).append(words)
+    found = set[Words]()
+    for shard in shards_by_split(read_manifest(corpus)).get(TRAINING_SPLIT, ()):
+        for batch in read_batches(shard):
+            for line in (line for text in batch.texts for line in text.split("\n")):
+                words = tuple(line.split())
+                if len(words) < _FIRST:
+                    found |= {words} & short
+                    continue
+                for place, beginning in enumerate(zip(words, words[1:], words[2:], strict=False)):
+                    for sentence in by_beginning.get(beginning, ()):
+                        if words[place : place + len(sentence)] == sentence:
+                            found.add(sentence)
+    return found
+
+
+ANALYSIS = Analysis(
+    title="Are sentences of the suites in the training text?",
+    version=1,
+    settings=TrainingOverlapSettings,
+    run=count_overlap,
+    needs=(MINIMAL_PAIRS, PAIR_FILES, CORPORA),
+)

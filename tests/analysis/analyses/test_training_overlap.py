@@ -1,0 +1,50 @@
+"""Sentences of suites that stand in the training text."""
+
+from pathlib import Path
+
+import polars as pl
+
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.analyses.training_overlap import ANALYSIS, TrainingOverlapSettings
+from hatchery.artifacts.manifests import stage_run
+from hatchery.corpora.corpus_writer import CorpusWriter, document_row
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.raw.registration import register_source
+
+PAIRS = [
+    ("The dogs sleep.", "The dogs sleeps."),
+    ("A cat sees him now.", "A cat see him now."),
+    ("Go away.", "Go aways."),
+    ("She was here.", "She were here."),
+    ("No one knows it.", "No one know it."),
+]
+TRAINING = [
+    "Then\nThe dogs sleep.",
+    'He said: A cat sees him now. And then "Go away." he said.',
+    "She were here.\nGo away.",
+]
+
+
+def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("good,bad\n" + "".join(f"{good},{bad}\n" for good, bad in PAIRS))
+    register_source("own", tmp_path / "own.csv", tmp_path / "own.json")
+    columns = {"good": "good", "bad": "bad"}
+    settings = {"stage": "score_minimal_pairs", "suite": "own", "format": "rows", "columns": columns, "files": "*.csv"}
+    with stage_run(tmp_path / "scores/manifest.json", settings) as run:
+        pl.DataFrame({"outcome": ["correct"] * 5}).write_parquet(run.add_output(run.folder / "scores.parquet"))
+    with (
+        stage_run(tmp_path / "corpus/manifest.json", {"stage": "convert_corpus"}) as run,
+        CorpusWriter(run, ["text"], 2) as writer,
+    ):
+        for index, text in enumerate(TRAINING):
+            writer.write(document_row(f"{index}", "text", "train", text))
+        writer.write(document_row("held out", "text", "dev", "No one knows it."))
+    tables = {
+        "minimal_pairs/ltg-s1:own": tmp_path / "scores/manifest.json",
+        "pair_files/own": tmp_path / "own.json",
+        "corpus/mine": tmp_path / "corpus/manifest.json",
+    }
+    found = ANALYSIS.run(TrainingOverlapSettings(), Study("mine", (SeededRun.of("ltg", 1),), tables=tables))
+    assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 5, "good": 3, "bad": 1, "good_alone": 3}]
+    (row,) = found.tables[0].rows
+    assert [str(cell) for cell in row.cells] == ["own", "5", "3 (60.0 %)", "1 (20.0 %)", "3 (60.0 %)"]
