@@ -45,6 +45,11 @@ TARGET ?= results/$(EXPERIMENT)/index.html
 why: env ## show what would run for TARGET=file (or EXPERIMENT=name), why, and what it would cost; runs nothing
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/explain.py "$(TARGET)"
 
+RULE ?=
+.PHONY: show
+show: env ## show what a job of RULE=name reads and writes, its settings and resources; of TARGET=file or EXPERIMENT=name
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/show_rule.py "$(RULE)" "$(TARGET)"
+
 CELL ?=
 .PHONY: trace
 trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to the raw data, and compare all checksums

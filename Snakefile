@@ -60,14 +60,13 @@ wildcard_constraints:
     address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
 
-# A rule says what it reads and writes, and its command. Its log, benchmark, conda environment, threads, resources and
-# parameters follow from the record of its stage, on its function in scripts/hatchery/<package>/stages/<rule>.py.
+# A rule says what it writes, and its command. What it reads (`inputs`), its log, benchmark, conda environment, threads,
+# resources and parameters follow from the record of its stage, on its function in
+# scripts/hatchery/<package>/stages/<rule>.py. `make show RULE=...` prints them of an example.
 RULES.complete_rules(workflow)
-# Where files lie that are named by wildcards: of the stages that make data, and of experiments and studies. `paths`
-# makes an input of such a function; `job_paths` gives what the job of a result at an address reads.
+# Where files lie that are named by wildcards: of the stages that make data, and of experiments and studies.
 JOBS, DATA, RESULTS = RULES.jobs, RULES.jobs.data, RULES.jobs.results
-paths, job_paths = RULES.paths, RULES.job_paths
-recorded, unrecorded = RULES.recorded, RULES.unrecorded
+inputs, recorded = RULES.inputs, RULES.recorded
 
 
 include: "workflow/rules/sources.smk"

@@ -233,22 +233,16 @@ def _pretraining(bench: Bench, folder: Path) -> list[str]:
     settings = {"model": model, "steps": steps, "batch_size": 16, "sequence_length": bench.sizes.lengths[0]}
     settings |= {"seed": 42, "evaluation_sequences": 0}
     runtime = {"device": bench.device.type, "checkpoint_interval_steps": steps // 3, "threads": 1}
-    options = {"--settings": json.dumps(settings), "--runtime": json.dumps(runtime)}
-    options |= {"--tokens": str(tokens), "--tokenizer": str(tokenizer)}
-    return [
-        sys.executable,
-        str(SCRIPTS / "run.py"),
-        "pretrain",
-        *(part for option in options.items() for part in option),
-    ]
+    given = {"settings": settings, "runtime": runtime, "tokens": str(tokens), "tokenizer": str(tokenizer)}
+    return [sys.executable, str(SCRIPTS / "run.py"), "pretrain", json.dumps(given)]
 
 
 def _start(command: list[str], folder: Path, run: str) -> subprocess.Popen[bytes]:
     own = folder / run
     own.mkdir(exist_ok=True)
-    places = ["--checkpoints", str(own / "checkpoints"), "--output", str(own / "manifest.json")]
+    places = json.dumps({"checkpoints": str(own / "checkpoints"), "output": str(own / "manifest.json")})
     with (own / "log").open("ab") as log:
-        return subprocess.Popen([*command, *places], stdout=log, stderr=log)
+        return subprocess.Popen([*command, places], stdout=log, stderr=log)
 
 
 def _last_line(log: Path) -> str:

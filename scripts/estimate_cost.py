@@ -1,9 +1,10 @@
 """Estimate the cost of an experiment or a study: operations, time, disk space. It reads settings, and needs no data."""
 
 import argparse
+import json
 from pathlib import Path
 
-from hatchery.command import load_settings, run_command
+from hatchery.command import run_command
 from hatchery.experiment.project import Project
 from hatchery.workflow.cost_estimate import cost_settings, estimate, shards_on_disk
 from hatchery.workflow.cost_table import cost_markdown
@@ -20,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     pages = []
     for experiment in jobs.project.members(arguments.experiment):
         jobs.project.check("experiment", experiment)
-        settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
+        settings = cost_settings(json.loads(jobs.settings("write_cost", experiment=experiment)))
         shards = shards_on_disk(Path(jobs.results.tokens(experiment)))
         pages.append(cost_markdown(settings, estimate(settings), shards))
     print("\n".join(pages), end="")

@@ -1,22 +1,27 @@
-"""Run a stage: python scripts/run.py STAGE @results/settings/<digest>.json --output FILE.
+"""Run a stage: python scripts/run.py STAGE results/settings/<digest>.json '{"output": "FILE"}'.
 
-`python scripts/run.py STAGE --help` says what else it takes.
+What the stage is given are JSON objects or files that hold one; of a key that several have, the last counts.
+`python scripts/run.py STAGE` alone says what it is given.
 """
 
 import argparse
 
-from hatchery.command import run_command
-from hatchery.runner import run_words
+from hatchery.command import read_given, run_command
+from hatchery.runner import run_given, usage
 from hatchery.stage import function_of
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the stage that the arguments name. Raises ConfigError with the nearest name where there is none."""
-    run_words(function_of(arguments.stage), arguments.words)
+    function = function_of(arguments.stage)
+    if not arguments.given:
+        print(usage(function), end="")
+        return
+    run_given(function, {key: value for word in arguments.given for key, value in read_given(word).items()})
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", help="the name of its function, a file in a folder `stages` of scripts/hatchery/")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="@CALL or --settings, --output, and the stage's own")
+    parser.add_argument("given", nargs="*", metavar="JSON", help="what it is given, or a file of that")
     run_command(main, parser)

@@ -3,14 +3,22 @@
 import argparse
 from pathlib import Path
 
-from hatchery.command import named_paths, run_command
+from hatchery.command import run_command
 from hatchery.corpora.sentence_training import train_model
 from hatchery.corpora.sentences import MODEL_FOLDER
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Train by the recipe and write the parameter files."""
-    train_model(arguments.recipe, named_paths(arguments.source), arguments.output)
+    train_model(arguments.recipe, dict(arguments.source or ()), arguments.output)
+
+
+def named(pair: str) -> tuple[str, Path]:
+    """The name and the path of `NAME=PATH`. Raises ArgumentTypeError for other words."""
+    name, separator, path = pair.partition("=")
+    if not (name and separator and path):
+        raise argparse.ArgumentTypeError(f"expected NAME=PATH, got {pair!r}")
+    return name, Path(path)
 
 
 if __name__ == "__main__":
@@ -20,6 +28,7 @@ if __name__ == "__main__":
         "--source",
         nargs="+",
         action="extend",
+        type=named,
         metavar="NAME=PATH",
         help="zip archive of one text of the recipe; repeat for each",
     )

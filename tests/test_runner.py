@@ -1,6 +1,5 @@
 """From a call's file to a stage's function and its manifest; what cannot be given, or was altered, is one line."""
 
-import argparse
 import json
 import subprocess
 import sys
@@ -12,14 +11,15 @@ from typing import Any
 import forked
 import pytest
 from faults import DAMAGE
+from stage_command import given_json
 
 from hatchery.artifacts.checksums import canonical_json, sha256_file, write_checksums
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
-from hatchery.command import expanded, load_settings, named_paths
+from hatchery.command import read_given
 from hatchery.errors import ConfigError, ManifestError, SourceError
-from hatchery.job_spec import Call, read_call
+from hatchery.job_spec import Call, paths_of, read_call
 from hatchery.raw.registration import register_source
-from hatchery.runner import Job, Place, arguments_of, run_stage, run_words, verify_inputs
+from hatchery.runner import Job, Place, arguments_of, run_given, run_stage, verify_inputs
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage, function_of, stage_files
 
@@ -104,17 +104,36 @@ def test_a_function_gets_settings_manifests_and_paths_and_its_manifest_names_the
     assert set(made.inputs) == {"corpus", "source b", "more", "more_2"} == set(SEEN["job"].inputs)
 
 
-def test_the_words_of_a_command_line_say_the_same(given: dict[str, Any], tmp_path: Path) -> None:
+def test_json_says_the_same(given: dict[str, Any], tmp_path: Path) -> None:
     run_stage(count, SETTINGS, tmp_path / "a/manifest.json", **given, workers=7)
-    words = ["--settings", json.dumps(SETTINGS), "--output", str(tmp_path / "b/manifest.json"), "--workers", "7"]
-    words += ["--runtime", '{"threads": 2}', "--corpus", str(given["corpus"]), "--scratch", str(given["scratch"])]
-    words += ["--source", f"b={given['source']['b']}", "--more", *map(str, given["more"])]
     called = dict(SEEN)
-    run_words(count, words)
+    whole = {"settings": SETTINGS, "output": tmp_path / "b/manifest.json", "workers": 7, "words": [], **given}
+    run_given(count, json.loads(given_json(whole)))
     assert {name: SEEN[name] for name in SEEN if name not in ("job", "run")} == {
         name: called[name] for name in called if name not in ("job", "run")
     }
     assert (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"corpora": "a"}, "run.py count: got 'corpora', which it is not given; did you mean 'corpus'?"),
+        ({"corpus": ["a", "b"]}, r"run.py count: corpus: got \['a', 'b'\], expected a path"),
+        ({"source": ["a"]}, r"run.py count: source: got \['a'\], expected an object of paths"),
+        ({"more": {"a": "b"}}, "run.py count: more: got {'a': 'b'}, expected a list of paths"),
+        ({"workers": "7"}, "run.py count: workers: got '7', expected a number"),
+        ({"runtime": "fast"}, "run.py count: runtime: got 'fast', expected an object"),
+        ({"output": 3}, "run.py count: output: got 3, expected a path"),
+        ({"corpus": None}, "run.py count: corpus: missing; `run.py count` says what it is given"),
+    ],
+)
+def test_what_is_missing_unknown_or_of_another_type_is_one_line(
+    changes: dict[str, Any], message: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = {"settings": SETTINGS, "output": tmp_path / "b/manifest.json", **given, **changes}
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        run_given(count, json.loads(given_json(whole)))
 
 
 @pytest.mark.parametrize("name", ["corpus", "one", "two"])
@@ -188,17 +207,25 @@ def test_finished_work_is_taken_where_the_stage_keeps_it(given: dict[str, Any], 
 
 
 def test_a_stage_that_is_not_there_is_told_with_the_nearest(repository: Path) -> None:
-    command = [sys.executable, "scripts/run.py", "pretrian", "--output", "x"]
+    command = [sys.executable, "scripts/run.py", "pretrian", "{}"]
     done = forked.run(command, cwd=repository, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: run.py: there is no stage 'pretrian'; did you mean 'pretrain'?\n"
 
 
-def test_a_mistake_on_the_command_line_shows_the_usage_of_the_stage(repository: Path) -> None:
-    command = [sys.executable, "scripts/run.py", "write_cost", "--settings", "{}", "--output", "x"]
-    done: subprocess.CompletedProcess[str] = forked.run(command, cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("usage: run.py write_cost [-h] --settings SETTINGS")
-    assert done.stderr.splitlines()[-1].endswith("the following arguments are required: --markdown, --page")
+def test_a_stage_without_anything_says_what_it_is_given(repository: Path) -> None:
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        done: subprocess.CompletedProcess[str] = forked.run(
+            [sys.executable, "scripts/run.py", "write_cost", *words], cwd=repository, capture_output=True, text=True
+        )
+        return done
+
+    done = run()
+    assert done.returncode == 0 and done.stdout.startswith("usage: run.py write_cost JSON...")
+    assert "  markdown: a path\n  page: a path\n" in done.stdout
+    done = run('{"settings": {}}', '{"output": "x"}')
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: run.py write_cost: markdown, page: missing; ")
 
 
 @pytest.mark.parametrize("name", stage_files())
@@ -215,31 +242,32 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_file_stands_for_the_arguments_of_the_command_line() -> None:
-    call = Call(
-        CANONICAL, {"source": {"b": "one", "a": "two"}, "held_out": ["x"], "none": [], "model": "m", "nobody": {}}
-    )
+def test_a_file_holds_what_a_stage_is_given() -> None:
+    arguments = {"source": {"b": "one", "a": "two"}, "held_out": ["x"], "none": [], "model": "m", "nobody": {}}
+    call = Call(CANONICAL, arguments)
     call.write()
-    words = expanded([f"@{call.path}", "--output", "o"])
-    assert words[:2] == ["--settings", CANONICAL]
-    assert words[2:] == ["--source", "b=one", "a=two", "--held-out", "x", "--model", "m", "--output", "o"]
-    assert load_settings(words[1])["name"] == "a \u2028 b\n\x85 ä"
+    given = read_given(str(call.path))
+    assert given == {**arguments, "settings": {"epochs": 1, "name": "a \u2028 b\n\x85 ä"}}
+    assert list(given["source"]) == ["b", "a"]
     assert read_call(call.path).content == call.content
+    assert paths_of(call.arguments.values()) == ["one", "two", "x", "m"]
 
 
-def test_lists_of_a_thousand_models_with_forty_tasks_reach_a_command() -> None:
-    # Linux allows 128 KiB for one argument, and the command of a rule is one argument of its shell.
-    names = {
-        f"m{model}-s1:task_{task}": f"results/finetuning/m{model}/t{task}"
-        for model in range(1000)
-        for task in range(40)
-    }
-    call = Call(CANONICAL, {"finetuning": names})
-    call.write()
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--settings")
-    parser.add_argument("--finetuning", nargs="+", action="extend")
-    assert len(named_paths(parser.parse_args(expanded([f"@{call.path}"])).finetuning)) == 40_000
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("{", "the command line: not JSON: "),
+        ('{"arguments": 3}', "the command line: expected a JSON object"),
+        ("nowhere.json", "nowhere.json: the file cannot be read: No such file"),
+        ("list.json", "list.json: expected a JSON object of what the stage is given, not list"),
+        ("bytes.json", "bytes.json: the file cannot be read: it is no UTF-8"),
+    ],
+)
+def test_what_is_no_object_is_one_line(word: str, message: str) -> None:
+    Path("list.json").write_text("[]")
+    Path("bytes.json").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        read_given(word)
 
 
 @pytest.mark.parametrize("damage", [(b'"epochs":1', b'"epochs":2'), (b"one", b"two"), (b"}", b"")])
@@ -250,7 +278,7 @@ def test_an_altered_file_is_one_line_with_what_was_expected_and_found(damage: tu
     found = sha256_file(call.path)[:16]
     message = f"{call.path}: the settings were altered: expected the SHA-256 {call.digest}..., found {found}..."
     with pytest.raises(ConfigError) as error:
-        expanded([f"@{call.path}"])
+        read_given(str(call.path))
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
     call.write()
     assert read_call(call.path).settings == CANONICAL
@@ -267,16 +295,7 @@ def test_an_altered_file_ends_a_command_in_one_line(repository: Path) -> None:
     call = Call(CANONICAL, {})
     call.write()
     call.path.write_bytes(call.content.replace(b":1", b":2"))
-    command = [
-        sys.executable,
-        str(repository / "scripts/run.py"),
-        "write_cost",
-        f"@{call.path}",
-        "--output",
-        "a",
-        "--markdown",
-        "b",
-    ]
+    command = [sys.executable, str(repository / "scripts/run.py"), "write_cost", str(call.path), '{"output": "a"}']
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1 and result.stdout == ""
     (line,) = result.stderr.splitlines()

@@ -6,72 +6,49 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ConfigError, HatcheryError, refusal
-from hatchery.job_spec import read_call
+from hatchery.job_spec import is_call, read_call
 from hatchery.sanitize import visible
 
 
-def load_settings(text: str) -> dict[str, Any]:
-    """Parse the value of `--settings` or `--runtime`: a JSON object, or the path of a file that holds one.
+def read_given(word: str) -> dict[str, Any]:
+    """What a stage is given by its arguments: a JSON object, or the path of a file that holds one.
 
-    Raises ConfigError when the file is missing or the text is not a JSON object.
+    The file of a call has all inputs under `arguments`, and is compared with its name. Raises ConfigError when the file
+    is missing, altered, or no JSON object.
     """
-    inline = text.lstrip().startswith("{")
-    where = "the command line" if inline else text
-    if not inline:
-        try:
-            text = Path(text).read_text(encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{where}: the settings file cannot be read: {error.strerror}") from error
+    inline = word.lstrip().startswith("{")
+    where = "the command line" if inline else word
+    try:
+        text = word if inline else Path(word).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no UTF-8"
+        raise ConfigError(f"{where}: the file cannot be read: {reason}") from error
+    if not inline and is_call(Path(word)):
+        read_call(word)
     try:
         value = json_value(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{where}: the settings are not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: the settings must be a JSON object, not {type(value).__name__}")
-    return value
-
-
-def expanded(words: Sequence[str], project: Path = Path()) -> list[str]:
-    """The command line with the content of a call's file in place of each word `@file`, relative to `project`.
-
-    Raises ConfigError.
-    """
-    lists = (read_call(project / word[1:]).command_line() if word.startswith("@") else [word] for word in words)
-    return [word for words in lists for word in words]
-
-
-def named_paths(pairs: list[str] | None) -> dict[str, Path]:
-    """Parse repeated `NAME=path` arguments, keeping their order.
-
-    Raises ConfigError for an argument without `=` or for a repeated name.
-    """
-    paths: dict[str, Path] = {}
-    for pair in pairs or []:
-        name, separator, path = pair.partition("=")
-        if not (name and separator and path):
-            raise ConfigError(f"the command line: expected NAME=path, got {pair!r}")
-        if name in paths:
-            raise ConfigError(f"the command line: {name!r} is given twice")
-        paths[name] = Path(path)
-    return paths
+        raise ConfigError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict) or not isinstance(value.get("arguments", {}), dict):
+        raise ConfigError(f"{where}: expected a JSON object of what the stage is given, not {type(value).__name__}")
+    return {**value.pop("arguments", {}), **value}
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
     """Parse the arguments, call `main`, and leave with 0, or with 1 after one line.
 
     The line names the user's mistake, or what the machine refuses: memory, room on the disk, the right to write. Any
-    other exception is a defect of ours and keeps its traceback. A word `@results/settings/<digest>.json` stands for
-    the arguments in that file.
+    other exception is a defect of ours and keeps its traceback.
     """
     try:
-        main(parser.parse_args(expanded(sys.argv[1:])))
+        main(parser.parse_args())
     except HatcheryError as error:
         _print_error(str(error))
         sys.exit(1)

@@ -2,15 +2,16 @@
 
 Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job that waits in
 a queue must compute what was asked for when it was sent. Every stage is therefore run as
-`python scripts/run.py STAGE @results/settings/<digest>.json --output ...`, which compares the file with its name.
+`python scripts/run.py STAGE results/settings/<digest>.json '{"output": ...}'`, which compares the file with its name.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from string import hexdigits
 from typing import Any
 
 from hatchery.artifacts.atomic import write_bytes
@@ -20,18 +21,25 @@ from hatchery.errors import ConfigError
 FOLDER = Path("results/settings")
 DIGITS = 16
 
-Argument = str | list[str] | dict[str, str]
+Paths = str | list[str] | dict[str, str]
+"""What an argument of a stage's function is given: one path, several, or paths by names.
+
+A list of one path or of none stands for an argument that is one path and may be left out.
+"""
+
+
+def paths_of(given: Iterable[Paths]) -> list[str]:
+    """All paths of several arguments, each once."""
+    lists = ([one] if isinstance(one, str) else one.values() if isinstance(one, dict) else one for one in given)
+    return list(dict.fromkeys(path for paths in lists for path in paths))
 
 
 @dataclass(frozen=True)
 class Call:
-    """The settings of a job as canonical JSON, and its arguments by their names without `--`.
-
-    A word is one path, a list several paths, a mapping several arguments `NAME=path`.
-    """
+    """The settings of a job as canonical JSON, and the paths of its inputs by the arguments of the stage's function."""
 
     settings: str
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, Paths]
 
     @cached_property
     def content(self) -> bytes:
@@ -58,25 +66,10 @@ class Call:
             pass
         write_bytes(self.path, self.content)
 
-    def paths(self, *names: str) -> list[str]:
-        """The paths of these arguments, or of all of them, each once; none where the call has no such argument."""
-        found: dict[str, None] = {}
-        for name in names or self.arguments:
-            value = self.arguments.get(name, [])
-            paths = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else value
-            found |= dict.fromkeys(paths)
-        return list(found)
 
-    def command_line(self) -> list[str]:
-        """The words of the command line that the file stands for."""
-        words = ["--settings", self.settings]
-        for name, value in self.arguments.items():
-            flag = f"--{name.replace('_', '-')}"
-            # Each flag once: argparse takes minutes for a flag that is repeated for each of 40,000 values.
-            values = [f"{key}={path}" for key, path in value.items()] if isinstance(value, dict) else value
-            if values:
-                words += [flag, values] if isinstance(values, str) else [flag, *values]
-        return words
+def is_call(path: Path) -> bool:
+    """Whether a file is named as those of calls are."""
+    return path.suffix == ".json" and len(path.stem) == DIGITS and set(path.stem) <= set(hexdigits)
 
 
 def read_call(path: str | Path) -> Call:

@@ -1,4 +1,4 @@
-"""What is the same in every stage: from the words of a command line to a call of its function, and to its manifest.
+"""What is the same in every stage: from the JSON that it is given to a call of its function, and to its manifest.
 
 A stage is a function (`stage.py`). It is given what its arguments name:
 
@@ -6,32 +6,36 @@ A stage is a function (`stage.py`). It is given what its arguments name:
 - `run`: what collects the outputs of the manifest at `output`, which is made around the call.
 - `job`: settings and inputs as the manifest has them; without `run`, the function makes the manifest itself.
 - `output`: where there is no manifest, the file to write.
-- a `Manifest`, read. A `Path` is an input, too, which the function opens itself; a `Place` is where it writes. Those in
-  a mapping are `NAME=PATH` on the command line.
-- other settings, such as `runtime`: JSON text, or the path of a JSON file.
+- a `Manifest`, read. A `Path` is an input, too, which the function opens itself; a `Place` is where it writes.
+- other settings, such as `runtime`, numbers and words.
+- `inputs`: a dataclass whose fields are such arguments, where there are so many that they travel together.
 
 Before and after the function is called, every input is compared with what vouches for it. So functions read files as
 they are.
 """
 
-import argparse
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hatchery.artifacts.checksums import checksums_of, verified_view
 from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, reuse_complete, stage_run
-from hatchery.command import load_settings, named_paths
+from hatchery.errors import ConfigError
 from hatchery.raw.listings import location_of
 from hatchery.raw.registration import open_source
+from hatchery.settings.problems import nearest
 from hatchery.stage import has_record, record_of
 from hatchery.typed import build, stage_body
 
 Place = Annotated[Path, "a place to write to"]
 
 BY_THE_RUNNER = ("settings", "output", "run", "job")
+INPUTS = "inputs"
+GIVEN = ("settings", "output")
+"""What every stage is given, whether or not its function asks for it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Argument:
     type: Any
     group: type[Mapping[str, Any]] | type[Sequence[Any]] | None
     is_input: bool
+    is_place: bool
     # Where nothing is given.
     default: Any
 
@@ -64,23 +69,30 @@ class Argument:
         """Whether the function has to be given something."""
         return self.default is inspect.Parameter.empty
 
-    def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add its flag."""
-        flag = f"--{self.name.replace('_', '-')}"
+    @property
+    def expected(self) -> str:
+        """What it is given in JSON, in words."""
+        if self.is_json:
+            return "an object"
         if self.group is not None:
-            words = "NAME=PATH" if self.group is Mapping else "PATH"
-            parser.add_argument(flag, nargs="*", action="extend", metavar=words)
-        elif self.is_json:
-            parser.add_argument(flag, required=self.is_required, metavar="JSON")
-        else:
-            kind = Path if self.type is Manifest else self.type
-            parser.add_argument(flag, required=self.is_required, type=kind)
+            return "an object of paths" if self.group is Mapping else "a list of paths"
+        return {int: "a number", str: "a text"}.get(self.type, "a path")
 
-    def read(self, words: Any) -> Any:
-        """What the words of the command line say."""
-        if self.group is None:
-            return load_settings(words) if self.is_json else words
-        return named_paths(words) if self.group is Mapping else [Path(word) for word in words]
+    def from_json(self, value: Any) -> Any:
+        """What `run_stage` takes of a JSON value; None where nothing is given. Raises ConfigError for another type."""
+        if isinstance(value, list) and len(value) < 2 and not (self.group or self.is_json):
+            value = value[0] if value else None
+        if value is None or (self.is_json and isinstance(value, dict)):
+            return value
+        if self.group is Mapping and isinstance(value, dict) and all(isinstance(path, str) for path in value.values()):
+            return {name: Path(path) for name, path in value.items()}
+        if self.group is Sequence and isinstance(value, list) and all(isinstance(path, str) for path in value):
+            return [Path(path) for path in value]
+        if self.group is None and self.type is int and type(value) is int:
+            return value
+        if self.group is None and isinstance(value, str) and not self.is_json and self.type is not int:
+            return value if self.type is str else Path(value)
+        raise ConfigError(f"{self.name}: got {value!r}, expected {self.expected}")
 
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
         """The inputs by their names in the manifest, which follow from `name`, if there is one."""
@@ -121,11 +133,16 @@ def verify_inputs(paths: Iterable[Path]) -> None:
                     manifest.check(output)
 
 
-def arguments_of(function: Callable[..., None]) -> dict[str, Argument]:
+@cache
+def arguments_of(function: Callable[..., None]) -> Mapping[str, Argument]:
     """The arguments of a stage's function by their names."""
-    hints = get_type_hints(function, include_extras=True)
+    hints, empty = get_type_hints(function, include_extras=True), inspect.Parameter.empty
     parameters = inspect.signature(function).parameters
-    return {name: _argument(name, hints[name], parameter.default) for name, parameter in parameters.items()}
+    found = {name: _argument(name, hints[name], each.default) for name, each in parameters.items() if name != INPUTS}
+    for each in fields(hints[INPUTS]) if INPUTS in hints else ():
+        default = each.default if each.default is not MISSING else empty
+        found[each.name] = _argument(each.name, get_type_hints(hints[INPUTS])[each.name], default)
+    return found
 
 
 def _argument(name: str, hint: Any, default: Any) -> Argument:
@@ -141,7 +158,7 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
         default = {} if default is empty else default
     is_place = get_origin(inner) is Annotated
     kind = get_args(inner)[0] if is_place else inner
-    return Argument(name, kind, group, kind in (Path, Manifest) and not is_place, default)
+    return Argument(name, kind, group, kind in (Path, Manifest) and not is_place, is_place, default)
 
 
 def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Path]:
@@ -178,7 +195,12 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
             for each in others
             if not each.is_json and (each.name in given or not each.is_required)
         }
-        function(**{name: value for name, value in known.items() if name in arguments}, **opened, **more)
+        given_by_us = {name: value for name, value in known.items() if name in arguments}
+        if (grouped := get_type_hints(function).get(INPUTS)) is not None:
+            given_by_us[INPUTS] = grouped(
+                **{each.name: opened.pop(each.name) for each in fields(grouped) if each.name in opened}
+            )
+        function(**given_by_us, **opened, **more)
         # What was altered while it was being read must not count as made from what the manifests say.
         verify_inputs(paths)
 
@@ -189,14 +211,38 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
             call(run=run)
 
 
-def run_words(function: Callable[..., None], words: Sequence[str]) -> None:
-    """Run a stage as the words of a command line say. Raises like `run_stage`."""
-    parser = argparse.ArgumentParser(f"run.py {function.__name__}", description=function.__doc__, allow_abbrev=False)
-    parser.add_argument("--settings", required=True, help="settings of the stage: JSON text or the path of a JSON file")
-    parser.add_argument("--output", required=True, type=Path, help="the manifest or other file to write")
+def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
+    """Run a stage with what JSON says of its arguments, `settings` and `output` among them.
+
+    Raises ConfigError naming an argument that is missing, unknown or of another type, and like `run_stage`.
+    """
+    stage = function.__name__
     arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
-    for argument in arguments.values():
-        argument.add_to(parser)
-    found = vars(parser.parse_args(words))
-    given = {name: each.read(found[name]) for name, each in arguments.items() if found[name] is not None}
-    run_stage(function, load_settings(found["settings"]), found["output"], **given)
+    for name in given:
+        if name not in arguments and name not in GIVEN:
+            known = [*GIVEN, *arguments]
+            raise ConfigError(f"run.py {stage}: got {name!r}, which it is not given{nearest(name, known)}")
+    missing = [name for name in GIVEN if name not in given]
+    try:
+        found = {name: each.from_json(given.get(name)) for name, each in arguments.items()}
+        if not isinstance(output := given.get("output", ""), str):
+            raise ConfigError(f"output: got {output!r}, expected a path")
+    except ConfigError as error:
+        raise ConfigError(f"run.py {stage}: {error}") from None
+    missing += [name for name, each in arguments.items() if each.is_required and found[name] is None]
+    if missing:
+        raise ConfigError(f"run.py {stage}: {', '.join(missing)}: missing; `run.py {stage}` says what it is given")
+    taken = {name: value for name, value in found.items() if value is not None}
+    run_stage(function, given["settings"], Path(output), **taken)
+
+
+def usage(function: Callable[..., None]) -> str:
+    """What a stage is given, for people who call it by hand."""
+    arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
+    lines = ["settings: an object", "output: a path, the manifest or other file to write"]
+    lines += [
+        f"{name}: {each.expected}{'' if each.is_required else ', may be left out'}" for name, each in arguments.items()
+    ]
+    told = "".join(f"  {line}\n" for line in lines)
+    text = inspect.getdoc(function) or ""
+    return f"usage: run.py {function.__name__} JSON..., objects or files of them, with\n{told}\n{text}\n"

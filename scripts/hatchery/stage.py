@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
-from hatchery.job_spec import Argument
+from hatchery.job_spec import Paths
 from hatchery.settings.problems import nearest
 from hatchery.typed import plain
 
@@ -52,6 +52,10 @@ class Shared:
         """What names the place of a result: the model's address, and that of what was measured of it."""
         return ("model",) if self.folder in MODELS else ("model", "address")
 
+    def models(self, model: str) -> dict[str, str]:
+        """The model at an address as an input of what is measured of it. It is no part of the measurement's address."""
+        return {} if self.folder in MODELS else {"model": f"results/models/{model}/manifest.json"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
@@ -71,11 +75,13 @@ class Stage:
     memory_mb_per_thread: int = 0
     # The threads of `compute.<threads>_threads`; one without.
     threads: Threads | None = None
-    # Keys of the block `compute` that the command is told of; no result depends on them.
+    # Keys of the block `compute` that the function is given as `runtime`; no result depends on them.
     runtime: tuple[str, ...] = ()
-    # Arguments of the command that the call's file holds, of the wildcards and of what makes paths by their names:
-    # `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
-    inputs: Callable[..., Mapping[str, Argument]] = lambda: {}
+    # All that a job reads, by the arguments of the function: the inputs of its rule, and what its call's file holds. Of
+    # the wildcards and of what makes paths by their names: `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
+    inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
+    # What the function is given besides, of the same: no result depends on it, and nothing is made anew for it.
+    unrecorded: Callable[..., Mapping[str, object]] = lambda: {}
     shared: Shared | None = None
     # Of a stage that measures models: what becomes of its results.
     evaluation: "Evaluation | None" = None

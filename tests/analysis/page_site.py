@@ -25,9 +25,9 @@ from hatchery.rendering.style import Style
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.runner import run_stage
 from hatchery.typed import build
-from hatchery.views.page import PageInputs, compose_page
+from hatchery.views.page import compose_page
 from hatchery.views.paper_tables.write_all import PaperTableView, views_json
-from hatchery.views.stages.write_page import PageSettings
+from hatchery.views.stages.write_page import PageInputs, PageSettings
 from hatchery.views.stages.write_provenance import write_provenance
 from hatchery.views.summary_notes import SummaryNotes, notes_json
 from hatchery.views.summary_sections import Section
@@ -185,12 +185,15 @@ class Site:
                 write_text(run.folder / name, text)
                 run.add_output(run.folder / name)
         provenance = self.results / "provenance.html"
-        run_stage(write_provenance, {"experiment": "demo"}, provenance, summary=summary, project=self.folder)
+        places = self.results / "provenance_places.json"
+        given = {"summary": summary, "places": places, "project": self.folder}
+        run_stage(write_provenance, {"experiment": "demo"}, provenance, **given)
         inputs = PageInputs(
             summary=summary,
             markdown=self.results / "summary.md",
             notes=self.results / "summary_notes.json",
             provenance=provenance,
+            places=places,
             figures=figures,
             cards={"a&b": corpus},
             runs=self.write_runs(),

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from browser import BROWSER, measured
+from stage_command import stage_command
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -190,12 +190,12 @@ def test_nothing_of_the_card_is_cut_off(card: Path, tmp_path: Path, width: int) 
     assert seen["cut"] == [] and seen["needed"] <= seen["width"]
 
 
-def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp_path: Path, repository: Path) -> None:
-    settings = json.dumps(read_manifest(card / "manifest.json").settings)
-    arguments = ["--settings", settings, "--corpus", two_sources, "--published", tmp_path / "published.csv"]
-    arguments += ["--tokens", tmp_path / "tokens" / "manifest.json", "--output", tmp_path / "again" / "manifest.json"]
+def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp_path: Path) -> None:
+    settings = read_manifest(card / "manifest.json").settings
+    given = {"published": tmp_path / "published.csv", "tokens": tmp_path / "tokens" / "manifest.json"}
+    again = tmp_path / "again" / "manifest.json"
     subprocess.run(
-        [sys.executable, repository / "scripts" / "run.py", "describe_corpus", *arguments],
+        stage_command("describe_corpus", settings, again, corpus=two_sources, **given),
         check=True,
         capture_output=True,
         timeout=120,

@@ -17,6 +17,7 @@ import matplotlib as mpl
 import pytest
 from faults import DAMAGE
 from matplotlib.figure import Figure
+from stage_command import stage_command
 
 from hatchery.analysis.analyses.analysis import analysis_names
 from hatchery.analysis.settings import FigureSettings
@@ -172,7 +173,7 @@ def test_an_altered_table_is_named_and_nothing_is_drawn(
 
 @pytest.mark.parametrize("figure", [name for name, declared in FIGURES.items() if tables_of(declared)])
 def test_a_table_that_is_not_given_is_named(figure: str, drawn_once: Any) -> None:
-    with pytest.raises(ConfigError, match=rf"--tables: {' and '.join(tables_of(FIGURES[figure]))} must be given"):
+    with pytest.raises(ConfigError, match=rf"tables: {' and '.join(tables_of(FIGURES[figure]))} must be given"):
         run_stage(draw_figure, settings_of(drawn_once, figure), Path("unused.svg"), tables={})
 
 
@@ -190,11 +191,8 @@ def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
     drawn_once: Any, tables: dict[str, Path], tmp_path: Path, repository: Path
 ) -> None:
     output = tmp_path / "figures" / "figure.svg"
-    command = [
-        *(sys.executable, str(repository / "scripts/run.py"), "draw_figure"),
-        *("--settings", json.dumps(settings_of(drawn_once, "task_scores")), "--output", str(output)),
-        *("--tables", *(f"{name}={path}" for name, path in given("task_scores", tables).items())),
-    ]
+    settings = settings_of(drawn_once, "task_scores")
+    command = stage_command("draw_figure", settings, output, tables=given("task_scores", tables))
     result = forked.run(command, capture_output=True, text=True, timeout=120)
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]

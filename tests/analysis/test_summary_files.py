@@ -232,7 +232,7 @@ def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings
 ) -> None:
     table = two_models.collected()
     for choice, tables in ((None, [published]), (CHOICE, [])):
-        with pytest.raises(ConfigError, match="--published"):
+        with pytest.raises(ConfigError, match="published"):
             run_stage(
                 summarise,
                 two_models.summary_settings(choice),

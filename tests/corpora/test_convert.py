@@ -1,7 +1,6 @@
 """The conversion as a whole: shards, counts, identity from run to run, and nothing left behind after an error."""
 
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
@@ -245,12 +245,11 @@ def test_a_file_for_which_there_is_too_little_memory_is_named_in_one_line(
     register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
     (tmp_path / "limited.py").write_text(LIMITED)
     settings = {"stage": "convert_corpus", "stage_version": 1, "sources": [{"name": "x", "reader": "bnc_xml"}]}
-    arguments = ["--settings", json.dumps(settings), "--source", f"x={tmp_path / 'raw.json'}"]
-    arguments += ["--output", str(tmp_path / "out" / "manifest.json"), "--workers", str(workers)]
-    script = str(repository / "scripts" / "run.py")
+    given = {"source": {"x": tmp_path / "raw.json"}, "workers": workers}
+    _, script, *words = stage_command("convert_corpus", settings, tmp_path / "out" / "manifest.json", **given)
     run = f"import limited, runpy; runpy.run_path({script!r}, run_name='__main__')"
     outcome = subprocess.run(
-        [sys.executable, "-c", run, "convert_corpus", *arguments],
+        [sys.executable, "-c", run, *words],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{repository / 'scripts'}"},
         capture_output=True,
         text=True,

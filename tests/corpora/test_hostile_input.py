@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stage_command import stage_command
 
 from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
@@ -65,11 +65,10 @@ Command = Callable[..., Finished]
 
 
 @pytest.fixture
-def command(repository: Path) -> Command:
-    def run(name: str, settings: dict[str, Any], *arguments: str | Path) -> Finished:
-        script = repository / "scripts" / "run.py"
+def command() -> Command:
+    def run(name: str, settings: dict[str, Any], output: Path, **given: Any) -> Finished:
         finished = forked.run(
-            [sys.executable, script, name, "--settings", json.dumps(settings), *map(str, arguments)],
+            stage_command(name, settings, output, **given),
             capture_output=True,
             text=True,
             check=False,
@@ -90,8 +89,7 @@ def convert(
     workers: int = 1,
 ) -> Finished:
     settings = {"sources": [{"name": "raw", "reader": reader, "options": options or {}}]}
-    arguments = ("--source", f"raw={manifest}", "--workers", str(workers), "--output", output / "manifest.json")
-    return command("convert_corpus", settings, *arguments)
+    return command("convert_corpus", settings, output / "manifest.json", source={"raw": manifest}, workers=workers)
 
 
 def assert_nothing_half_written(output: Path) -> None:

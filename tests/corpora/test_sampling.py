@@ -1,8 +1,6 @@
 """What is drawn from documents: splits from their texts, samples from their names."""
 
 import csv
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from stage_command import given_json, stage_command
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_rows
@@ -253,21 +252,16 @@ def test_wrong_sizes_and_inputs_of_another_kind_are_named(tmp_path: Path) -> Non
     assert list((tmp_path / "a").iterdir()) == []
 
 
-def test_the_command_writes_a_sample(tmp_path: Path, repository: Path) -> None:
+def test_the_command_writes_a_sample(tmp_path: Path) -> None:
     source = corpus(tmp_path / "all", articles())
     other = corpus(tmp_path / "other", articles(30))
     output = tmp_path / "sample" / "manifest.json"
-    settings = json.dumps({"stage": "sample_corpus", "stage_version": 1, "seed": 3})
-    command = [sys.executable, "scripts/run.py", "sample_corpus", "--settings", settings, "--corpus", str(source.path)]
-    forked.run(
-        [*command, "--size-of", str(other.path), "--output", str(output)],
-        cwd=repository,
-        check=True,
-        capture_output=True,
-    )
+    settings = {"stage": "sample_corpus", "stage_version": 1, "seed": 3}
+    command = stage_command("sample_corpus", settings, output, corpus=source.path)
+    forked.run([*command, given_json({"size_of": other.path})], check=True, capture_output=True)
     sample = read_manifest(output)
     sample.verify()
     assert sample.inputs.keys() == {"corpus", "size of"}
-    wrong = forked.run([*command, "--output", str(output)], cwd=repository, capture_output=True, text=True, check=False)
+    wrong = forked.run(command, capture_output=True, text=True, check=False)
     assert wrong.returncode == 1
     assert wrong.stderr.splitlines()[-1].startswith("error: characters: give either")

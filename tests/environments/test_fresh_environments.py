@@ -180,7 +180,7 @@ def test_whatever_the_scripts_may_import_is_there(repository: Path, fresh, envir
 def test_the_command_answers_in_the_environment_of_its_rules(
     repository: Path, fresh, environment: str, function: str
 ) -> None:
-    outcome = fresh(environment).run(repository / "scripts" / "run.py", function, "--help")
+    outcome = fresh(environment).run(repository / "scripts" / "run.py", function)
     assert outcome.returncode == 0, outcome.stderr
     assert f"usage: run.py {function}" in outcome.stdout
 

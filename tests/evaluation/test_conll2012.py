@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stage_command import stage_command
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
@@ -204,15 +204,13 @@ def test_a_pattern_without_files_and_no_split_are_refused(make_source, tmp_path:
         converted(source, tmp_path / "out")
 
 
-def test_the_command_writes_the_records_and_refuses_wrong_settings(
-    make_source, tmp_path: Path, repository: Path
-) -> None:
+def test_the_command_writes_the_records_and_refuses_wrong_settings(make_source, tmp_path: Path) -> None:
     source = make_source({"a.gold_conll": gold_conll()})
 
     def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(repository / "scripts" / "run.py"), "convert_conll2012"]
-        command += ["--settings", json.dumps({"stage": "convert_conll2012", "stage_version": 1, **settings})]
-        command += ["--source", str(source.manifest), "--output", str(tmp_path / "out" / "manifest.json")]
+        whole = {"stage": "convert_conll2012", "stage_version": 1, **settings}
+        output = tmp_path / "out" / "manifest.json"
+        command = stage_command("convert_conll2012", whole, output, source=source.manifest)
         return forked.run(command, capture_output=True, text=True, timeout=120)
 
     assert run({"splits": {"train": "*.gold_conll"}, "tasks": ["srl"]}).returncode == 0

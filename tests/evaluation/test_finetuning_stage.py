@@ -1,7 +1,6 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -22,6 +21,7 @@ from finetuning_cases import (
     short,
 )
 from forked import Forked
+from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
@@ -105,16 +105,12 @@ def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_p
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == 3
 
 
-def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model_manifest, source, tmp_path):
+def test_a_killed_process_leaves_its_finished_runs_to_the_next(model_manifest, source, tmp_path):
     settings = changed(epochs=8, patience_evaluations=None, seeds=list(range(6)), learning_rates=[3e-3])
     output = tmp_path / "out" / "manifest.json"
-    arguments = [
-        *(sys.executable, str(repository / "scripts" / "run.py"), "finetune"),
-        *("--settings", json.dumps(settings), "--runtime", json.dumps(RUNTIME), "--model", str(model_manifest)),
-        *("--source", f"agreement={source.manifest}"),
-        *("--checkpoints", str(tmp_path / "checkpoints"), "--output", str(output)),
-    ]
-    process = Forked(arguments, stderr=subprocess.DEVNULL)
+    given = {"runtime": RUNTIME, "model": model_manifest, "source": {"agreement": source.manifest}}
+    command = stage_command("finetune", settings, output, checkpoints=tmp_path / "checkpoints", **given)
+    process = Forked(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and len(list(tmp_path.glob("checkpoints/*/run_*.npz"))) < 1:
         time.sleep(0.01)

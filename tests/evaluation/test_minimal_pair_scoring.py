@@ -1,7 +1,5 @@
 """The stage of minimal pairs: its files, its checks, and tokenizers with special tokens of their own."""
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from finetuning_cases import results
+from stage_command import stage_command
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
@@ -183,15 +182,8 @@ def test_the_command_scores_and_names_a_mistake_in_one_line(
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
 
     def run(settings):
-        arguments = {
-            "--settings": json.dumps(settings),
-            "--runtime": json.dumps(RUNTIME),
-            "--model": str(model_manifest),
-            "--source": str(source.manifest),
-            "--output": str(tmp_path / "out" / "manifest.json"),
-        }
-        words = [part for pair in arguments.items() for part in pair]
-        command = [sys.executable, "scripts/run.py", "score_minimal_pairs", *words]
+        given = {"runtime": RUNTIME, "model": model_manifest, "source": source.manifest}
+        command = stage_command("score_minimal_pairs", settings, tmp_path / "out" / "manifest.json", **given)
         return forked.run(command, cwd=repository, capture_output=True, text=True)
 
     assert run(SETTINGS).returncode == 0

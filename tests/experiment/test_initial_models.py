@@ -34,12 +34,9 @@ def test_a_run_starts_from_the_manifest_of_another_run(configuration: Path) -> N
     later, earlier = (
         Path(jobs.place(readable_path("demo", "pretraining", run))) for run in ("later-s42", "ltg_bert-s42")
     )
-    assert jobs.call_at(later.parent.name).paths("initial_model") == [str(earlier)]
-    assert (
-        jobs.results.initial_model("demo", "ltg_bert-s42")
-        == jobs.call_at(earlier.parent.name).paths("initial_model")
-        == []
-    )
+    assert jobs.call_at(later.parent.name).arguments["initial_model"] == str(earlier)
+    assert jobs.results.initial_model("demo", "ltg_bert-s42") == []
+    assert "initial_model" not in jobs.call_at(earlier.parent.name).arguments
 
 
 def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(configuration: Path) -> None:
@@ -57,7 +54,7 @@ def test_a_path_may_name_the_folder_of_an_imported_model(configuration: Path, tm
     jobs = Jobs(add(configuration, later=start(path=str(manifest.parent))))
     assert jobs.results.initial_model("demo", "later-s42") == [str(manifest)]
     address = Path(jobs.place(readable_path("demo", "pretraining", "later-s42"))).parent.name
-    assert jobs.call_at(address).paths("initial_model") == [str(manifest)]
+    assert jobs.call_at(address).arguments["initial_model"] == str(manifest)
 
 
 def test_a_path_may_be_that_of_an_entry_of_data(configuration: Path, tmp_path: Path) -> None:

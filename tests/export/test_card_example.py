@@ -2,13 +2,13 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, read_examples, text_of_sentences
@@ -92,16 +92,9 @@ def test_a_text_whose_lines_are_paragraphs_has_examples_too(pretrained, corpus, 
     assert told == {"short": "development text", "long": "development text (the beginnings of longer ones)"}
 
 
-def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, repository):
+def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path):
     output = tmp_path / "filled" / "manifest.json"
-    command = [
-        sys.executable,
-        str(repository / "scripts" / "run.py"),
-        "fill_sentences",
-        "--settings",
-        json.dumps(STAGE),
-    ]
-    command += ["--model", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
+    command = stage_command("fill_sentences", STAGE, output, model=pretrained("ltg"), corpus=corpus)
     forked.run(command, check=True, capture_output=True, text=True)
     assert read_manifest(output).measures["sentences"] == len(read_examples(output).examples) > 0
     assert read_manifest(output).file(SENTENCES_FILE).is_file()

@@ -4,13 +4,13 @@ import json
 import re
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import forked
 import pytest
 import yaml
 from safetensors.torch import load_file
+from stage_command import stage_command
 from summary_text import write_summary
 from tokenizers import Tokenizer as Backend
 
@@ -214,24 +214,19 @@ def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_pat
     assert not output.exists()
 
 
-def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_path, repository):
-    def command(name: str, *arguments: str) -> None:
-        script = str(repository / "scripts" / "run.py")
-        forked.run([sys.executable, script, name, *arguments], check=True, capture_output=True, text=True)
+def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_path):
+    def command(*given, **more) -> None:
+        forked.run(stage_command(*given, **more), check=True, capture_output=True, text=True)
 
-    output = tmp_path / "elc-s7" / "manifest.json"
-    settings, pretraining = json.dumps(export_settings), str(pretrained("elc_biased"))
-    files = ["--pretraining", pretraining, "--summary", str(summary), "--output", str(output)]
-    command("export_model", "--settings", settings, *files)
+    output, page = tmp_path / "elc-s7" / "manifest.json", tmp_path / "README.md"
+    command("export_model", export_settings, output, pretraining=pretrained("elc_biased"), summary=summary)
     listing = {"stage": "list_exported_models", "stage_version": 1, "experiment": "tiny", "description": ""}
-    settings = json.dumps({**listing, "runs": ["elc-s7"]})
-    page = tmp_path / "README.md"
-    command("list_exported_models", "--settings", settings, "--model", f"elc-s7={output}", "--output", str(page))
+    command("list_exported_models", {**listing, "runs": ["elc-s7"]}, page, model={"elc-s7": output})
     text = page.read_text()
     parameters = read_manifest(output).measures["parameters"]
     assert f"| [elc-s7](elc-s7/README.md) | {parameters:,} |" in text
     assert "blimp: phenomenon average" in text and "| 71.12 | 41.25 |" in text
-    with pytest.raises(ConfigError, match="--model"):
+    with pytest.raises(ConfigError, match="model: got"):
         run_stage(list_exported_models, {**listing, "runs": ["a"]}, page, model={"elc-s7": output})
 
 
@@ -242,9 +237,8 @@ def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
     # The limit on the size of a file stands in for a full disk: libraries meet both as a failing write.
     most_bytes = (exported("untied_without_bias") / name).stat().st_size - 1
     output = tmp_path / "model" / "manifest.json"
-    command = [sys.executable, repository / "scripts" / "run.py", "export_model", "--output", output]
     outcome = subprocess.run(
-        [*command, "--settings", json.dumps(export_settings), "--pretraining", pretrained("untied_without_bias")],
+        stage_command("export_model", export_settings, output, pretraining=pretrained("untied_without_bias")),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes)),
         capture_output=True,
         text=True,

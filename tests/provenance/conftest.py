@@ -27,7 +27,9 @@ class Toy:
 
     def stage(self, place: str, settings: Mapping[str, Any], inputs: Mapping[str, Path], text: str = "made") -> Path:
         output = self.folder / "results" / place / "manifest.json"
-        with stage_run(output, settings, inputs) as run:
+        # As the workflow does: from within the project, by paths relative to it.
+        read = {name: path.relative_to(self.folder) for name, path in inputs.items()}
+        with contextlib.chdir(self.folder), stage_run(output, settings, read) as run:
             write_text(output.parent / "data.txt", f"{text} {place}")
             run.add_output(output.parent / "data.txt")
             run.measures["lines"] = 1

@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import forked
 import pytest
+from stage_command import stage_command
 
 from hatchery.errors import SourceError
 from hatchery.raw import downloads, obtain
@@ -206,15 +206,12 @@ def test_a_full_disk_leaves_no_half_unpacked_folder(small_disk: Path, tmp_path: 
     assert list((small_disk / "fetched").iterdir()) == []
 
 
-def test_the_command_says_what_it_registered_or_what_is_missing(tmp_path: Path, repository: Path) -> None:
+def test_the_command_says_what_it_registered_or_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"abc")
 
     def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        script = repository / "scripts/run.py"
-        arguments = ["register_source", "--settings", json.dumps(settings), "--output", "x.json"]
-        return forked.run(
-            [sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        command = stage_command("register_source", settings, "x.json")
+        return forked.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     good = run({"stage": "register_source", "stage_version": 2, "name": "x", "path": "a.txt", **ADVICE})
     assert (good.returncode, good.stderr) == (0, "")

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_table, write_table
@@ -132,9 +133,8 @@ def test_threads_batch_size_and_call_size_do_not_change_a_byte(
             f"e.read_batches = functools.partial(e.read_batches, documents_per_batch={documents_per_batch});"
             f"runpy.run_path({str(scripts / 'run.py')!r}, run_name='__main__')"
         )
-        command = [sys.executable, "-c", script, "encode_corpus", "--settings", "{}"]
-        command += ["--corpus", str(corpus), "--tokenizer", str(tokenizer_manifests["wordpiece"])]
-        command += ["--output", str(output), "--threads", str(threads)]
+        given = {"corpus": corpus, "tokenizer": tokenizer_manifests["wordpiece"], "threads": threads}
+        command = [sys.executable, "-c", script, *stage_command("encode_corpus", {}, output, **given)[2:]]
         surroundings = {**os.environ, "PYTHONHASHSEED": str(threads)}
         subprocess.run(command, check=True, env=surroundings, capture_output=True, timeout=60)
         provenance = json.loads((output.parent / "provenance.json").read_text("utf-8"))

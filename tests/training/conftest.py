@@ -5,7 +5,6 @@ import os
 import random
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pytest
 import torch
 from forked import Forked
 from safetensors.torch import load_file
+from stage_command import stage_command
 
 from demo.parallel import parallel_files
 from hatchery.artifacts.manifests import read_manifest, stage_run
@@ -211,12 +211,9 @@ class Command:
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
         self.folder.mkdir(exist_ok=True)
-        paths = {"tokens": self.tokens, "tokenizer": self.tokenizer}
-        paths |= {"checkpoints": self.checkpoints, "output": self.output}
-        command = [sys.executable, str(self.repository / "scripts" / "run.py"), "pretrain"]
-        command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
-        command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
-        command += [] if self.initial is None else ["--initial-model", str(self.initial)]
+        given = {"tokens": self.tokens, "tokenizer": self.tokenizer, "checkpoints": self.checkpoints}
+        given |= {"runtime": self.runtime, "initial_model": self.initial}
+        command = stage_command("pretrain", self.settings, self.output, **given)
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         return Forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 

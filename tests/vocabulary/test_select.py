@@ -272,7 +272,7 @@ def test_damaged_input_is_one_error_and_leaves_no_output(
 def test_a_source_without_matching_files_and_wrong_settings_are_told(select: Select) -> None:
     with pytest.raises(SourceError, match="no file matches"):
         select({"p.txt": "x"}, WORDS, options=RawTextOptions("json_lines", ("*.json",)))
-    with pytest.raises(ConfigError, match="--sentence-model"):
+    with pytest.raises(ConfigError, match="sentence_model"):
         select({"p.json.gz": json_lines(PAGES)}, WORDS, sentence_model="punkt")
 
 

@@ -17,7 +17,6 @@ from snakemake.persistence import ParamsChange
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.links import put_link
 from hatchery.artifacts.manifests import stage_run
-from hatchery.command import load_settings
 from hatchery.errors import PlanError
 from hatchery.experiment.project import Project
 from hatchery.raw.listings import kept_listing, listing_of
@@ -120,7 +119,7 @@ def finetune(jobs: Jobs, run: str, task: str) -> PlannedJob:
 
 def finished(folder: Path, job: PlannedJob, jobs: Jobs, **changes: Any) -> None:
     """What the job left behind when the settings were those of now with `changes`."""
-    settings = load_settings(jobs.call_at(job.wildcards.get("address", job.wildcards["model"])).settings)
+    settings = json.loads(jobs.call_at(job.wildcards.get("address", job.wildcards["model"])).settings)
     with stage_run(folder / job.outputs[0], {**settings, **changes}):
         pass
 
@@ -136,7 +135,7 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, MISSING)
     entries = by_rule([encode, *planned], jobs, tmp_path)
     assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
-    present = load_settings(jobs.settings("pretrain", experiment="demo", run=RUNS[1]))
+    present = json.loads(jobs.settings("pretrain", experiment="demo", run=RUNS[1]))
     version, batch_size = present["stage_version"], present["batch_size"]
     assert {cause.words: count for cause, count in entries[1].causes} == {
         f"stage version: 0 -> {version}": 1,

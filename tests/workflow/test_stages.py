@@ -15,6 +15,7 @@ from snakemake.io import strip_wildcard_constraints
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.job_spec import paths_of
 from hatchery.runner import BY_THE_RUNNER, arguments_of
 from hatchery.stage import function_of, parameters
 from hatchery.workflow.jobs import Jobs
@@ -52,7 +53,7 @@ rule greet_corpus:
     output:
         "results/greetings/{corpus}/manifest.json",
     shell:
-        "python scripts/run.py greet_corpus @{params.call} --output {output} 2>&1 | tee {log}"
+        "python scripts/run.py greet_corpus {params.call} {params.given:q} 2>&1 | tee {log}"
 """
 
 
@@ -83,7 +84,7 @@ def test_a_stage_is_added_by_a_file_and_a_rule(tmp_path: Path, repository: Path)
     assert (folder / "logs/greet_corpus/tiny.log").is_file()
 
 
-RUNTIME = {"runtime", "claim", "launch"}
+UNRECORDED = {"given", "claim", "launch"}
 
 
 @pytest.fixture(scope="module")
@@ -134,46 +135,39 @@ def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     name: str, rules: dict[str, Any]
 ) -> None:
     rule, record = rules[name], STAGES[name]
-    assert re.findall(r"scripts/run\.py (\w+) @\{params\.call\}", rule.shellcmd) == [name]
-    assert {"settings", "call"} <= set(rule.params.keys())
+    assert re.findall(r"scripts/run\.py (\w+) \{params\.call\} \{params\.given:q\}", rule.shellcmd) == [name]
     # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
-    recorded = {
-        key for key, value in rule.params.items() if not callable(value) or "resources" not in parameters(value)
-    }
-    assert not recorded & RUNTIME
-    assert ("{params.runtime" in rule.shellcmd) == bool(record.runtime)
+    unrecorded = {key for key, value in rule.params.items() if callable(value) and "resources" in parameters(value)}
+    assert {"settings", "call"} <= rule.params.keys() - unrecorded
+    assert unrecorded <= UNRECORDED
     assert ("{params.claim}" in rule.shellcmd) == (record.runs_on == "gpu")
     assert ("{params.launch}" in rule.shellcmd) == (record.runs_on == "gpus")
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_a_rule_gives_what_the_function_of_its_stage_takes(name: str, rules: dict[str, Any]) -> None:
-    arguments = arguments_of(function_of(name))
-    command = rules[name].shellcmd.partition(f"run.py {name} ")[2]
-    flags = {flag.replace("-", "_") for flag in re.findall(r" --([a-z-]+)", command)} - {"output"}
-    assert flags <= arguments.keys() - set(BY_THE_RUNNER)
-    # What no flag gives is in the call, which names inputs, or may be missing.
-    others = [each for key, each in arguments.items() if key not in flags | set(BY_THE_RUNNER)]
-    assert all(each.is_input or each.group or not each.is_required for each in others)
-
-
-@pytest.mark.parametrize("target", ["demo/index.html", "demo/export/README.md", "natural_bias_demo/index.html"])
-def test_a_rule_reads_every_file_that_its_call_names(
-    target: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothing_else(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(repository)
-    with opened(["--dry-run", "--", f"results/{target}"]) as (parsed, api):
+    targets = ["demo/index.html", "demo/export/README.md", "natural_bias_demo/index.html", "strict_mini/index.html"]
+    targets += ["tokenizer_sweeps/demo/manifest.json"]
+    with opened(["--dry-run", "--", *(f"results/{target}" for target in targets)]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
-        planned = [job for job in api._workflow.dag.jobs if job.params.get("call")]
         jobs: Jobs = api._workflow.globals["JOBS"]
-        unread = []
-        for job in planned:
-            # The file of a call is called after its digest; what is no path is the address of a result.
-            named = jobs.to_make(jobs.call_at(f"-{Path(job.params['call']).stem}").paths())
-            read = {str(path) for path in job.input}
-            files = [path for path in named if "/" in path and str(Path(path).with_name("manifest.json")) not in read]
-            unread += [(job.rule.name, path) for path in files if path not in read]
-    assert planned and unread == []
+        # One job of each stage.
+        planned = {job.rule.name: job for job in api._workflow.dag.jobs if job.params.get("call")}
+        assert STAGES.keys() - planned.keys() == {"import_model"}
+        for name, job in planned.items():
+            # The file of a call is called after its digest.
+            call, given = jobs.call_at(f"-{Path(job.params['call']).stem}"), json.loads(job.params["given"])
+            arguments = {key: each for key, each in arguments_of(function_of(name)).items() if key not in BY_THE_RUNNER}
+            assert not call.arguments.keys() & given.keys()
+            known = {**call.arguments, **given}
+            assert known.keys() <= arguments.keys() | {"output"}
+            found = {key: each.from_json(known.get(key)) for key, each in arguments.items()}
+            assert [key for key, each in arguments.items() if each.is_required and found[key] is None] == []
+            read = paths_of(known.get(key, []) for key, each in arguments.items() if each.is_input)
+            generated = {"resources/embedded/manifest.json"} if name == "register_source" else set()
+            assert set(jobs.to_make(read)) == set(map(str, job.input)) - generated
 
 
 @pytest.fixture

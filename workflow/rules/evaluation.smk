@@ -1,79 +1,69 @@
 # A model that others pretrained: from here on it is evaluated by the rules that evaluate ours.
 rule import_model:
     input:
-        source=job_paths("source"),
+        inputs("import_model"),
     output:
         "results/models/{model}/manifest.json",
     wildcard_constraints:
         model=r"imported-[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
     shell:
-        "python scripts/run.py import_model @{params.call} --output {output} 2>&1 | tee {log}"
+        "python scripts/run.py import_model {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 # Places of results are named by what they are made from: the model, and the settings and data of the measurement.
 # results/<experiment>/minimal_pairs/<model>/<suite> and the like are links to them.
 rule score_minimal_pairs:
     input:
-        model="results/models/{model}/manifest.json",
-        source=job_paths("source"),
+        inputs("score_minimal_pairs"),
     output:
         "results/minimal_pairs/{model}/{address}/manifest.json",
     shell:
-        "{params.claim}python scripts/run.py score_minimal_pairs @{params.call} --runtime {params.runtime:q}"
-        " --model {input.model} --output {output} 2>&1 | tee {log}"
+        "{params.claim}python scripts/run.py score_minimal_pairs {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 rule measure_perplexity:
     input:
-        model="results/models/{model}/manifest.json",
-        tokens=job_paths("tokens"),
-        corpus=job_paths("corpus"),
+        inputs("measure_perplexity"),
     output:
         "results/perplexity/{model}/{address}/manifest.json",
     shell:
-        "{params.claim}python scripts/run.py measure_perplexity @{params.call} --runtime {params.runtime:q}"
-        " --model {input.model} --output {output} 2>&1 | tee {log}"
+        "{params.claim}python scripts/run.py measure_perplexity {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 rule translate_tests:
     input:
-        model="results/models/{model}/manifest.json",
-        corpora=job_paths("corpus"),
+        inputs("translate_tests"),
     output:
         "results/translation/{model}/{address}/manifest.json",
     shell:
-        "{params.claim}python scripts/run.py translate_tests @{params.call} --runtime {params.runtime:q}"
-        " --model {input.model} --output {output} 2>&1 | tee {log}"
+        "{params.claim}python scripts/run.py translate_tests {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 # One job runs all seeds of a task and model: many small jobs cost more in starting than in work.
 rule finetune:
     input:
-        model="results/models/{model}/manifest.json",
-        sources=job_paths("source"),
-        vocabulary=job_paths("vocabulary"),
+        inputs("finetune"),
     output:
         "results/finetuning/{model}/{address}/manifest.json",
     shell:
-        "{params.claim}python scripts/run.py finetune @{params.call} --runtime {params.runtime:q} --model {input.model}"
-        " --checkpoints results/finetuning_runs --output {output} 2>&1 | tee {log}"
+        "{params.claim}python scripts/run.py finetune {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 # For experiments whose processes would take longer to start than to work. The folders of the tasks are no declared
 # outputs: Snakemake would delete those that are finished when one task of the job changes or fails.
 rule finetune_tasks:
     input:
-        model="results/models/{model}/manifest.json",
-        sources=job_paths("source"),
-        vocabularies=job_paths("vocabulary"),
+        inputs("finetune_tasks"),
     output:
         "results/finetuning_jobs/{model}/{address}/manifest.json",
-    params:
-        results="results/finetuning/{model}",
     shell:
-        "{params.claim}python scripts/run.py finetune_tasks @{params.call} --runtime {params.runtime:q}"
-        " --model {input.model} --checkpoints results/finetuning_runs --results {params.results}"
-        " --output {output} 2>&1 | tee {log}"
+        "{params.claim}python scripts/run.py finetune_tasks {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 # So that results can be asked for by their readable names, which are links to where they are kept. A link is made when

@@ -3,7 +3,7 @@ from hatchery.views.figures.registry import declared_figures
 
 rule draw_figure:
     input:
-        paths(RESULTS.figure_tables),
+        inputs("draw_figure"),
     output:
         figure="results/{experiment}/figures/{figure}.svg",
         checksums="results/{experiment}/figures/{figure}.sha256",
@@ -13,5 +13,5 @@ rule draw_figure:
         # It stands on the page: with a new text, figure and page are made again.
         text=lambda wildcards: declared_figures()[wildcards.figure].page_text,
     shell:
-        "python scripts/run.py draw_figure @{params.call} --output {output.figure}"
+        "python scripts/run.py draw_figure {params.call} {params.given:q}"
         " 2>&1 | tee {log}"

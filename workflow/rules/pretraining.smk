@@ -6,8 +6,8 @@ rule write_cost:
         page="results/{experiment}/cost.html",
         checksums="results/{experiment}/cost.sha256",
     shell:
-        "python scripts/run.py write_cost @{params.call} --output {output.csv}"
-        " --markdown {output.markdown} --page {output.page} 2>&1 | tee {log}"
+        "python scripts/run.py write_cost {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 # The run folder with the checkpoints is no declared output: Snakemake deletes those before every attempt, and a killed
@@ -15,21 +15,13 @@ rule write_cost:
 # the model is made from: results/<experiment>/pretraining/<model> is a link to it.
 rule pretrain:
     input:
-        tokens=job_paths("tokens"),
-        tokenizer=job_paths("tokenizer"),
-        initial=job_paths("initial_model"),
-        counts=job_paths("counts"),
+        inputs("pretrain"),
     output:
         "results/models/{model}/manifest.json",
     wildcard_constraints:
         # Not what others pretrained.
         model=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
-    params:
-        # What asks for resources, Snakemake does not record: how to compute, and what a result is called, is no part
-        # of it.
-        name=unrecorded(JOBS.title),
     # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
     shell:
-        "{params.launch} scripts/run.py pretrain @{params.call} --name {params.name:q} --runtime {params.runtime:q}"
-        " --checkpoints results/checkpoints --output {output} 2>&1"
+        "{params.launch} scripts/run.py pretrain {params.call} {params.given:q} 2>&1"
         " | (trap '' TERM USR1 INT; exec tee {log})"

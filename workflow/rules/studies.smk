@@ -1,7 +1,7 @@
 # The tables of a study have the same places as those of an experiment, so that all views are made of them.
 rule join_experiments:
     input:
-        paths(RESULTS.joined),
+        inputs("join_experiments"),
     output:
         measurements="results/{experiment}/measurements.parquet",
         runs="results/{experiment}/runs.parquet",
@@ -14,14 +14,14 @@ rule join_experiments:
     wildcard_constraints:
         experiment=RESULTS.names_of_studies(),
     shell:
-        "python scripts/run.py join_experiments @{params.call} --output {output.measurements} 2>&1 | tee {log}"
+        "python scripts/run.py join_experiments {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
 
 
 rule analyse:
     input:
-        tables=paths(RESULTS.analysis_tables),
-        files=paths(RESULTS.analysis_files),
+        inputs("analyse"),
     output:
         "results/{experiment}/analyses/{analysis}/manifest.json",
     shell:
-        "python scripts/run.py analyse @{params.call} --output {output} 2>&1 | tee {log}"
+        "python scripts/run.py analyse {params.call} {params.given:q} 2>&1 | tee {log}"

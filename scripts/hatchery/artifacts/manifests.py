@@ -247,6 +247,7 @@ def stage_run(
     text = json_text(identity)
     volatile = {
         **surroundings(started),
+        "inputs": {name: str(path) for name, path in sorted((inputs or {}).items())},
         **run.volatile,
         "files": {path.name: sha256_file(path) for path in run.volatile_files},
         "modified": modified,

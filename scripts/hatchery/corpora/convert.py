@@ -188,9 +188,9 @@ def convert(
     """Convert the sources of a corpus; see the stage `convert_corpus`."""
     names = [each.name for each in settings.sources]
     if set(names) != set(source):
-        raise ConfigError(f"--source: got {', '.join(sorted(source))}, the settings name {', '.join(sorted(names))}")
+        raise ConfigError(f"source: got {', '.join(sorted(source))}, the settings name {', '.join(sorted(names))}")
     if (settings.sentence_model is None) != (sentence_model is None):
-        raise ConfigError(f"--sentence-model: got {sentence_model}, the settings name {settings.sentence_model}")
+        raise ConfigError(f"sentence_model: got {sentence_model}, the settings name {settings.sentence_model}")
     for index, each in enumerate(settings.sources):
         reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [

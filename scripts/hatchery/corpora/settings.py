@@ -48,7 +48,7 @@ class SourceSettings(Settings):
     """One source of a corpus and how it is read."""
 
     name: str
-    """Name of the source in the corpus; the command's `--source NAME=path` says where its manifest lies."""
+    """Name of the source in the corpus; `source` of the stage says where its manifest lies."""
     reader: str
     """Name of the reader."""
     options: dict[str, Any] = dataclasses.field(default_factory=dict)

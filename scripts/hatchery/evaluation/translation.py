@@ -49,7 +49,7 @@ def translate_all(
 ) -> None:
     """Translate the test sets and score them; see the stage `translate_tests`."""
     if sorted(corpus) != sorted(settings.tests):
-        raise ConfigError(f"--corpus: got {', '.join(corpus)}, expected one for each of {', '.join(settings.tests)}")
+        raise ConfigError(f"corpus: got {', '.join(corpus)}, expected one for each of {', '.join(settings.tests)}")
     trained = pretrain_settings(read_manifest(model).settings)
     objective = trained.objective
     network, tokenizer = load_pretrained(model, translates=True)

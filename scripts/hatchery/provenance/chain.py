@@ -10,14 +10,12 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import SHORT_DIGEST, Manifest, read_manifest, volatile_facts
-from hatchery.command import expanded
-from hatchery.errors import ConfigError, HatcheryError, ManifestError, SourceError
+from hatchery.errors import HatcheryError, ManifestError, SourceError
 from hatchery.raw.listings import location_of
 from hatchery.raw.registration import RawSource, open_source
 
@@ -53,11 +51,7 @@ class ManifestIndex:
     def add(self, path: str | Path, digest: str) -> bool:
         """Take in a file outside, relative to the project, if it is there and has this digest; whether it has."""
         place = self.project / path
-        try:
-            is_it = place.is_file() and place not in self._digests and sha256_file(place) == digest
-        except OSError:  # words of a command that are no paths, such as settings, are longer than a name may be
-            return False
-        if not is_it:
+        if not place.is_file() or place in self._digests or sha256_file(place) != digest:
             return False
         self._found[digest], self._digests[place] = Found(digest, (place,)), digest
         self._outside.add(place)
@@ -194,12 +188,9 @@ class _Walk:
             self.chain.problems.append(str(error))
 
     def _lies_outside(self, node: Node, link: Link) -> bool:
-        """Whether an input is still where the command read it, outside of results/ (a model that was imported)."""
-        project = self._index.project
-        return any(
-            self._index.add(path, link.digest)
-            for path in _read_from(node, link.name, project) or _command(node, project)
-        )
+        """Whether an input is still where it was read, outside of results/ (a model that was imported)."""
+        path = _read_from(node, link.name)
+        return path is not None and self._index.add(path, link.digest)
 
     def missing(self, digest: str, problem: str) -> None:
         """Note a digest that nothing has; `problem` says who asks for it."""
@@ -207,13 +198,13 @@ class _Walk:
         self.chain.nodes.setdefault(digest, Node(digest, "missing"))
 
     def _why(self, node: Node, link: Link) -> str:
-        for path in _read_from(node, link.name, self._index.project):
-            now = self._index.digest_of(path)
-            if now is not None and now != link.digest:
-                return (
-                    f"{path} has changed since it was read: its digest is {now[:SHORT_DIGEST]}, "
-                    f"recorded was {link.digest[:SHORT_DIGEST]}"
-                )
+        path = _read_from(node, link.name)
+        now = None if path is None else self._index.digest_of(path)
+        if now is not None and now != link.digest:
+            return (
+                f"{path} has changed since it was read: its digest is {now[:SHORT_DIGEST]}, "
+                f"recorded was {link.digest[:SHORT_DIGEST]}"
+            )
         return _gone(link.digest)
 
 
@@ -233,23 +224,15 @@ def _read(digest: str, path: Path, index: ManifestIndex) -> Node:
     return Node(digest, "source", path, source=replace(source, root=root), origin=origin, inputs=inputs)
 
 
-def _read_from(node: Node, name: str, project: Path) -> list[str]:
-    """Paths that the command of a stage was given for an input of this name, as far as it can be told."""
-    command = _command(node, project)
-    flag = f"--{name.replace('_', '-')}"
-    paths = [value for key, value in pairwise(command) if key == flag]
-    # The input of `--source NAME=PATH` is called `source NAME`.
-    return paths + [value.partition("=")[2] for value in command if value.startswith(f"{name.rpartition(' ')[2]}=")]
-
-
-def _command(node: Node, project: Path) -> list[str]:
-    """All that the command of a stage was given, with what its files of arguments hold; empty where nobody knows."""
+def _read_from(node: Node, name: str) -> str | None:
+    """The path that an input of this name was read from; None where nobody knows."""
     if node.path is None:
-        return []
+        return None
     try:
-        return expanded([str(word) for word in volatile_facts(node.path).get("command", [])], project)
-    except (ManifestError, ConfigError):
-        return []
+        inputs = volatile_facts(node.path).get("inputs", {})
+    except ManifestError:
+        return None
+    return str(inputs[name]) if name in inputs else None
 
 
 def output_problems(chain: Chain) -> list[str]:

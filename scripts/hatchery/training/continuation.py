@@ -42,7 +42,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     chosen = settings.initialise_from
     if (chosen is None) != (initial is None):
         raise ConfigError(
-            f"--initial-model is {initial}, but pretrain.initialise_from is {'not ' if chosen is None else ''}set"
+            f"initial_model is {initial}, but pretrain.initialise_from is {'not ' if chosen is None else ''}set"
         )
     if chosen is None or initial is None:
         return

@@ -64,7 +64,7 @@ def train_and_export(
     options = runtime_settings(runtime, settings)
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
         wanted = settings.output_bias.counts
-        raise ConfigError(f"--counts is {inputs.counts}, but pretrain.output_bias.counts is {wanted}")
+        raise ConfigError(f"counts is {inputs.counts}, but pretrain.output_bias.counts is {wanted}")
     _check_inputs(inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:

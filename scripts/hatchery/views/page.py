@@ -5,10 +5,10 @@ Every number of ours is a link to its row on the page of provenance, which leads
 scripts, nothing loaded from elsewhere; the same results give the same bytes.
 """
 
-import re
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from hatchery.views.page_runs import RUNS_SHOWN, RunDetails, pretrained_on, run_
 from hatchery.views.page_scores import MOST_MODELS, ScoreTables
 from hatchery.views.paper_tables.write_all import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.views.score_table import COMPARED, compared_cells, score_of
-from hatchery.views.stages.write_page import PageSettings
+from hatchery.views.stages.write_page import PageInputs, PageSettings
 from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
@@ -60,35 +60,6 @@ SECTIONS = (
     "Pretraining runs",
     "Provenance and files",
 )
-
-
-@dataclass(frozen=True)
-class PageInputs:
-    """What a page is composed of.
-
-    `summary` is summary.parquet, `markdown` summary.md, which the page leads to, `notes` summary_notes.json, what there
-    is to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
-    `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet, `curves` curves.parquet, and `pretraining`
-    are the manifests of the runs by name; `tables` is the manifest of the tables of a paper, where the experiment
-    repeats one. `filled` are the manifests of what the models wrote, by name; `costs` are the pages of the
-    estimated cost. `parts` are the pages of the experiments of a study, `analyses` the manifests of what it found, by
-    name.
-    """
-
-    summary: Path
-    markdown: Path
-    notes: Path
-    provenance: Path
-    figures: Sequence[Path] = ()
-    cards: Mapping[str, Path] = field(default_factory=dict)
-    runs: Path | None = None
-    curves: Path | None = None
-    pretraining: Mapping[str, Path] = field(default_factory=dict)
-    tables: Path | None = None
-    filled: Mapping[str, Path] = field(default_factory=dict)
-    costs: Sequence[Path] = ()
-    parts: Mapping[str, Path] = field(default_factory=dict)
-    analyses: Mapping[str, Path] = field(default_factory=dict)
 
 
 def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:
@@ -255,8 +226,8 @@ def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
 def _runs(
     pretrained: Sequence[Mapping[str, Any]], details: Sequence[RunDetails], inputs: PageInputs, page: Path
 ) -> Table:
-    there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(verified_view(inputs.provenance))))
-    return runs(pretrained, [each.name for each in details], inputs.provenance, page, there)
+    places = set() if inputs.places is None else set(json.loads(verified_view(inputs.places).read_bytes()))
+    return runs(pretrained, [each.name for each in details], inputs.provenance, page, places)
 
 
 def _listed(names: Iterable[str]) -> str:

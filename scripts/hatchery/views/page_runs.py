@@ -41,14 +41,14 @@ def runs(
 ) -> Table:
     """A row for each of the first RUNS_SHOWN runs of `runs.parquet`; the page has `details` of these runs.
 
-    `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests.
+    `places` are the digests of the manifests that have a place on the page of provenance.
     """
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
         # The page of provenance of a large experiment leaves manifests out.
-        place = f"#m-{short}" if short in places else ""
+        place = f"#m-{short}" if row["manifest"] in places else ""
         losses = [_loss(row[key]) for key in ("loss", "development_loss", "development_perplexity")]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
         shown.append([name, _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from])

@@ -29,11 +29,16 @@ _ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed", "mean_without_failed
 _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "python", "code_revision")
 
 
+def places_of(chain: Chain) -> set[str]:
+    """The manifests that have a place on the page, by digest: all sources, and the first stages."""
+    stages = [digest for digest, node in chain.nodes.items() if node.manifest is not None]
+    return {*stages[:MOST_STAGES], *(digest for digest, node in chain.nodes.items() if node.source is not None)}
+
+
 def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:
     """The page as HTML."""
     stages = [node for node in chain.nodes.values() if node.manifest is not None]
-    shown = stages[:MOST_STAGES]
-    places = {node.digest for node in shown} | {node.digest for node in chain.nodes.values() if node.source is not None}
+    shown, places = stages[:MOST_STAGES], places_of(chain)
     readers = _readers(chain)
     page = render(
         "provenance.html.j2",

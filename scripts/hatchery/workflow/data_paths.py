@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import about, readings, source_of
@@ -26,13 +25,13 @@ class DataPaths:
         """Source manifest of a raw input of config.yaml, if one is named."""
         return [] if name is None else [source_manifest(name)]
 
-    def about_source(self, source: str) -> str:
-        """Canonical JSON of the origin, licence and terms of a source."""
-        return canonical_json(about(self.project, source))
+    def about_source(self, source: str) -> object:
+        """The origin, licence and terms of a source."""
+        return about(self.project, source)
 
-    def readings(self, source: str) -> str:
-        """Canonical JSON of what suites and tasks will read from a source."""
-        return canonical_json(plain(readings(self.project, source)))
+    def readings(self, source: str) -> object:
+        """What suites and tasks will read from a source."""
+        return plain(readings(self.project, source))
 
     def suite_source(self, suite: str) -> str:
         """Source manifest of a suite of minimal pairs."""
@@ -102,6 +101,14 @@ class DataPaths:
         if block.path is not ABSENT:
             return [str(Path(block.path).expanduser())]
         return [self.corpus_manifest(corpus) for corpus in block.trained_on]
+
+    def tokenizer_manifest(self, tokenizer: str) -> str:
+        """Manifest of a tokenizer."""
+        return f"results/tokenizers/{tokenizer}/manifest.json"
+
+    def published_sizes(self) -> str:
+        """The sizes of corpora that papers print."""
+        return "config/published/corpora/sizes.csv"
 
     def sweep_corpus(self, sweep: str) -> str:
         """Manifest of the corpus that a sweep of tokenizers is trained and measured on."""

@@ -7,6 +7,7 @@ Therefore the settings in the manifest of every planned job are compared with th
 """
 
 import ast
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
-from hatchery.command import load_settings
 from hatchery.errors import ManifestError
 from hatchery.experiment.cluster import planned_device
 from hatchery.modeling.families import training_flops_per_sequence
@@ -114,7 +114,7 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
         except ManifestError as error:
             return [Difference("manifest", str(error), None)]
         present = present_settings(job.rule, job.wildcards, jobs)
-        return [] if present is None else differences(recorded.settings, load_settings(present))
+        return [] if present is None else differences(recorded.settings, json.loads(present))
     before, now = (
         _remembered(values) for values in (job.reason.params_changed.only_old, job.reason.params_changed.only_new)
     )
@@ -124,7 +124,7 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
 def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
     """The settings among recorded parameters, of which Snakemake keeps the `repr`."""
     found = [text for text in params if '"stage":' in text]
-    return load_settings(ast.literal_eval(found[0])) if len(found) == 1 else None
+    return json.loads(ast.literal_eval(found[0])) if len(found) == 1 else None
 
 
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
@@ -211,7 +211,7 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
     wanted = [job for job in named if job.wildcards]
     costs = []
     for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
-        settings = cost_settings(load_settings(jobs.settings("write_cost", experiment=experiment)))
+        settings = cost_settings(json.loads(jobs.settings("write_cost", experiment=experiment)))
         own = [job for job in wanted if job.wildcards["experiment"] == experiment]
         costs += [cost for run in settings.runs if (cost := _planned(run.name, own, settings, jobs)) is not None]
     return costs

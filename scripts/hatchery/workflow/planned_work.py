@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from hatchery.command import load_settings
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
@@ -43,7 +42,7 @@ class PlannedWork:
     """The times of one experiment's jobs. `settings` is the canonical JSON of its stage `write_cost`."""
 
     def __init__(self, project: "Project", settings: str, evaluation_threads: int) -> None:
-        costs, cluster = cost_settings(load_settings(settings)), project.config.cluster
+        costs, cluster = cost_settings(json.loads(settings)), project.config.cluster
         self._project, self._experiment = project, costs.experiment
         self._runs = {run.name: run for run in costs.runs}
         self._vocabulary_size = costs.vocabulary_size

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hatchery.artifacts.checksums import canonical_json
 from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
@@ -171,12 +170,10 @@ class Resources:
         claim = "" if in_slurm_job else self.gpu_claim(resources)
         return claim + launch_command(resources, resources.cpus_per_task, in_slurm_job, self._gpus_here)
 
-    def runtime(self, name: str) -> str:
-        """Canonical JSON of how the job of a stage computes."""
+    def runtime(self, name: str) -> dict[str, object]:
+        """How the job of a stage computes."""
         record, compute = stage_of(name), self._config.compute
-        return canonical_json(
-            {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
-        )
+        return {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
 
     def _growing(self, record: Stage, key: str) -> Callable[..., Resource]:
         def value(wildcards: Any, attempt: int) -> Resource:

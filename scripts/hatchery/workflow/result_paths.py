@@ -83,6 +83,10 @@ class ResultPaths:
         self.project = project
         self._data = DataPaths(project)
 
+    def file(self, experiment: str, name: str) -> str:
+        """A table, text or page of an experiment or a study."""
+        return f"results/{experiment}/{name}"
+
     def tokens(self, experiment: str) -> str:
         """Manifest of the token shards that an experiment pretrains on."""
         block = self.project.experiment(experiment)
@@ -90,7 +94,7 @@ class ResultPaths:
 
     def tokenizer(self, experiment: str) -> str:
         """Manifest of an experiment's tokenizer."""
-        return f"results/tokenizers/{self.project.experiment(experiment).tokenizer}/manifest.json"
+        return self._data.tokenizer_manifest(self.project.experiment(experiment).tokenizer)
 
     def model(self, experiment: str, run: str) -> str:
         """Manifest of one pretrained model."""

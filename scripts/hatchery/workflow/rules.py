@@ -1,23 +1,25 @@
 """What the Snakefile and its rules take of the library: paths by wildcards, and what is the same in every rule.
 
-A rule says what it reads and writes, and its command. Its log, benchmark, environment, threads, resources, settings and
-call follow from the record of its stage.
+A rule says what it writes, and its command. What it reads follows from the record of its stage, and so do log,
+benchmark, environment, threads, resources, settings, call, and what its function is given besides.
 """
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 from snakemake.io import ancient
 
+from hatchery.artifacts.checksums import canonical_json
 from hatchery.artifacts.manifests import FORCED
 from hatchery.errors import HatcheryError, refusal
 from hatchery.experiment.project import Project
-from hatchery.job_spec import Call
+from hatchery.job_spec import Call, Paths, paths_of
 from hatchery.raw.listings import RawFiles
-from hatchery.stage import Stage, arguments_for
+from hatchery.runner import arguments_of
+from hatchery.stage import Stage, arguments_for, function_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import Resources
@@ -66,26 +68,25 @@ class Rules:
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
-    def paths(self, function: Callable[..., Any], each_once: bool = True) -> Callable[[Any], list[str]]:
-        """An input function: the paths that `function` gives for those wildcards that it takes by their names."""
+    def inputs(self, name: str) -> Callable[[Any], list[str]]:
+        """An input function: all that a job of a stage reads, as the stage's record says it of the wildcards."""
 
         def found(wildcards: Any) -> list[str]:
-            paths = _listed(_of_wildcards(function, wildcards))
-            return self._to_read(paths) if each_once else [self._as_input(path) for path in paths]
+            paths = paths_of(self.inputs_by_argument(name, wildcards).values())
+            return [self._as_input(path) for path in self.jobs.to_make(paths)]
 
         return with_plain_errors(found)
 
-    def job_paths(self, name: str) -> Callable[[Any], list[str]]:
-        """An input function for results at an address: the paths that their call names as this argument."""
-        return with_plain_errors(lambda wildcards: self._to_read(self._call_at(wildcards).paths(name)))
+    def inputs_by_argument(self, name: str, wildcards: Any) -> dict[str, Paths]:
+        """All that a job of a stage reads, by the arguments of the stage's function."""
+        record, arguments = STAGES[name], arguments_of(function_of(name))
+        models = {} if record.shared is None else record.shared.models(wildcards.model)
+        given = self._call(record, wildcards).arguments
+        return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
 
     def recorded(self, function: Callable[..., str]) -> Callable[[Any], str]:
         """A parameter by wildcards. Snakemake records it, so jobs run again when it changes."""
-        return with_plain_errors(lambda wildcards: _of_wildcards(function, wildcards))
-
-    def unrecorded(self, function: Callable[..., str]) -> Callable[[Any, Any], str]:
-        """A parameter by wildcards that no rerun follows from: Snakemake records none that asks for resources."""
-        return with_plain_errors(lambda wildcards, resources: _of_wildcards(function, wildcards))
+        return with_plain_errors(lambda wildcards: function(**arguments_for(function, dict(wildcards.items()))))
 
     def source_listing(self, source: str) -> str:
         """One word for the user's raw files. Where there is nothing to list, these are the settings once more.
@@ -112,14 +113,13 @@ class Rules:
         """Where the manifest behind a readable place lies."""
         return self.jobs.place(readable_path(experiment, kind, place))
 
-    def _to_read(self, paths: Iterable[str]) -> list[str]:
-        return [self._as_input(path) for path in self.jobs.to_make(paths)]
-
     def _as_input(self, path: str) -> str:
         return ancient(path) if self.raw_files.are_the_same(path) else path
 
-    def _call_at(self, wildcards: Any) -> Call:
-        return self.jobs.call_at(wildcards.get("address") or wildcards["model"])
+    def _call(self, record: Stage, wildcards: Any) -> Call:
+        if record.shared is not None:
+            return self.jobs.call_at(wildcards.get("address") or wildcards["model"])
+        return self.jobs.call(record.name, **dict(wildcards.items()))
 
     # Every rule ------------------------------------------------------------------------------------------------------
 
@@ -156,21 +156,38 @@ class Rules:
             directive(info)
 
     def _params(self, record: Stage) -> dict[str, Callable[..., str]]:
-        """Of these, Snakemake records settings and call. How a job computes it does not record."""
-        params: dict[str, Callable[..., str]] = {}
-
-        def call(wildcards: Any) -> Call:
-            return self._call_at(wildcards) if record.shared else self.jobs.call(record.name, **dict(wildcards.items()))
-
-        params["settings"] = lambda wildcards: call(wildcards).settings
-        params["call"] = lambda wildcards: str(call(wildcards).path)
-        if record.runtime:
-            params["runtime"] = lambda wildcards, resources: self.resources.runtime(record.name)
+        """Of these, Snakemake records settings and call, and none that asks for resources: how a job computes."""
+        params: dict[str, Callable[..., str]] = {
+            "settings": lambda wildcards: self._call(record, wildcards).settings,
+            "call": lambda wildcards: str(self._call(record, wildcards).path),
+            "given": self._given(record),
+        }
         if record.runs_on == "gpu":
             params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources)
         if record.runs_on == "gpus":
             params["launch"] = lambda wildcards, resources: self.resources.launch(resources)
         return {name: with_plain_errors(function) for name, function in params.items()}
+
+    def _given(self, record: Stage) -> Callable[..., str]:
+        """What a job is given besides its call: where it writes, of which model, and how it computes, as JSON."""
+        function = function_of(record.name)
+        places = [name for name, each in arguments_of(function).items() if each.is_place]
+
+        def given(wildcards: Any, output: Any, threads: int, resources: Any) -> str:
+            names = dict(wildcards.items())
+            written = {name: path for name, path in output.items() if name in places}
+            known = {"jobs": self.jobs, "data": self.jobs.data, **names}
+            found: dict[str, object] = {
+                "threads": threads,
+                "workers": threads,
+                "runtime": self.resources.runtime(record.name),
+                **({} if record.shared is None else record.shared.models(names["model"])),
+                **written,
+                **record.unrecorded(**arguments_for(record.unrecorded, known)),
+            }
+            return canonical_json({"output": output[0], **arguments_for(function, found)})
+
+        return given
 
     # A call of Snakemake ---------------------------------------------------------------------------------------------
 
@@ -185,17 +202,6 @@ class Rules:
         """
         os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
         self.jobs.write_calls()
-
-
-def _of_wildcards(function: Callable[..., Any], wildcards: Any) -> Any:
-    return function(**arguments_for(function, dict(wildcards.items())))
-
-
-def _listed(paths: Any) -> list[str]:
-    """All paths of a path, or of lists and mappings of paths."""
-    if isinstance(paths, str):
-        return [paths]
-    return [path for each in (paths.values() if isinstance(paths, Mapping) else paths) for path in _listed(each)]
 
 
 def _plain(value: Any) -> Any:

@@ -17,9 +17,9 @@ from hatchery.typed import build
 from hatchery.views.paper_tables.layout import OrderLayout, read_layout
 from hatchery.views.paper_tables.order_table import order_table
 from hatchery.views.paper_tables.printed import PrintedTable
-from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.paper_tables.write_all import all_tables
 from hatchery.views.score_table import PaperTable
-from hatchery.views.stages.write_tables import PaperTablesSettings
+from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
 
@@ -74,7 +74,7 @@ class Toy:
             )
         return [rows[key] for key in sorted(rows)]
 
-    def inputs(self, rows: Sequence[SummaryRow] | None = None) -> Inputs:
+    def inputs(self, rows: Sequence[SummaryRow] | None = None) -> TableInputs:
         self.folder.mkdir(parents=True, exist_ok=True)
         summary = write_rows_of_summary(self.folder, list(self.summary_rows() if rows is None else rows))
         write_checksums([summary])
@@ -93,7 +93,7 @@ class Toy:
         for number in self.numbers:
             if number.row == "task_sizes":
                 sizes.setdefault(number.task, {})[number.metric] = number.value
-        return Inputs(
+        return TableInputs(
             summary=summary,
             published=self.published,
             layout=self.layout,

@@ -1,15 +1,14 @@
 """Orders from single runs: which runs and numbers are compared, and what the command makes of a small experiment."""
 
-import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from measured_rows import frame
+from stage_command import stage_command
 from summary_text import write_summary
 
 from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
@@ -91,15 +90,17 @@ def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> di
     summary = write_summary(folder.parent, ["demo,elc,msgs,average,score_percent,12.5,1.5,4"])
     table = experiment.collected()
     result = subprocess.run(
-        [
-            *(sys.executable, str(repository / "scripts/run.py"), "write_tables"),
-            *("--settings", json.dumps(settings_of(experiment)), "--summary", str(summary)),
-            *("--published", str(repository / "config/published/values/elc_bert.csv")),
-            *("--layout", str(repository / "config/paper_tables/elc_bert.yaml")),
-            *("--sizes", str(repository / "config/published/corpora/sizes.csv")),
-            *("--measurements", str(table), "--layers", str(table.with_name("layers.parquet"))),
-            *("--output", str(folder / "manifest.json")),
-        ],
+        stage_command(
+            "write_tables",
+            settings_of(experiment),
+            folder / "manifest.json",
+            summary=summary,
+            published=repository / "config/published/values/elc_bert.csv",
+            layout=repository / "config/paper_tables/elc_bert.yaml",
+            sizes=repository / "config/published/corpora/sizes.csv",
+            measurements=table,
+            layers=table.with_name("layers.parquet"),
+        ),
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

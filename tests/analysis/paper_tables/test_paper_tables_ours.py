@@ -22,7 +22,6 @@ from hatchery.runner import run_stage, verify_inputs
 from hatchery.typed import build
 from hatchery.views.paper_tables.order_table import lists_of_models
 from hatchery.views.paper_tables.write_all import (
-    Inputs,
     all_tables,
     latex_table,
     markdown_table,
@@ -31,7 +30,7 @@ from hatchery.views.paper_tables.write_all import (
     views_json,
 )
 from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
-from hatchery.views.stages.write_tables import PaperTablesSettings, tables_settings, write_tables
+from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs, tables_settings, write_tables
 
 STRICT = ("elc_bert", "strict")
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
@@ -126,7 +125,6 @@ def test_a_twin_has_its_prefix_taken_off_and_no_number_comparable(strict: Any) -
 
 def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed(strict: Any) -> None:
     given, output = vars(strict.inputs()), strict.folder / "tables" / "manifest.json"
-    given["card"], given["task"] = given.pop("cards"), given.pop("tasks")
     settings = {"stage": "write_tables", "stage_version": 1, **strict.settings()}
     contents = []
     for _ in range(2):
@@ -269,7 +267,7 @@ def tables_with_baselines_alone(repository: Path, folder: Path, experiment: str)
     write_rows(layers, LAYERS, [])
     layout = repository / f"config/paper_tables/{chosen.paper}.yaml"
     sizes = repository / "config/published/corpora/sizes.csv"
-    tables, _ = all_tables(settings, Inputs(summary, published, layout, measurements, layers, sizes))
+    tables, _ = all_tables(settings, TableInputs(summary, published, layout, measurements, layers, sizes))
     return {table.number: table for table in tables}
 
 

@@ -12,9 +12,9 @@ from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.typed import build
 from hatchery.views.paper_tables.score_table import LEADERBOARD_FILES, leaderboard_scores
-from hatchery.views.paper_tables.write_all import Inputs, all_tables, latex_table, markdown_table
+from hatchery.views.paper_tables.write_all import all_tables, latex_table, markdown_table
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
-from hatchery.views.stages.write_tables import PaperTablesSettings
+from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 
 def line(source: str, *means: float | None, **more: Any) -> Line:
@@ -136,7 +136,7 @@ def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: An
     for table in (MEASUREMENTS, LAYERS):
         write_rows(tidy[table.name], table, [])
     sizes = repository / "config/published/corpora/sizes.csv"
-    inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path, sizes=sizes, **tidy)
+    inputs = TableInputs(summary, repository / "config/published/values/elc_bert.csv", path, sizes=sizes, **tidy)
     return all_tables(build(PaperTablesSettings, {**settings, **more}), inputs)[0]
 
 

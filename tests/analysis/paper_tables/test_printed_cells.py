@@ -20,10 +20,10 @@ from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.paper_tables.score_table import LEADERBOARD_FILES
-from hatchery.views.paper_tables.write_all import Inputs, all_tables
+from hatchery.views.paper_tables.write_all import all_tables
 from hatchery.views.score_table import PUBLISHED, PaperTable, Score
 from hatchery.views.stages.summarise import summarise
-from hatchery.views.stages.write_tables import PaperTablesSettings
+from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 PAIRS = ("blimp_filtered", "supplement_filtered")
 ROUNDED = "the cells are printed rounded; of the unrounded ones, the mean may be the printed one"
@@ -113,7 +113,7 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     run_stage(summarise, settings, csv, measurements=measurements, published=[published], parquet=summary)
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"
-    inputs = Inputs(summary, published, layout, measurements, LAYERS.beside(measurements), sizes)
+    inputs = TableInputs(summary, published, layout, measurements, LAYERS.beside(measurements), sizes)
     tables, _ = all_tables(build(PaperTablesSettings, settings), inputs)
     return Repeated(read_summary(summary), {table.number: table for table in tables})
 

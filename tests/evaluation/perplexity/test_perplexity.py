@@ -26,6 +26,7 @@ from perplexity_cases import (
     settings,
     typed_settings,
 )
+from stage_command import stage_command
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
 from hatchery.evaluation.perplexity.scoring import batches, chosen_sequences, drawn_sentences
@@ -253,19 +254,20 @@ def test_impossible_settings_name_the_key(changes: dict[str, Any], key: str) -> 
         typed_settings(**changes)
 
 
-def test_the_command_writes_the_same_table_twice(
-    text: Text, make_model: ModelMaker, tmp_path: Path, repository: Path
-) -> None:
+def test_the_command_writes_the_same_table_twice(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
     model = make_model()
     contents = []
     for name in ("first", "second"):
         output = tmp_path / name / "manifest.json"
         result = forked.run(
-            [
-                *(sys.executable, str(repository / "scripts" / "run.py"), "measure_perplexity"),
-                *("--settings", json.dumps(settings(sequences=20)), "--runtime", '{"device": "cpu", "threads": 1}'),
-                *("--model", str(model), "--tokens", str(text.tokens), "--output", str(output)),
-            ],
+            stage_command(
+                "measure_perplexity",
+                settings(sequences=20),
+                output,
+                runtime={"device": "cpu", "threads": 1},
+                model=model,
+                tokens=text.tokens,
+            ),
             capture_output=True,
             text=True,
             timeout=120,

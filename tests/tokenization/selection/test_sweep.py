@@ -198,7 +198,7 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
             "frequency_search.lowest: got 400, expected at most highest (300)",
         ),
         ({"sample_splits": ["all"]}, "sample_splits.0: got 'all'"),
-        ({"morphemes": None}, "--morphemes: got None"),
+        ({"morphemes": None}, "morphemes: got None"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(

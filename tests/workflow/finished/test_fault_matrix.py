@@ -11,7 +11,6 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT, TimeoutExpired
@@ -21,6 +20,8 @@ from faults import DAMAGE, damaged
 from forked import WATCH, run
 from projects import CAUSAL, STUDY_PAGE, TINY, snakemake
 
+from hatchery.runner import arguments_of
+from hatchery.stage import function_of
 from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
@@ -35,11 +36,8 @@ ELSEWHERE = {
     "translate_tests": "tests/training/test_translation.py::test_altered_models_and_test_sets_are_named",
     "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
-WRITTEN = (
-    *("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--notes", "--page"),
-    *("--checkpoints", "--fetched"),
-)
-READ = {("write_page", "--markdown"), ("write_page", "--notes")}
+# Where unfinished work lies, if nobody says so.
+UNFINISHED = {"pretrain": ["checkpoints"], "finetune": ["checkpoints"], "register_source": ["fetched"]}
 # Not compared: when and where a stage ran, and where raw files lie.
 VOLATILE = ("provenance.json", ".location.json", ".listing.json", "speed.jsonl")
 SECONDS = 120
@@ -56,10 +54,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the workflow; `arguments` are those of the stage."""
+    """A command of the workflow: the file of its call, and what its stage is given besides."""
 
     stage: str
-    arguments: tuple[str, ...]
+    call: str
+    given: str
 
     def run(self, project: Path, scratch: Path, watched: Path | None = None) -> Outcome:
         """Run in a process that writes below `scratch`; the paths of the files that it opens go to `watched`.
@@ -68,7 +67,7 @@ class Command:
         """
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        command = [sys.executable, "scripts/run.py", self.stage, *self._into(scratch)]
+        command = [sys.executable, "scripts/run.py", self.stage, self.call, self._into(scratch)]
         environment = {**os.environ, **({} if watched is None else {WATCH: str(watched)})}
         try:
             done = run(command, cwd=project, env=environment, stdout=PIPE, stderr=STDOUT, timeout=SECONDS)
@@ -78,14 +77,14 @@ class Command:
         wrote = {path.relative_to(scratch).as_posix(): path.read_bytes() for path in sorted(files)}
         return Outcome(done.returncode, done.stdout.decode("utf-8", "replace"), wrote)
 
-    def _into(self, scratch: Path) -> Iterator[str]:
-        flag = ""
-        for argument in self.arguments:
-            if flag in WRITTEN and (self.stage, flag) not in READ:
-                yield str(scratch / Path(argument).name)
-            else:
-                yield "1" if flag in ("--workers", "--threads") else argument
-            flag = argument
+    def _into(self, scratch: Path) -> str:
+        """What is given, in one process, with other places to write to; results of other jobs stay where they are."""
+        places = {name for name, each in arguments_of(function_of(self.stage)).items() if each.is_place} - {"results"}
+        places.add("output")
+        given = json.loads(self.given)
+        given |= {name: str(scratch / Path(path).name) for name, path in given.items() if name in places}
+        given |= {name: str(scratch / name) for name in UNFINISHED.get(self.stage, ())}
+        return json.dumps(given | {name: 1 for name in ("workers", "threads") if name in given})
 
 
 def commands_of(project: Path) -> dict[str, list[Command]]:
@@ -102,8 +101,8 @@ def commands_of(project: Path) -> dict[str, list[Command]]:
         for line in re.findall(r"^Shell command: (.*)$", planned.stdout + planned.stderr, flags=re.MULTILINE):
             words = shlex.split(line.split(" 2>&1")[0].split(" > logs/")[0])
             if "scripts/run.py" in words:
-                at = words.index("scripts/run.py") + 1
-                first.setdefault(words[at], Command(words[at], tuple(words[at + 1 :])))
+                stage, call, given = words[words.index("scripts/run.py") + 1 :]
+                first.setdefault(stage, Command(stage, call, given))
         for stage, command in first.items():
             known = found.setdefault(stage, [])
             if command not in known and (targets == CAUSAL or not known):

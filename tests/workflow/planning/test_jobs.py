@@ -86,10 +86,8 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     # The process of a job knows the addresses of its rule and no experiment.
     job = jobs()
     assert job.call_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
-    assert job.call_at(model).paths("tokens") == [planned.results.tokens("tiny")]
-    assert job.call_at(address).paths("source") == list(
-        dict.fromkeys(planned.results.task_sources("demo_acceptability").values())
-    )
+    assert job.call_at(model).arguments["tokens"] == planned.results.tokens("tiny")
+    assert job.call_at(address).arguments["source"] == planned.results.task_sources("demo_acceptability")
     assert read_call(job.call_at(address).path).settings == planned.settings(
         "finetune", experiment="tiny", task="demo_acceptability"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import CollectSettings, baseline_runs, names_of
-from hatchery.job_spec import Argument
+from hatchery.job_spec import Paths
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
     }
 
 
-def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Argument]:
+def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
     """Manifests of the models, of everything that is measured of them, and of the tokens that they were trained on."""
     return {
         "model": results.models(experiment),

@@ -13,6 +13,9 @@ from hatchery.runner import Job, Place
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
+UNFINISHED = Path("results/finetuning_runs")
+"""The runs of jobs that have not ended."""
+
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
@@ -60,8 +63,8 @@ def finetune(
     model: Path,
     source: Mapping[str, Path],
     vocabulary: Path | None,
-    checkpoints: Place,
     run: StageRun,
+    checkpoints: Place = UNFINISHED,
 ) -> None:
     """Fine-tune the model of a pretraining manifest on the task of a source manifest.
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.evaluation.stages.finetune import finetune
-from hatchery.job_spec import Argument
+from hatchery.evaluation.stages.finetune import UNFINISHED, finetune
+from hatchery.job_spec import Paths
 from hatchery.runner import Place, inputs_of, run_stage
 from hatchery.stage import Shared, Stage, record_of
 
@@ -35,7 +35,7 @@ def several_tasks_settings(project: "Project", experiment: str, batch: str) -> d
     }
 
 
-def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str, Argument]:
+def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
     """The sources and vocabularies of all tasks of a job, and the addresses of their results, by task."""
     tasks, results = jobs.project.task_batch(experiment, batch), jobs.results
     return {
@@ -50,6 +50,7 @@ def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str,
     settings=several_tasks_settings,
     inputs=several_tasks_inputs,
     input_names={"source": "source {}", "vocabulary": "vocabulary {}"},
+    unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
     shared=Shared("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
@@ -67,10 +68,10 @@ def finetune_tasks(
     model: Path,
     source: Mapping[str, Path],
     vocabulary: Mapping[str, Path],
-    checkpoints: Place,
     results: Place,
     folder: Mapping[str, Place],
     run: StageRun,
+    checkpoints: Place = UNFINISHED,
 ) -> None:
     """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` below `results`.
 
@@ -111,6 +112,6 @@ def _inputs_of(
     names = [name, *(other["name"] for other in task["transfer"])]
     missing = [other for other in names if other not in sources]
     if missing:
-        raise ConfigError(f"the command line: --source {missing[0]}=PATH is missing, which the task {name!r} needs")
+        raise ConfigError(f"source: {missing[0]!r} is missing, which the task {name!r} needs")
     source = {other: sources[other] for other in names}
     return {"model": model, "source": source, "vocabulary": vocabularies.get(name)}

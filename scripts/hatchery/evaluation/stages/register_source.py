@@ -33,6 +33,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
 @Stage(
     version=2,
     settings=source_settings,
+    unrecorded=lambda data, source: {"about": data.about_source(source), "readings": data.readings(source)},
     environment="sources",
     # It may download, and nodes of a cluster often lack the network.
     runs_on="local",

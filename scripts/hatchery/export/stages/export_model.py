@@ -90,6 +90,11 @@ def _hub_dataset(project: "Project", source: str) -> str | None:
 @Stage(
     version=5,
     settings=export_settings,
+    inputs=lambda results, experiment, run: {
+        "pretraining": results.model(experiment, run),
+        "summary": results.file(experiment, "summary.parquet"),
+        "filled": results.filled(experiment, run),
+    },
     environment="evaluation",
     runs_on="local",
     memory_mb=3000,

@@ -51,7 +51,7 @@ def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], o
 
     if sorted(model) != sorted(settings.runs):
         raise ConfigError(
-            f"--model: got {', '.join(sorted(model))}, the settings list {', '.join(sorted(settings.runs))}"
+            f"model: got {', '.join(sorted(model))}, the settings list {', '.join(sorted(settings.runs))}"
         )
     manifests = {run: read_manifest(model[run]) for run in settings.runs}
     names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))

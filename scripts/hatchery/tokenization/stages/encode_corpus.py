@@ -24,6 +24,10 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
 @Stage(
     version=2,
     settings=tokens_settings,
+    inputs=lambda data, corpus, tokenizer: {
+        "corpus": data.corpus_manifest(corpus),
+        "tokenizer": data.tokenizer_manifest(tokenizer),
+    },
     environment="tokenization",
     runs_on="cpu",
     threads="tokenization",

@@ -19,6 +19,7 @@ def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
 @Stage(
     version=3,
     settings=tokenizer_settings,
+    inputs=lambda data, tokenizer: {"corpus": data.tokenizer_corpora(tokenizer)},
     environment="tokenization",
     runs_on="cpu",
     threads="tokenization",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.job_spec import Argument
+from hatchery.job_spec import Paths
 from hatchery.runner import Job, Place
 from hatchery.stage import Shared, Stage
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hatchery.workflow.jobs import Jobs
 
 
+UNFINISHED = Path("results/checkpoints")
+"""The folders of runs that have not ended."""
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
 OPTIONAL = ("initialise_from", "early_stopping", "keep_training_state", "milestones", "bias_drift")
 # All that says what a model without training is, and how text is given to it.
@@ -49,9 +51,9 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     return kept
 
 
-def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Argument]:
+def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Manifests of tokens and tokenizer and, where a run names such, of the initial model and of larger counts."""
-    found: dict[str, Argument] = {
+    found: dict[str, Paths] = {
         "tokens": jobs.results.tokens(experiment),
         "tokenizer": jobs.results.tokenizer(experiment),
     }
@@ -66,6 +68,7 @@ def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Arg
     version=1,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
+    unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=Shared("pretraining"),
     environment="pretraining",
     runs_on="gpus",
@@ -97,7 +100,7 @@ def pretrain(
     runtime: Mapping[str, Any],
     tokens: Path,
     tokenizer: Path,
-    checkpoints: Place,
+    checkpoints: Place = UNFINISHED,
     initial_model: Path | None = None,
     counts: Path | None = None,
     name: str = "",

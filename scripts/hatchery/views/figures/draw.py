@@ -15,7 +15,7 @@ def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> 
     """Draw the figure that `settings` name; see the stage `draw_figure`."""
     declared = declared_figures()[settings.figure]
     if lacking := [table for table in tables_of(declared) if table not in tables]:
-        raise ConfigError(f"--tables: {' and '.join(lacking)} must be given, which {settings.figure} draws")
+        raise ConfigError(f"tables: {' and '.join(lacking)} must be given, which {settings.figure} draws")
     figure = import_module(f"hatchery.views.figures.{settings.figure}").draw
     save_figure(
         lambda style: figure(replace(settings, style=style), tables),

@@ -93,7 +93,7 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
     Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
     """
     papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
-    values = chosen_values(settings.published, papers, "--tables: published")
+    values = chosen_values(settings.published, papers, "tables: published")
     return {key: value for key, value in values.items() if value.comparable}
 
 

@@ -6,9 +6,8 @@ not written; `tables.md` says which those are.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -42,7 +41,7 @@ from hatchery.views.paper_tables.order_table import lists_of_models, order_table
 from hatchery.views.paper_tables.printed import PrintedTable, check_rows
 from hatchery.views.paper_tables.score_table import Scores, read_scores, score_table
 from hatchery.views.score_table import PaperTable
-from hatchery.views.stages.write_tables import PaperTablesSettings
+from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
 
@@ -104,25 +103,7 @@ def read_views(text: str) -> list[PaperTableView]:
     ]
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Where the numbers of the tables come from.
-
-    `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
-    sizes of corpora, `cards` the statistics of ours by corpus, `tasks` one model's fine-tuning manifests by task.
-    """
-
-    summary: Path
-    published: Path
-    layout: Path
-    measurements: Path
-    layers: Path
-    sizes: Path
-    cards: Mapping[str, Path] = field(default_factory=dict)
-    tasks: Mapping[str, Path] = field(default_factory=dict)
-
-
-def write_all(settings: PaperTablesSettings, inputs: Inputs, run: StageRun) -> None:
+def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun) -> None:
     """Write the tables; those of an earlier run that are not written again are removed."""
     tables, without = all_tables(settings, inputs)
     texts = _index(settings, tables, without) | {"tables.tex": latex_document(tables)}
@@ -136,7 +117,7 @@ def write_all(settings: PaperTablesSettings, inputs: Inputs, run: StageRun) -> N
         write_text(run.add_output(run.folder / name), text)
 
 
-def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[PaperTable], list[str]]:
+def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list[PaperTable], list[str]]:
     """The tables that have numbers of ours, in the order of the layout, and the numbers of those that have none."""
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
@@ -167,7 +148,7 @@ def _table(
     numbers: Sequence[PublishedNumber],
     scores: Scores,
     runs: pl.DataFrame,
-    inputs: Inputs,
+    inputs: TableInputs,
 ) -> PaperTable:
     """The table of that number, with or without numbers of ours."""
     paper = settings.published.paper

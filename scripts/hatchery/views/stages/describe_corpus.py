@@ -77,7 +77,11 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
 @Stage(
     version=6,
     settings=card_settings,
-    inputs=lambda data, corpus: {"tokens": data.card_tokens(corpus)},
+    inputs=lambda data, corpus: {
+        "corpus": data.corpus_manifest(corpus),
+        "published": data.published_sizes(),
+        "tokens": data.card_tokens(corpus),
+    },
     environment="analysis",
     runs_on="cpu",
     memory_mb=4000,

@@ -34,6 +34,7 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
     version=1,
     settings=sweep_settings,
     inputs=lambda data, sweep: {
+        "corpus": data.sweep_corpus(sweep),
         "morphemes": data.sweep_morphemes(sweep),
         "reference": data.sweep_references(sweep),
         "published": data.sweep_published(sweep),

@@ -49,7 +49,10 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
 @Stage(
     version=5,
     settings=summary_settings,
-    inputs=lambda results, experiment: {"published": results.published(experiment)},
+    inputs=lambda results, experiment: {
+        "measurements": results.file(experiment, "measurements.parquet"),
+        "published": results.published(experiment),
+    },
     environment="analysis",
     runs_on="local",
     memory_mb=2000,
@@ -78,7 +81,7 @@ def summarise(
     from hatchery.views.summary_notes import notes_json, notes_of
     from hatchery.views.summary_text import markdown_summary, text_summary
 
-    values = chosen_values(settings.published, published, "--published")
+    values = chosen_values(settings.published, published, "published")
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
     measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
     summary = summarised(settings, measured, values)

@@ -39,6 +39,34 @@ class PageSettings(Settings):
     style: Style = field(default_factory=Style)
 
 
+@dataclass(frozen=True)
+class PageInputs:
+    """What a page is composed of; figures in their order, corpus cards by corpus, manifests of runs by their names."""
+
+    summary: Path
+    # The summary as text, which the page leads to.
+    markdown: Path
+    # What there is to say of the numbers.
+    notes: Path
+    # The page that every number leads to.
+    provenance: Path
+    # The manifests that have a place there, by digest.
+    places: Path | None = None
+    figures: Sequence[Path] = ()
+    cards: Mapping[str, Path] = field(default_factory=dict)
+    runs: Path | None = None
+    curves: Path | None = None
+    pretraining: Mapping[str, Path] = field(default_factory=dict)
+    # The tables of a paper, where the experiment repeats one.
+    tables: Path | None = None
+    # What the models wrote.
+    filled: Mapping[str, Path] = field(default_factory=dict)
+    costs: Sequence[Path] = ()
+    # The pages of the experiments of a study, and what it found.
+    parts: Mapping[str, Path] = field(default_factory=dict)
+    analyses: Mapping[str, Path] = field(default_factory=dict)
+
+
 def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The page of an experiment or a study."""
     parts = {part: project.experiment(part) for part in project.members(experiment)}
@@ -58,11 +86,20 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     version=12,
     settings=page_settings,
     inputs=lambda results, experiment: {
-        "card": results.cards(experiment),
+        "summary": results.file(experiment, "summary.parquet"),
+        "markdown": results.file(experiment, "summary.md"),
+        "notes": results.file(experiment, "summary_notes.json"),
+        "provenance": results.file(experiment, "provenance.html"),
+        "places": results.file(experiment, "provenance_places.json"),
+        "figures": list(results.figures(experiment).values()),
+        "runs": results.file(experiment, "runs.parquet"),
+        "curves": results.file(experiment, "curves.parquet"),
+        "costs": results.costs(experiment),
+        "cards": results.cards(experiment),
         "pretraining": results.pretrained(experiment),
         "tables": results.paper_tables(experiment),
-        "part": results.pages_of_parts(experiment),
-        "analysis": results.analyses(experiment),
+        "parts": results.pages_of_parts(experiment),
+        "analyses": results.analyses(experiment),
         "filled": results.filled_sentences(experiment),
     },
     environment="analysis",
@@ -70,45 +107,12 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     memory_mb=2000,
     minutes=10,
 )
-def write_page(
-    settings: PageSettings,
-    output: Path,
-    summary: Path,
-    markdown: Path,
-    notes: Path,
-    provenance: Path,
-    figures: Sequence[Path],
-    card: Mapping[str, Path],
-    runs: Path | None,
-    curves: Path | None,
-    pretraining: Mapping[str, Path],
-    tables: Path | None,
-    filled: Mapping[str, Path],
-    cost: Sequence[Path],
-    part: Mapping[str, Path],
-    analysis: Mapping[str, Path],
-) -> None:
-    """Write the page of an experiment or a study to `output`; the other arguments are those of `PageInputs`.
+def write_page(settings: PageSettings, inputs: PageInputs, output: Path) -> None:
+    """Write the page of an experiment or a study to `output`.
 
     Raises EvaluationError for a table, text or figure, and ManifestError for a manifest that
     is missing or damaged, naming the file; then no page is written.
     """
-    from hatchery.views.page import PageInputs, compose_page
+    from hatchery.views.page import compose_page
 
-    inputs = PageInputs(
-        summary=summary,
-        markdown=markdown,
-        notes=notes,
-        provenance=provenance,
-        figures=figures,
-        cards=card,
-        runs=runs,
-        curves=curves,
-        pretraining=pretraining,
-        tables=tables,
-        filled=filled,
-        costs=cost,
-        parts=part,
-        analyses=analysis,
-    )
     compose_page(settings, inputs, output)

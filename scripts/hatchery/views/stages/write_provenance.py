@@ -20,28 +20,33 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
 @Stage(
     version=8,
     settings=provenance_settings,
+    inputs=lambda results, experiment: {"summary": results.file(experiment, "summary.parquet")},
     environment="analysis",
     runs_on="local",
     memory_mb=1000,
     minutes=10,
 )
-def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: Place = Path()) -> None:
+def write_provenance(
+    settings: Mapping[str, Any], summary: Path, output: Path, places: Place | None = None, project: Place = Path()
+) -> None:
     """Write the page of provenance of the experiment whose summary.parquet is given.
 
-    `settings` hold `experiment`. Raises ManifestError when the summary is missing or is none. Manifests that are
-    missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
-    first rows are followed, and the page says so.
+    `settings` hold `experiment`; `places` is for the digests of the manifests that have a place on the page. Raises
+    ManifestError when the summary is missing or is none. Manifests that are missing or damaged are named on the page: a
+    result may outlive what it was made from. Of a large experiment the first rows are followed, and the page says so.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
-    from hatchery.artifacts.atomic import write_text
+    from hatchery.artifacts.atomic import write_json, write_text
     from hatchery.artifacts.checksums import write_checksums
     from hatchery.provenance.chain import ManifestIndex, follow
-    from hatchery.views.provenance_page import page_text
+    from hatchery.views.provenance_page import page_text, places_of
 
     experiment = str(settings["experiment"])
     rows = read_summary(summary)
     digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
     write_text(output, page_text(experiment, rows, chain))
-    # The experiment's page reads which manifests have a place on this one.
+    if places is not None:
+        write_json(places, sorted(places_of(chain)))
+        write_checksums([places])
     write_checksums([output])

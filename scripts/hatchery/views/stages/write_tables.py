@@ -70,6 +70,24 @@ class PaperTablesSettings(Settings):
         return task.removeprefix(self.prefix)
 
 
+@dataclass(frozen=True)
+class TableInputs:
+    """Where the numbers of the tables come from.
+
+    `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
+    sizes of corpora, `cards` the statistics of ours by corpus, `tasks` one model's fine-tuning manifests by task.
+    """
+
+    summary: Path
+    published: Path
+    layout: Path
+    measurements: Path
+    layers: Path
+    sizes: Path
+    cards: Mapping[str, Path] = field(default_factory=dict)
+    tasks: Mapping[str, Path] = field(default_factory=dict)
+
+
 def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
     block = project.experiment(experiment)
@@ -91,32 +109,27 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
 @Stage(
     version=4,
     settings=tables_settings,
-    inputs=lambda results, experiment: {
-        "card": results.card_statistics(experiment),
-        "task": results.tuned_tasks(experiment),
+    inputs=lambda data, results, experiment: {
+        "summary": results.file(experiment, "summary.parquet"),
+        "published": results.table_numbers(experiment),
+        "layout": results.table_layout(experiment),
+        "measurements": results.file(experiment, "measurements.parquet"),
+        "layers": results.file(experiment, "layers.parquet"),
+        "sizes": data.published_sizes(),
+        "cards": results.card_statistics(experiment),
+        "tasks": results.tuned_tasks(experiment),
     },
-    input_names={"card": "card:{}", "task": "task:{}"},
+    input_names={"cards": "card:{}", "tasks": "task:{}"},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,
     minutes=10,
 )
-def write_tables(
-    settings: PaperTablesSettings,
-    summary: Path,
-    published: Path,
-    layout: Path,
-    measurements: Path,
-    layers: Path,
-    sizes: Path,
-    card: Mapping[str, Path],
-    task: Mapping[str, Path],
-    run: StageRun,
-) -> None:
-    """Write the tables; those of an earlier run that are not written again are removed. The arguments are `Inputs`.
+def write_tables(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun) -> None:
+    """Write the tables; those of an earlier run that are not written again are removed.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
     """
-    from hatchery.views.paper_tables.write_all import Inputs, write_all
+    from hatchery.views.paper_tables.write_all import write_all
 
-    write_all(settings, Inputs(summary, published, layout, measurements, layers, sizes, card, task), run)
+    write_all(settings, inputs, run)

@@ -1,0 +1,69 @@
+"""An example of a rule's jobs, for who reads the rule: what follows from its stage's record, as Snakemake plans it.
+
+Nothing is run.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.errors import PlanError
+from hatchery.rendering.setting_texts import flatten
+from hatchery.settings.problems import nearest
+from hatchery.workflow.planned_jobs import dag_of, opened, wildcards_of
+from hatchery.workflow.registry import STAGES
+
+if TYPE_CHECKING:
+    from hatchery.workflow.rules import Rules
+
+_MOST_PATHS = 5
+
+
+def example_text(rule: str, targets: Sequence[str]) -> str:
+    """Inputs, outputs, settings, resources and command of the first job of a rule in the plan for `targets`.
+
+    Raises PlanError where there is no such rule, or no job of it, and like `opened`.
+    """
+    with opened(["--dry-run", "--", *targets]) as (parsed, api):
+        api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
+        workflow = api._workflow
+        rules = [each.name for each in workflow.rules if each.output]
+        if rule not in rules:
+            raise PlanError(f"RULE: got {rule!r}, which no file in workflow/rules has{nearest(rule, rules)}")
+        jobs = sorted((job for job in workflow.dag.jobs if job.rule.name == rule), key=lambda job: str(job.output))
+        if not jobs:
+            told = f"RULE: {' '.join(targets)} needs no job of {rule!r}"
+            raise PlanError(f"{told}; say EXPERIMENT=name or TARGET=file with such a job")
+        return _text(jobs[0], len(jobs), workflow.globals["RULES"])
+
+
+def _text(job: Any, number: int, rules: "Rules") -> str:
+    stage = job.rule.name
+    inputs = rules.inputs_by_argument(stage, job.wildcards) if stage in STAGES else {"the result": str(job.input)}
+    # Of those that are not named, Snakemake has the numbers.
+    outputs = dict(job.output.items()) or dict(enumerate(job.output))
+    resources = {key: value for key, value in job.resources.items() if not key.startswith("_") and key != "tmpdir"}
+    settings = flatten(json.loads(job.params.get("settings") or "{}"))
+    parts = {
+        "reads": [line for name, paths in inputs.items() for line in _paths(name, paths)] or ["nothing"],
+        "writes": [f"{name}: {path}" if isinstance(name, str) else str(path) for name, path in outputs.items()],
+        "settings": [f"{key}: {value}" for key, value in settings.items()],
+        "asks for": [f"threads: {job.threads}", *(f"{key}: {value}" for key, value in resources.items())],
+        "environment": [Path(str(job.rule.conda_env)).name],
+        "command": [str(job.shellcmd)],
+    }
+    text = "".join(f"{part}\n" + "".join(f"  {line}\n" for line in lines) for part, lines in parts.items())
+    return f"{stage} {' '.join(rules.jobs.words(wildcards_of(job)))} (one job of {number})\n{text}"
+
+
+def _paths(name: str, paths: object) -> list[str]:
+    if isinstance(paths, str):
+        return [f"{name}: {paths}"]
+    if isinstance(paths, Mapping):
+        lines = [f"{key}: {path}" for key, path in paths.items()]
+    else:
+        lines = [str(path) for path in paths] if isinstance(paths, Sequence) else []
+    rest = len(lines) - _MOST_PATHS
+    shown = [*lines[:_MOST_PATHS], f"and {rest:,} more"] if rest > 1 else lines
+    return [f"{name}:{'' if shown else ' none'}", *(f"  {line}" for line in shown)]
