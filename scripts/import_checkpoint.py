@@ -1,4 +1,4 @@
-"""Import a checkpoint of the published LTG-BERT or ELC-BERT code as a model that can be evaluated here."""
+"""Import a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code as a model that can be evaluated here."""
 
 import argparse
 from pathlib import Path

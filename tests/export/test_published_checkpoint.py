@@ -15,7 +15,14 @@ from safetensors.torch import save_file
 
 from hatchery.errors import HatcheryError, ModelError
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.export.published_checkpoint import checkpoint_config, import_checkpoint, load_published, read_weights
+from hatchery.export.published_checkpoint import (
+    checkpoint_config,
+    import_checkpoint,
+    load_published,
+    under_training_names,
+)
+from hatchery.export.published_weights import read_weights
+from hatchery.modeling.gpt_bert.published_names import published_name
 from hatchery.modeling.ltg.published_names import to_published
 from hatchery.modeling.store import load_language_model
 
@@ -100,6 +107,52 @@ def test_a_golden_model_comes_in_with_its_logits(golden_directory, tmp_path, tok
     torch.testing.assert_close(model.logits_at(hidden), expected, atol=2e-5, rtol=0)
 
 
+WRAPPERS = {
+    "training": lambda name: name,
+    "organisers": lambda name: (
+        name.replace("classifier.", "lm_head.")
+        if name.startswith("classifier.")
+        else f"model.{name.removeprefix('transformer.')}"
+    ),
+    "keeps names": lambda name: name if name.startswith("classifier.") else f"model.{name}",
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("kind", ["model_gate_dwa", "model_plain"])
+@torch.no_grad()
+def test_a_gpt_bert_comes_in_with_its_logits_under_the_names_of_every_wrapper(golden_directory, kind, wrapper):
+    folder = golden_directory / "gpt_bert" / kind
+    facts = json.loads((folder / "info.json").read_text())["config"]
+    weights = read_weights(folder / "weights.npz")
+    state = under_training_names({WRAPPERS[wrapper](name): tensor for name, tensor in weights.items()})
+    config = checkpoint_config(state, facts, kind)
+    assert (config.family, config.layer_weighting, config.attention_gate) == (
+        ("gpt_bert", "unrestricted", True) if kind == "model_gate_dwa" else ("gpt_bert", "none", False)
+    )
+    model = load_published(state, config, kind).eval()
+    arrays = np.load(folder / "b_block_diagonal.npz")
+    ids, mask = torch.from_numpy(arrays["input_ids"]).t().contiguous(), ~torch.from_numpy(arrays["attention_mask"])
+    expected = torch.from_numpy(arrays["logits"]).transpose(0, 1)
+    torch.testing.assert_close(model.logits_at(model.encoder(ids, mask)[-1]), expected, atol=2e-5, rtol=0)
+    for name in model.state_dict():
+        assert published_name(name, config.attention_gate) in weights
+
+
+def test_a_choice_or_a_tensor_that_gpt_bert_does_not_have_is_told(golden_directory):
+    folder = golden_directory / "gpt_bert" / "model_gate_dwa"
+    facts = json.loads((folder / "info.json").read_text())["config"]
+    state = read_weights(folder / "weights.npz")
+    with pytest.raises(
+        ModelError, match="position_head_layout: got 'bnc', but ELC-BERT and GPT-BERT have only 'babylm'"
+    ):
+        checkpoint_config(state, facts, "w", position_head_layout="bnc")
+    config = checkpoint_config(state, facts, "w")
+    del state["transformer.dwa_modules.alphas.2"]
+    with pytest.raises(ModelError, match=r"w: lacks the tensor transformer\.dwa_modules\.alphas\.2"):
+        load_published(state, config, "w")
+
+
 @pytest.mark.parametrize("kind", [".bin", ".pt", ".safetensors", ".npz"])
 def test_every_kind_of_file_gives_a_model_that_evaluation_reads(attempt, pretrained, kind):
     model, tokenizer = load_pretrained(attempt(kind=kind))
@@ -145,7 +198,7 @@ def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
         (
             "elc_zero",
             {"layer_weighting": "zero", "position_head_layout": "bnc"},
-            "position_head_layout: got 'bnc', but ELC-BERT has only 'babylm'",
+            "position_head_layout: got 'bnc', but ELC-BERT and GPT-BERT have only 'babylm'",
         ),
     ],
 )

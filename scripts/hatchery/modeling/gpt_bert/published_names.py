@@ -35,13 +35,14 @@ _NUMBERED = {
     "dwa_modules.alphas.{}": "encoder.mixture.layer_weights.{}",
 }
 
-WORD_EMBEDDING = "embedding.word_embedding.weight"
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
 """The word embedding again."""
 POSITION_TABLE = "position_indices"
 """In every layer: the table of position buckets, which we compute."""
 GATE = "in_proj_vg"
+"""In the names of what projects values and gates at once."""
 MIXING = "dwa_modules"
+"""In the names of the weights between blocks."""
 
 
 def in_training(name: str) -> str:
@@ -64,6 +65,19 @@ def our_name(published_name: str) -> str | None:
     if not number or key not in _NUMBERED:
         raise ModelError(f"{published_name}: not a tensor of the published GPT-BERT models that fits here")
     return _NUMBERED[key].format(number[1])
+
+
+def published_name(name: str, gated: bool = True) -> str:
+    """The training code's name of our tensor `name`, in a model with or without a gate.
+
+    Raises ModelError for a tensor that no published model has.
+    """
+    number = re.search(r"\.(\d+)(?:\.|$)", name)
+    key = name.replace(f".{number[1]}", ".{}", 1) if number else name
+    for theirs, ours in (*_WHOLE_MODEL.items(), *_NUMBERED.items()):
+        if key == ours and (f"{GATE}." in theirs) <= gated:
+            return f"transformer.{theirs.format(number[1])}" if number else theirs
+    raise ModelError(f"{name}: the published code has no such tensor")
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,0 +1,99 @@
+"""Weights and configurations of others, read without running anything that they hold."""
+
+import argparse
+import pickle
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from hatchery.artifacts.atomic import json_value
+from hatchery.errors import ModelError
+
+STATE_PREFIX = "state."
+"""Before every parameter in our golden npz files, which hold inputs and outputs besides."""
+PARALLEL_PREFIX = "module."
+"""Before every parameter where the weights were saved from inside DistributedDataParallel."""
+TORCH_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
+UNREADABLE = (
+    *(OSError, RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError),
+    *(pickle.UnpicklingError, zipfile.BadZipFile, SafetensorError),
+)
+"""What the readers raise at damaged files."""
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The state dict in `path`, told by its ending: .bin, .pt, .pth or .ckpt (torch), .safetensors, .npz.
+
+    A torch file may hold it under the key "model", as the authors' checkpoints do. Raises ModelError naming the file
+    when it is missing, damaged, holds code, or holds no state dict.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: the file with the weights is missing")
+    readers: dict[str, Callable[[Path], dict[str, Tensor]]] = {
+        **dict.fromkeys(TORCH_ENDINGS, _from_torch),
+        ".safetensors": load_file,
+        ".npz": _from_npz,
+    }
+    if path.suffix not in readers:
+        raise ModelError(f"{path}: got a file that ends in {path.suffix!r}, expected one of {', '.join(readers)}")
+    try:
+        state = readers[path.suffix](path)
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(error, pickle.UnpicklingError) and ("weights only" in reason.lower() or "GLOBAL" in reason):
+            raise ModelError(f"{path}: holds more than tensors, and nothing else is loaded from it") from error
+        kind = {".safetensors": "safetensors file", ".npz": "npz file of numbers"}.get(path.suffix, "torch file")
+        raise ModelError(f"{path}: not a readable {kind}: {reason}") from error
+    if state and all(name.startswith(PARALLEL_PREFIX) for name in state):
+        state = {name.removeprefix(PARALLEL_PREFIX): tensor for name, tensor in state.items()}
+    if not state:
+        raise ModelError(f"{path}: holds no tensors")
+    return state
+
+
+def _from_torch(path: Path) -> dict[str, Tensor]:
+    # The authors' checkpoints hold their command line, which is data, too.
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):
+        content = content["model"]
+    if not isinstance(content, Mapping):
+        raise ModelError(
+            f"{path}: holds a {type(content).__name__}, expected a state dict or one under the key 'model'"
+        )
+    for name, tensor in content.items():
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise ModelError(f"{path}: {name!r} is a {type(tensor).__name__}, expected a state dict of tensors")
+    return dict(content)
+
+
+def _from_npz(path: Path) -> dict[str, Tensor]:
+    with np.load(path, allow_pickle=False) as archive:
+        marked = [name for name in archive.files if name.startswith(STATE_PREFIX)]
+        arrays = {name.removeprefix(STATE_PREFIX): archive[name] for name in marked or archive.files}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+"""What a configuration has to say."""
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """The authors' configuration. Raises ModelError naming the file when it is missing, damaged, or lacks a size."""
+    try:
+        values = json_value(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the configuration is missing") from error
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: not a readable JSON file: {error}") from error
+    if not isinstance(values, dict):
+        raise ModelError(f"{path}: holds a {type(values).__name__}, expected an object with the sizes of the model")
+    if missing := [key for key in SIZES if key not in values]:
+        raise ModelError(f"{path}: lacks {', '.join(missing)}")
+    return values
