@@ -15,6 +15,7 @@ class MadeCollection:
     documents: list[Document]
     vocabulary_size: int = 300
     special: SpecialTokens = SPECIAL_SETS["babylm"]
+    split: str = "train"
 
     @property
     def n_documents(self) -> int:

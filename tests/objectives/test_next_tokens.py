@@ -10,17 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.modeling.families import model_config
-from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, initialise_
 from hatchery.objectives.examples import TwoKinds
 from hatchery.objectives.label_counts import label_counts, next_token_counts
 from hatchery.settings.base import RefusedError
 from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.training.batches import TrainingBatches
 from hatchery.training.loop import loss_of
 from hatchery.training.objectives import ObjectiveSettings, objective_of
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.hybrid import HybridObjective, HybridSettings
 from hatchery.training.settings import TrainingSettings
 from hatchery.training.step_plan import StepPlan
+from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build
 
 LENGTHS = st.lists(st.lists(st.integers(1, 40), max_size=3), max_size=12)
@@ -175,6 +177,46 @@ def test_every_batch_has_as_many_causal_sequences_and_each_kind_reads_all_text(m
     assert max(epoch for epoch, _ in seen[False]) > max(epoch for epoch, _ in seen[True])
     # At least one of each, however small the share.
     assert HybridSettings(causal_share=0.01).sequences_of_kinds(4) == (3, 1)
+
+
+@pytest.mark.parametrize(("share", "column"), [(0.0, "masked_accuracy"), (1.0, "next_token_accuracy")])
+@pytest.mark.parametrize("segments", ["packed", "blocks"])
+def test_all_sequences_can_be_of_one_kind(make_collection: Any, share: float, column: str, segments: Any) -> None:
+    objective = HybridObjective(HybridSettings(causal_share=share, segments=segments))
+    collection = make_collection(DOCUMENTS, vocab_size=300)
+    examples = objective.examples(collection, 24)
+    plan = StepPlan(TrainingSettings(steps=4, batch_size=6, sequence_length=24, objective=objective.settings))
+    batches = TrainingBatches(plan, 1, SINGLE_PROCESS, None, lambda length: examples, objective.order)
+    batch = batches.at(3)
+    (part,) = batch.micro_batches
+    assert objective.columns == (("loss", column),)
+    assert part["causal"].tolist() == [bool(share)] * 6 and len(batch.counted) == 1 and batch.labelled > 0
+    output = predicted(part)
+    (term,) = objective.terms(output, part)
+    assert term.weight == 1 and torch.isclose(term.loss_sum, output.loss_sum)
+
+
+def predicted(batch: dict[str, torch.Tensor]) -> LanguageModelOutput:
+    """Random logits where a batch has labels."""
+    labels = batch["labels"].flatten()
+    positions = (labels != UNLABELLED).nonzero().squeeze(1)
+    logits = torch.randn(len(positions), 300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return LanguageModelOutput(logits, labels[positions], positions)
+
+
+def test_the_squares_of_the_mass_are_learned_from_beside_each_loss_and_not_reported(make_collection: Any) -> None:
+    settings = HybridSettings(causal_share=0.5, causal_weight=0.25, z_loss=1e-2)
+    objective = HybridObjective(settings)
+    examples = objective.examples(make_collection(DOCUMENTS, vocab_size=300), 24)
+    batch = examples.batch(5, 0, np.array([0, 1, len(examples), len(examples) + 1]))
+    output, counts = predicted(batch), examples.counted(batch)
+    terms = objective.terms(output, batch)
+    losses = -output.logits.log_softmax(dim=-1).gather(1, output.targets[:, None]).squeeze(1)
+    squares = output.logits.logsumexp(dim=-1) ** 2
+    causal = batch["causal"][output.positions // batch["labels"].shape[1]]
+    expected = 0.75 * (losses + 1e-2 * squares)[~causal].mean() + 0.25 * (losses + 1e-2 * squares)[causal].mean()
+    assert torch.isclose(loss_of(terms, tuple(map(float, counts))), expected)
+    assert torch.isclose(terms[0].loss_sum, losses[~causal].sum())
 
 
 @pytest.mark.parametrize("padded", [False, True])

@@ -149,7 +149,16 @@ def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are
 
 GPT_BERT: dict[str, Any] = {
     **DROPOUT,
-    "objective": {"task": "hybrid", "mask_probability": 0.3, "final_mask_probability": 0.15},
+    "objective": {
+        "task": "hybrid",
+        "segments": "blocks",
+        "kind": "short_span",
+        "mask_probability": 0.3,
+        "final_mask_probability": 0.15,
+        "causal_share": 0.25,
+        "causal_weight": 0.125,
+        "z_loss": 1e-4,
+    },
     "initial_batch_fraction": 0.5,
     "length_schedule": [{"from_fraction": 0.4, "factor": 2}, {"from_fraction": 0.8, "factor": 4}],
     "weight_average": {"decay": 0.9, "keep_raw_weights": True},

@@ -1,6 +1,7 @@
 """LAMB and learning rates against the authors' values, and every parameter in the one group that settings decide."""
 
 import csv
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -406,3 +407,14 @@ def test_a_warm_up_in_steps_gives_a_beginning_the_rates_of_the_whole_run(name: s
     continuation = [learning_rate(0.01, schedule, step, 500) for step in range(20, 500)]
     assert beginning + continuation == whole
     assert warmup_steps(schedule, 20) == warmup_steps(schedule, 500) == 40
+
+
+def test_gpt_berts_code_decays_all_but_biases_and_norms(golden_directory: Path) -> None:
+    groups = json.loads((golden_directory / "gpt_bert" / "optimiser" / "lamb_steps.json").read_text("utf-8"))
+    model = nn.Module()
+    for name in (*groups["group_with_decay"]["names"], *groups["group_without_decay"]["names"]):
+        model.register_parameter(name.replace(".", "_"), nn.Parameter(torch.zeros(1)))
+    found = parameter_groups(model, OptimizerSettings(decay="weights", weight_decay=0.1))
+    names = names_of(model, found)
+    assert [group["weight_decay"] for group in found] == [0.1, 0.0]
+    assert sorted(names[0]) == sorted(name.replace(".", "_") for name in groups["group_with_decay"]["names"])

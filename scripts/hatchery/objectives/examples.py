@@ -253,13 +253,34 @@ class NextTokenExamples(PaddedExamples):
         return LabelledExample(framed.ids, labels, apart, causal=True, texts=framed.texts)
 
 
+class Shifted(PaddedExamples):
+    """Sequences in which a hidden token is predicted at the position before it."""
+
+    def __init__(self, hidden: PaddedExamples) -> None:
+        super().__init__(hidden.padding, hidden.special)
+        self._hidden = hidden
+
+    def __len__(self) -> int:
+        return len(self._hidden)
+
+    def places(self) -> np.ndarray:
+        """The token of the split that each sequence begins with, int64 [len]."""
+        return self._hidden.places()
+
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
+        """Sequence `index` as seen in `epoch`."""
+        found = self._hidden.example(seed, epoch, index, mask_rate)
+        return found._replace(labels=np.append(found.labels[1:], UNLABELLED), causal=False)
+
+
 class TwoKinds(PaddedExamples):
     """The sequences of a split twice: numbers below `len` have hidden tokens, those from `len` on are causal."""
 
-    def __init__(self, hidden: PaddedExamples, causal: PaddedExamples) -> None:
+    def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
+        """`counted_together` is for batches of one kind alone, whichever it is."""
         super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
-        self._hidden, self._causal = hidden, causal
+        self._hidden, self._causal, self._counted_together = hidden, causal, counted_together
 
     def __len__(self) -> int:
         return len(self._hidden)
@@ -272,11 +293,12 @@ class TwoKinds(PaddedExamples):
         """Sequence `index`, of the second kind where there are no more of the first."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
-        found = self._hidden.example(seed, epoch, index, mask_rate)
-        return found._replace(labels=np.append(found.labels[1:], UNLABELLED), causal=False)
+        return self._hidden.example(seed, epoch, index, mask_rate)
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
         """The labels of both kinds."""
+        if self._counted_together:
+            return super().counted(batch)
         labelled = (batch["labels"] != UNLABELLED).sum(dim=1)
         second = int(labelled[batch["causal"]].sum())
         return int(labelled.sum()) - second, second

@@ -274,3 +274,5 @@ SelectionName = Annotated[str, Reference("selection")]
 BaselineName = Annotated[str, Reference("baseline")]
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
 """How documents are cut into sequences (`hatchery.objectives.segments`)."""
+ShiftedSegmentsName = Literal["babylm", "bnc", "packed", "documents", "blocks"]
+"""The same where every token is predicted at the position before it (`hatchery.objectives.blocks`)."""

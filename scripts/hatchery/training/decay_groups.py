@@ -3,8 +3,9 @@
 The default is the reading of the BabyLM code (ELC-BERT): every weight matrix; biases, layer norms, embeddings, layer
 weights and learned scales are not decayed, and a word embedding that is tied to the output layer counts as an
 embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
-(docs/papers/ltg-bert.md, "Optimiser"); the reduced-vocabulary study decays every parameter
-(docs/papers/reduced-vocabulary.md, "Differences").
+(docs/papers/ltg-bert.md, "Optimiser"); GPT-BERT's code decays all but biases and norms, its mixing weights too
+(docs/papers/gpt-bert.md, "Training"); the
+reduced-vocabulary study decays every parameter (docs/papers/reduced-vocabulary.md, "Differences").
 """
 
 from typing import Any, Literal
@@ -13,6 +14,8 @@ from torch import nn
 
 from hatchery.training.settings import OptimizerSettings
 
+# Never decayed where not all parameters are.
+BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
 # Names in models of all families; the sentence-pair head ("pair_head.") belongs to the body.
 HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
@@ -37,7 +40,11 @@ def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict
 
     def group_of(name: str) -> GroupName:
         is_tied_output = embedding_is_output and name.endswith(WORD_EMBEDDING)
-        if not (settings.decay == "all" or is_tied_output or is_decayed(name)):
+        if settings.decay == "weights":
+            decayed = not any(part in name for part in BIASES_AND_NORMS)
+        else:
+            decayed = settings.decay == "all" or is_tied_output or is_decayed(name)
+        if not decayed:
             return "undecayed"
         of_head = is_tied_output or name.startswith(HEAD)
         return "head" if of_head and settings.head_weight_decay is not None else "body"

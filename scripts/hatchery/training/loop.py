@@ -144,7 +144,10 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
         # A process without a label adds nothing; its mean would be 0 / 0.
         return tuple(float(max(1, count) * size) for count in batch.counted)
     counts = [float(count) for count in batch.counted]
-    return tuple(counts) if size == 1 else sum_tensor_over_processes(on_device(counts, device)).float().unbind()
+    if size == 1:
+        # A part without a label counts 0, and the others keep their weights.
+        return tuple(max(1.0, count) for count in counts)
+    return sum_tensor_over_processes(on_device(counts, device)).float().clamp(min=1).unbind()
 
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
@@ -251,6 +254,7 @@ class StepMeasures:
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):
             # "processes": the sums of losses are divided already.
+            count = max(1.0, count)
             own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
             terms.append(own | {name: next(values) / count for name in others})
         update = part.update

@@ -128,7 +128,7 @@ LOWEST_LOSS = Criterion("development_loss", "development loss")
 class Objective(ABC):
     """What a run trains for."""
 
-    columns: ClassVar[Columns]
+    columns: Columns
     """Names of what is measured in every step, term by term: the loss, then the means of `Term.sums`."""
 
     criterion: Criterion = LOWEST_LOSS

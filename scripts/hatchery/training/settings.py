@@ -56,8 +56,9 @@ class OptimizerSettings(Settings):
     """Added to the root of that mean."""
     max_gradient_norm: Positive | None = 2.0
     """Global L2 norm at which gradients are clipped; null leaves them."""
-    decay: Literal["matrices", "all"] = "matrices"
-    """Weight decay on weight matrices, or on all parameters (reduced-vocabulary study)."""
+    decay: Literal["matrices", "weights", "all"] = "matrices"
+    """Weight decay on weight matrices; on weights, that is all but biases and norms (GPT-BERT, whose mixing weights and
+    embeddings are decayed); or on all parameters (reduced-vocabulary study)."""
     tied_embedding: Literal["embedding", "output"] = "embedding"
     """What a tied word embedding counts as; output is LTG-BERT's BNC code, which decays it."""
     head_weight_decay: NonNegative | None = None

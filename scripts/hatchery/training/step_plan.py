@@ -2,8 +2,8 @@
 
 One plan serves the loop, the loader, estimates of cost and analysis, so they agree on what a run does. Lengths, a ramp
 of the batch and a falling rate of masking are entries of it. Sources: docs/papers/ltg-bert.md, "Pretraining", for
-longer sequences near the end; "GPT or BERT: why not both?" (Charpentier & Samuel, 2024), Section 3, for batches that
-grow linearly and for a rate of masking that falls. Nothing here knows the data: how long an epoch is, the loader knows
+longer sequences near the end; docs/papers/gpt-bert.md, "Training", for batches that grow linearly and for a rate of
+masking that falls. Nothing here knows the data: how long an epoch is, the loader knows
 (`data_order`).
 """
 

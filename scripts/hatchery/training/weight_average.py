@@ -1,6 +1,6 @@
 """A moving average of the weights, which is evaluated and exported in their place.
 
-Source: the published code of "GPT or BERT: why not both?" (Charpentier & Samuel, 2024): it starts as a copy of the
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"): it starts as a copy of the
 initial weights and is updated after every step, without a correction of its bias and of the parameters alone.
 """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.settings.base import require
-from hatchery.settings.fields import SegmentsName
+from hatchery.settings.fields import ShiftedSegmentsName
 from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hatchery.modeling.language_model import LanguageModelOutput
-    from hatchery.objectives.examples import NextTokenExamples
+    from hatchery.objectives.blocks import BlockExamples
+    from hatchery.objectives.examples import PaddedExamples
+    from hatchery.objectives.masking import MaskingRule
     from hatchery.tokenization.token_shards import TokenShards
 
 
@@ -33,9 +35,9 @@ class CausalSettings(ObjectiveKeys):
 
     task: Literal["causal"] = "causal"
     """What a model learns: causal guesses the next token."""
-    segments: SegmentsName = "packed"
+    segments: ShiftedSegmentsName = "packed"
     """How documents are cut into sequences; packed fills every sequence, so that every token is learned once an
-    epoch."""
+    epoch; blocks is GPT-BERT's packing, with a start before each piece and no end."""
     reset_attention: bool = True
     """Whether packed documents see themselves alone, or also those before them in their sequence."""
 
@@ -50,13 +52,15 @@ class CausalObjective(Objective):
     columns = (("loss", "next_token_accuracy"),)
     settings: CausalSettings
 
-    def examples(self, shards: "TokenShards", sequence_length: int) -> "NextTokenExamples":
-        """Every token of a split once; nothing is random."""
+    def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
+        """Every token of a split once, and nothing is random; blocks are filled with pieces that are shown again."""
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples, Padding
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 
         settings, special = self.settings, SpecialIds.of(shards.special)
+        if settings.segments == "blocks":
+            return block_examples(shards, sequence_length, None)
         pieces = SEGMENTS[settings.segments](shards, sequence_length)
         framer, padding = Framer(special, with_word_starts=False), Padding(special.pad, sequence_length)
         keeps_apart = settings.segments == "packed" and settings.reset_attention
@@ -73,11 +77,25 @@ class CausalObjective(Objective):
 
         special = SpecialIds.of(shards.special)
         targets = (document.ids for document in shards if len(document.ids))
-        return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
+        counts = next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
+        if self.settings.segments == "blocks":
+            # Blocks have no end.
+            counts[special.sep] = 0
+        return counts
 
     def for_comparison(self, common: Objective) -> Objective:
         """Every token from those before it: hidden tokens mean nothing to such a model."""
-        return CausalObjective(CausalSettings())
+        return CausalObjective(CausalSettings(segments="blocks" if self.settings.segments == "blocks" else "packed"))
+
+
+def block_examples(shards: "TokenShards", sequence_length: int, masking: "MaskingRule | None") -> "BlockExamples":
+    """The blocks of a split; those of held-out text are shown once."""
+    from hatchery.objectives.blocks import BlockExamples
+    from hatchery.objectives.special_ids import SpecialIds
+    from hatchery.tokenization.documents import TRAINING_SPLIT
+
+    fills = shards.split == TRAINING_SPLIT
+    return BlockExamples(shards, sequence_length, SpecialIds.of(shards.special), masking, fills)
 
 
 OBJECTIVE = CausalSettings, CausalObjective

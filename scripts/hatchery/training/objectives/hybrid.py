@@ -5,7 +5,7 @@ it, so both kinds of sequences ask the same of the same head, and differ in what
 hidden. The text is read twice, once for each kind, at a pace of its own; every batch has a fixed share of causal
 sequences, and the loss is that share of their mean plus the rest of the other mean. Ours: `[CLS]` and `[SEP]` around
 documents, as in all packed sequences here; each mean is over the global batch, so that the number of processes does not
-matter; the rate of masking does not change.
+matter. With `segments: blocks` and `kind: short_span` text is packed and hidden as published (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from hatchery.modeling.flops import PassShape
 from hatchery.objectives.masking import MaskingSettings
-from hatchery.settings.base import Range, require
-from hatchery.settings.fields import SegmentsName
-from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
-from hatchery.training.objectives.causal import CausalObjective, CausalSettings
+from hatchery.settings.base import NonNegative, Range, Share, omitted_at_default, require
+from hatchery.settings.fields import ShiftedSegmentsName
+from hatchery.training.objective import Columns, HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
+from hatchery.training.objectives.causal import CausalObjective, CausalSettings, block_examples
 from hatchery.training.objectives.masked import MaskedObjective, MaskedSettings
 
 if TYPE_CHECKING:
@@ -41,17 +41,35 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     )
     predicted_before: ClassVar[int] = 1
 
-    causal_share: Annotated[float, Range(gt=0, lt=1)] = 1 / 16
-    """Share of the sequences of a batch that are causal, at least one and not all; also the weight of their loss."""
-    segments: SegmentsName = "packed"
-    """How documents are cut into sequences; packed fills every sequence with documents that do not see each other."""
+    causal_share: Share = 1 / 16
+    """Share of the sequences of a batch that are causal; at least one of each kind, unless it is 0 or 1."""
+    segments: ShiftedSegmentsName = "packed"
+    """How documents are cut into sequences; packed fills every sequence with documents that do not see each other;
+    blocks is GPT-BERT's packing, with a start before each piece and no end."""
     task: Literal["hybrid"] = "hybrid"
     """What a model learns: hybrid guesses hidden tokens in some sequences and the next token in others."""
+    causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = omitted_at_default(None)
+    """What the mean loss of the causal sequences counts for, the other counting for the rest; null is causal_share."""
+    z_loss: NonNegative = omitted_at_default(0.0)
+    """Weight of the mean square of log sum exp of the logits, which is added to each loss (GPT-BERT: 1e-4)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # What frames a document is predicted by nothing before it.
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
+        weighed = self.causal_weight is None or not self.one_kind
+        require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
+
+    @property
+    def one_kind(self) -> bool:
+        """Whether all sequences of a batch are of one kind."""
+        return self.causal_share in (0, 1)
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """What the mean losses of the two kinds count for, together 1."""
+        causal = self.causal_share if self.causal_weight is None else self.causal_weight
+        return 1 - causal, causal
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
         """Share of the positions that something is predicted at."""
@@ -59,7 +77,9 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         return (1 - self.causal_share) * hidden + self.causal_share
 
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
-        """Sequences with hidden tokens, and causal ones: at least one of each."""
+        """Sequences with hidden tokens, and causal ones: at least one of each, unless all are of one kind."""
+        if self.one_kind:
+            return round((1 - self.causal_share) * batch_size), round(self.causal_share * batch_size)
         causal = min(batch_size - 1, max(1, round(self.causal_share * batch_size)))
         return batch_size - causal, causal
 
@@ -67,32 +87,48 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 class HybridObjective(Objective):
     """Hidden tokens at the positions before them, and next tokens."""
 
-    columns = (("loss", "masked_accuracy"), ("next_token_loss", "next_token_accuracy"))
+    columns: Columns = (("loss", "masked_accuracy"), ("next_token_loss", "next_token_accuracy"))
     settings: HybridSettings
+
+    def __init__(self, settings: HybridSettings) -> None:
+        super().__init__(settings)
+        if settings.one_kind:
+            self.columns = (("loss", "next_token_accuracy" if settings.causal_share else "masked_accuracy"),)
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Both kinds of a split; whoever takes the first `len` of them, as for held-out text, asks hidden tokens."""
-        from hatchery.objectives.examples import TwoKinds
+        from hatchery.objectives.examples import Shifted, TwoKinds
+        from hatchery.objectives.masking import masking_rule
+        from hatchery.objectives.special_ids import SpecialIds
 
         causal = CausalObjective(CausalSettings(segments=self.settings.segments))
-        return TwoKinds(self._hidden().examples(shards, sequence_length), causal.examples(shards, sequence_length))
+        following, one_kind = causal.examples(shards, sequence_length), self.settings.one_kind
+        if self.settings.segments == "blocks":
+            special = SpecialIds.of(shards.special)
+            rule = masking_rule(self.settings, sequence_length, shards.vocabulary_size, special)
+            return TwoKinds(block_examples(shards, sequence_length, rule), following, one_kind)
+        return TwoKinds(Shifted(self._hidden().examples(shards, sequence_length)), following, one_kind)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Hidden tokens, and next tokens."""
+        """Hidden tokens, and next tokens; the one that there is where all sequences are of one kind."""
         import torch.nn.functional as F
 
-        share = self.settings.causal_share
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
         correct = output.logits.detach().argmax(dim=-1) == output.targets
-        return (
-            Term(losses.masked_fill(following, 0).sum(), ((correct & ~following).sum(),), 1 - share),
-            Term(losses.masked_fill(~following, 0).sum(), ((correct & following).sum(),), share),
-        )
+        squares = output.logits.logsumexp(dim=-1).square() if self.settings.z_loss else None
+        found = []
+        for others, weight in zip((following, ~following), self.settings.weights, strict=True):
+            penalty = None if squares is None else self.settings.z_loss * squares.masked_fill(others, 0).sum()
+            loss_sum, right = losses.masked_fill(others, 0).sum(), (correct & ~others).sum()
+            found.append(Term(loss_sum, (right,), weight, penalty))
+        return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
         """The likelihood of hidden tokens, which held-out text is asked for alone."""
-        return HeldOutTerms(self.terms(output, batch)[0].loss_sum)
+        import torch.nn.functional as F
+
+        return HeldOutTerms(F.cross_entropy(output.logits, output.targets, reduction="none").sum())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The tokens of a split that masking can choose: int64 [V]."""
@@ -100,7 +136,9 @@ class HybridObjective(Objective):
 
     def for_comparison(self, common: Objective) -> Objective:
         """Hidden tokens, as `common` hides them."""
-        return HybridObjective(_like(HybridSettings, common.settings))
+        own = self.settings.segments
+        changes = {"segments": own} if own == "blocks" else {}
+        return HybridObjective(_like(HybridSettings, common.settings, **changes))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
         """The forward pass of a micro-batch: the two kinds have not as many labels."""
@@ -111,13 +149,14 @@ class HybridObjective(Objective):
 
     def _hidden(self) -> MaskedObjective:
         """The objective that hides tokens."""
-        return MaskedObjective(_like(MaskedSettings, self.settings, short_probability=0.0))
+        changes = {"segments": "packed"} if self.settings.segments == "blocks" else {}
+        return MaskedObjective(_like(MaskedSettings, self.settings, short_probability=0.0, **changes))
 
 
 def _like(cls: Any, settings: Any, **changes: Any) -> Any:
     """Settings of the class `cls` that mask and cut text as `settings` do."""
     shared = (*(field.name for field in fields(MaskingSettings)), "segments")
-    return cls(**{name: getattr(settings, name) for name in shared}, **changes)
+    return cls(**{name: getattr(settings, name) for name in shared} | changes)
 
 
 OBJECTIVE = HybridSettings, HybridObjective
