@@ -29,6 +29,7 @@ LTG: dict[str, Any] = {
     "position_bucket_size": 8,
 }
 ROBERTA: dict[str, Any] = {**{k: v for k, v in LTG.items() if k != "position_bucket_size"}, "family": "roberta"}
+GPT_BERT: dict[str, Any] = {**LTG, "family": "gpt_bert"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "ltg": LTG,
     "bnc_layout_with_pair_head": {**LTG, "position_head_layout": "bnc", "sentence_pair_head": True},
@@ -46,6 +47,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "feed_forward_bias": True,
     },
     "scaled_heads_and_residuals": {**LTG, "head_scaling": True, "residual_scaling": True},
+    "gpt_bert": GPT_BERT,
+    "gpt_bert_without_gate": {**GPT_BERT, "attention_gate": False, "layer_weighting": "none"},
     "roberta_tied": ROBERTA,
     "roberta_untied_projected": {
         **ROBERTA,
@@ -58,9 +61,10 @@ CAUSAL: dict[str, dict[str, Any]] = {
     "causal_ltg": LTG,
     "causal_absolute": {**LTG, "position_embedding": "absolute"},
     "causal_elc": {**LTG, "layer_weighting": "weighted_output"},
+    "causal_gpt_bert": GPT_BERT,
     "causal_roberta": {**ROBERTA, "tie_word_embeddings": False},
 }
-HYBRID: dict[str, dict[str, Any]] = {"hybrid_ltg": LTG, "hybrid_roberta": ROBERTA}
+HYBRID: dict[str, dict[str, Any]] = {"hybrid_ltg": LTG, "hybrid_gpt_bert": GPT_BERT, "hybrid_roberta": ROBERTA}
 TRANSLATION: dict[str, dict[str, Any]] = {
     name: {
         "vocab_size": 52,
@@ -126,7 +130,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A tokenizer.json per family."""
     folder = tmp_path_factory.mktemp("tokenizers")
-    paths = {}
+    paths: dict[str, Path] = {}
     byte_bpe = {"kind": "byte_bpe", "vocabulary_size": 320, "min_frequency": 2}
     joint = {"kind": "bpe", "vocabulary_size": 52, "normalizer": "nmt_nfkc", "pre_tokenizer": "metaspace"}
     kinds = {
@@ -138,7 +142,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         settings = TokenizerSettings(**kind)
         paths[family] = folder / f"{family}.json"
         train(iter([*SENTENCES] * 20), settings).save(str(paths[family]))
-    return paths
+    return {**paths, "gpt_bert": paths["ltg"]}
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from hatchery.translation.translate import beam_search, never_written
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
 
 
-@pytest.fixture(params=["causal_ltg", "causal_absolute", "causal_elc", "causal_roberta"])
+@pytest.fixture(params=["causal_ltg", "causal_absolute", "causal_elc", "causal_gpt_bert", "causal_roberta"])
 def causal(request, hub, pretrained, exported):
     """Our model with its tokenizer, and what `transformers` makes of the exported folder."""
     ours, tokenizer = load_pretrained(pretrained(request.param))
@@ -139,7 +139,7 @@ def test_drawn_text_is_the_same_every_time_and_ends_with_the_text(causal):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("variant", ["hybrid_ltg", "hybrid_roberta"])
+@pytest.mark.parametrize("variant", ["hybrid_ltg", "hybrid_gpt_bert", "hybrid_roberta"])
 def test_each_class_attends_as_it_is_called(hub, pretrained, exported, variant):
     ours, _ = load_pretrained(pretrained(variant))
     folder = exported(variant)
