@@ -102,6 +102,13 @@ def test_long_words_are_cut_between_characters(text: str) -> None:
     assert all(len(piece.encode()) <= 100 for piece in pieces)
 
 
+@pytest.mark.parametrize("name", ["byte_level", "metaspace", "bert", "ltg_bnc"])
+def test_a_text_without_spaces_is_cut_into_words_that_training_can_take(name: str) -> None:
+    part = pre_tokenizer(name, "corrected", True, True, 100)  # type: ignore[arg-type]
+    pieces = [piece for piece, _ in part.pre_tokenize_str("acgt" * 50_000)]
+    assert max(map(len, pieces)) <= 1000 and len(pieces) >= 200
+
+
 def test_unknown_spelled_out_is_one_piece() -> None:
     assert cut("he [UNK] said", "as_published") == ["he", "[UNK]", "said"]
 

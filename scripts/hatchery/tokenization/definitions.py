@@ -11,6 +11,8 @@ two readings.
   and cuts words as GPT-2 does: at every vowel sign, accent or joiner that is a character of its own, and at an
   apostrophe within a word (Uzbek `o'tdi`). WordPiece gives words of more than 100 bytes up. Corrected, digits, words
   and their lengths are those of the text. Where text has ASCII letters and no such words, both give the same tokens.
+
+Corrected, all others cut words of more than 1,000 characters.
 """
 
 from typing import Literal
@@ -27,6 +29,8 @@ METASPACE = "\u2581"
 SPACE = " "
 # GPT-2's, but that a word goes on with marks and joiners, and that what a contraction begins with is not a word.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LONGEST_WORD = 1000
+"""Characters: training takes the square of the length of a word, and a text without spaces is one word."""
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
@@ -88,14 +92,14 @@ def pre_tokenizer(
     elif name == "bert":
         parts = [pre_tokenizers.BertPreTokenizer()]
     else:
-        return pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.WhitespaceSplit(),
-                *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in ltg_bnc_patterns(reading)),
-            ]
-        )
-    if individual_digits:
+        parts = [
+            pre_tokenizers.WhitespaceSplit(),
+            *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in ltg_bnc_patterns(reading)),
+        ]
+    if individual_digits and name != "ltg_bnc":
         parts.append(pre_tokenizers.Digits(individual_digits=True))
+    if reading == "corrected":
+        parts.append(pre_tokenizers.Split(Regex(rf"[\s\S]{{1,{LONGEST_WORD}}}"), "isolated"))
     return pre_tokenizers.Sequence(parts)
 
 
