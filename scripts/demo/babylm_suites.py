@@ -17,7 +17,7 @@ from typing import Any
 from demo import lexicon
 from demo.grammar import pick_adjectives
 from demo.lexicon import INTRANSITIVE, MOODS, NAMES, NUMBERS, PERSONS
-from demo.rows import ACTED, ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, WOMEN, Draw, Row, RowTask, place
+from demo.rows import ACTED, ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, WOMEN, Draw, RowTask, TaskRow, place
 from demo.scenes import GENERAL_VERBS, Words
 
 Texts = tuple[str, ...]
@@ -102,7 +102,7 @@ def turn_taking(draw: Draw, group: int) -> Contrasts:
 
 
 def _task(contrasts: Callable[[Draw, int], Contrasts]) -> RowTask:
-    def make(draw: Draw, group: int) -> list[Row]:
+    def make(draw: Draw, group: int) -> list[TaskRow]:
         fragment, contrast, pairs = contrasts(draw, group)
         fixed = {"fragment": fragment, "contrast": contrast}
         return [
@@ -207,7 +207,7 @@ class Dataset:
         elif split == "test":
             parts.append([("control", 1, 1), ("control", 0, 0), ("test", 1, 0), ("test", 0, 1)])
 
-        def make(draw: Draw, group: int) -> list[Row]:
+        def make(draw: Draw, group: int) -> list[TaskRow]:
             told = [
                 (*row, text)
                 for domain, part in enumerate(parts)

@@ -26,7 +26,7 @@ from demo.rows import (
     THINGS,
     WOMEN,
     Draw,
-    Row,
+    TaskRow,
     grouped,
     labelled,
     place,
@@ -42,7 +42,7 @@ _TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "t
 
 
 @grouped("sentence")
-def cola(draw: Draw, group: int) -> list[Row]:
+def cola(draw: Draw, group: int) -> list[TaskRow]:
     """The good sentence of one pair and the bad one of its mirrored twin: 1 acceptable, 0 not.
 
     Solved by the grammar of all paradigms; single words tell nothing, since twins exchange them.
@@ -53,7 +53,7 @@ def cola(draw: Draw, group: int) -> list[Row]:
 
 
 @labelled("sentence")
-def sst2(draw: Draw, label: int, group: int) -> Row:
+def sst2(draw: Draw, label: int, group: int) -> TaskRow:
     """ "The old sailor by the lake is not happy": 0 negative, 1 positive.
 
     Solved by the mood word and the negation together: either alone stands as often under both labels.
@@ -65,7 +65,7 @@ def sst2(draw: Draw, label: int, group: int) -> Row:
 
 
 @labelled("sentence1", "sentence2")
-def mrpc(draw: Draw, label: int, group: int) -> Row:
+def mrpc(draw: Draw, label: int, group: int) -> TaskRow:
     """ "Tom and Jane thanked Helen" is equivalent (1) to "Jane and Tom thanked Helen", not (0) to "Helen and Tom
     thanked Jane".
 
@@ -78,7 +78,7 @@ def mrpc(draw: Draw, label: int, group: int) -> Row:
 
 
 @labelled("question1", "question2")
-def qqp(draw: Draw, label: int, group: int) -> Row:
+def qqp(draw: Draw, label: int, group: int) -> TaskRow:
     """ "Does Tom say that Helen saw the cat?" asks the same (1) as "Does Tom say Helen saw the cat?", not (0) as "Does
     Helen say Tom saw the cat?".
 
@@ -90,7 +90,7 @@ def qqp(draw: Draw, label: int, group: int) -> Row:
 
 
 @grouped("sentence1", "sentence2")
-def stsb(draw: Draw, group: int) -> list[Row]:
+def stsb(draw: Draw, group: int) -> list[TaskRow]:
     """Five parts (who, what is done, to what, where, and the place's preposition), one point for each that agrees, half
     a point for another thing of the same category.
 
@@ -116,7 +116,7 @@ def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
 
 
 @grouped("text")
-def wsc(draw: Draw, group: int) -> list[Row]:
+def wsc(draw: Draw, group: int) -> list[TaskRow]:
     """Does the pronoun (span 2) mean this name (span 1)? Spans count blank-split words."""
     text, people = _schema(draw)
     words = text.split()
@@ -135,7 +135,7 @@ def wsc(draw: Draw, group: int) -> list[Row]:
 
 
 @grouped("sentence1")
-def wnli(draw: Draw, group: int) -> list[Row]:
+def wnli(draw: Draw, group: int) -> list[TaskRow]:
     """The second sentence has a name in the place of the pronoun; 1 if it follows from the first."""
     text, people = _schema(draw)
     return [
@@ -144,7 +144,7 @@ def wnli(draw: Draw, group: int) -> list[Row]:
 
 
 @grouped("premise", "choice1", "choice2")
-def copa(draw: Draw, group: int) -> list[Row]:
+def copa(draw: Draw, group: int) -> list[TaskRow]:
     """ "Tom stole a hammer": was the tool stolen, or the fruit? Asked for the effect, and for the cause.
 
     Solved by the category of the thing; the mirrored twin has the same choices and the other answer.
@@ -184,7 +184,7 @@ for _be, _things in (("is", "T"), ("are", "T.plural")):
 
 
 @labelled("sentence1", "sentence2")
-def wic(draw: Draw, label: int, group: int) -> Row:
+def wic(draw: Draw, label: int, group: int) -> TaskRow:
     """Does the word do the same in both sentences (1) or not (0)? "saw that dog" and "said that the dog slept".
 
     The language is too small for nouns with two senses; its function words have them: that, her, is, are. Solved by
@@ -192,7 +192,7 @@ def wic(draw: Draw, label: int, group: int) -> Row:
     """
     word = [*_USES][group % len(_USES)]
     first = draw.one((0, 1))
-    row: Row = {"word": word}
+    row: TaskRow = {"word": word}
     for number, sense in enumerate((first, first if label else 1 - first), 1):
         sources, pattern = _USES[word][sense]
         draw(A_B=NAMES, P=place, T=THINGS, **sources)
@@ -203,7 +203,7 @@ def wic(draw: Draw, label: int, group: int) -> Row:
 
 
 @grouped("passage")
-def boolq(draw: Draw, group: int) -> list[Row]:
+def boolq(draw: Draw, group: int) -> list[TaskRow]:
     """ "Did Tom find the dog?" about a passage where Tom found the dog and Helen saw the cat: 1 yes, 0 no.
 
     Solved by who did what: a wrong question mixes the two facts. Both questions are asked about each passage.
@@ -219,7 +219,7 @@ def boolq(draw: Draw, group: int) -> list[Row]:
 
 
 @grouped("paragraph")
-def multirc(draw: Draw, group: int) -> list[Row]:
+def multirc(draw: Draw, group: int) -> list[TaskRow]:
     """What did Tom find, what did Helen find? Four answers each, two of them right; flat rows of the hub.
 
     Solved by who found what; every answer is right for one of the two questions.
@@ -242,7 +242,7 @@ def multirc(draw: Draw, group: int) -> list[Row]:
 
 
 @grouped("passage")
-def record(draw: Draw, group: int) -> list[Row]:
+def record(draw: Draw, group: int) -> list[TaskRow]:
     """Who fits "@placeholder found an animal", when Tom found a dog, Helen a hammer and Jane a pear?
 
     Solved by the category of what was found; each of the three names is the answer equally often. The passage ends
@@ -273,13 +273,13 @@ irregular_past_participle_verbs quantifier_noun_agreement_1 existential_there_ag
 _PARADIGMS = tuple(paradigm for paradigm in PARADIGMS if paradigm.uid in _CHOSEN.split())
 
 
-def acceptability(rng: random.Random, label: int, group: int, split: str) -> Row:
+def acceptability(rng: random.Random, label: int, group: int, split: str) -> TaskRow:
     """A sentence with label 1 (grammatical) or 0 (one broken constraint)."""
     pair = choose(rng, _PARADIGMS[group % len(_PARADIGMS)].draw(rng))
     return {"sentence": text_of(pair.good if label else pair.bad), "label": label}
 
 
-def entailment(rng: random.Random, label: int, group: int, split: str) -> Row:
+def entailment(rng: random.Random, label: int, group: int, split: str) -> TaskRow:
     """ "Tom found the mice near the lake" entails "Tom found these mice", not "Tom found this mouse".
 
     Only the form of the noun in the premise tells its number. Every third noun is kept for validation, so that the task
@@ -300,10 +300,10 @@ def entailment(rng: random.Random, label: int, group: int, split: str) -> Row:
 TASKS = dict(zip(LONG_TASKS, (acceptability, entailment), strict=True))
 
 
-def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[Row]:
+def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[TaskRow]:
     """`count` rows, both labels in turn, no first text of which is in `taken`, shuffled and shuffled."""
     rng = random.Random(f"{seed}/{name}/{split}")
-    rows: dict[str, Row] = {}
+    rows: dict[str, TaskRow] = {}
     while len(rows) < count:
         group, label = divmod(len(rows), 2)
         row = TASKS[name](rng, label, group, split)

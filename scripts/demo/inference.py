@@ -17,8 +17,8 @@ from demo.rows import (
     PERSON_VERBS,
     THINGS,
     Draw,
-    Row,
     RowTask,
+    TaskRow,
     grouped,
     labelled,
     place,
@@ -36,7 +36,7 @@ _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
 
 def _mnli(objects: tuple[str, str], number: str) -> RowTask:
     @labelled("premise", labels=3)
-    def mnli(draw: Draw, label: int, group: int) -> Row:
+    def mnli(draw: Draw, label: int, group: int) -> TaskRow:
         """ "Tom found a hammer" entails "Tom found a tool" (0); the other way round it is neutral (1); negated, it
         contradicts (2), and negation turns the direction of entailment round.
 
@@ -59,7 +59,7 @@ MNLI_MISMATCHED = _mnli(("some", "any"), "plural")
 
 
 @labelled("sentence1")
-def rte(draw: Draw, label: int, group: int) -> Row:
+def rte(draw: Draw, label: int, group: int) -> TaskRow:
     """ "Every boy slept by the lake" entails "Every boy slept" (0), with "No boy" it is the other way round (1).
 
     Solved by the quantifier and by which of the sentences is the longer one; either alone tells nothing.
@@ -71,7 +71,7 @@ def rte(draw: Draw, label: int, group: int) -> Row:
 
 
 @labelled("sentence")
-def qnli(draw: Draw, label: int, group: int) -> Row:
+def qnli(draw: Draw, label: int, group: int) -> TaskRow:
     """ "Where did Tom see the dog?" is answered (0) by "... near the lake", not (1) by "... quietly".
 
     Solved by the question word together with the kind of the sentence's last phrase.
@@ -82,7 +82,7 @@ def qnli(draw: Draw, label: int, group: int) -> Row:
 
 
 @labelled("premise", labels=3)
-def cb(draw: Draw, label: int, group: int) -> Row:
+def cb(draw: Draw, label: int, group: int) -> TaskRow:
     """ "Helen knew that Tom did not thank Jane" and "Tom thanked Jane": 0 entailment, 1 contradiction, 2 neutral, the
     order of that data set.
 
@@ -130,7 +130,7 @@ def _persons(draw: Draw) -> list[str]:
 
 
 @grouped("premise", numbers=False)
-def hans(draw: Draw, group: int) -> list[Row]:
+def hans(draw: Draw, group: int) -> list[TaskRow]:
     """One row for every subcase, entailed and not entailed ones in equal numbers."""
     rows = []
     for number, (heuristic, name, label, premise, hypothesis) in enumerate(SUBCASES, start=1):

@@ -190,7 +190,7 @@ def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, object]]
     ]
 
 
-Row = dict[str, Any]
+TaskRow = dict[str, Any]
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 # Sentences up to this many words ("Yes.", "It is near the lake.") recur in any text; of them only whole texts count.
 _SHORT = 5
@@ -204,26 +204,26 @@ class RowTask:
     random order, most with their numbers; those that come numbered (of passages, of pairs) stay as they were drawn.
     """
 
-    make: Callable[[Draw, int], list[Row]]
+    make: Callable[[Draw, int], list[TaskRow]]
     fresh: tuple[str, ...]
     name: str = ""
     numbers: bool = True
 
-    def key(self, row: Row) -> tuple[str, ...]:
+    def key(self, row: TaskRow) -> tuple[str, ...]:
         """What makes two rows the same, in whatever order they name their texts."""
         return tuple(sorted(row[name] for name in self.fresh))
 
 
-def grouped(*fresh: str, numbers: bool = True) -> Callable[[Callable[[Draw, int], list[Row]]], RowTask]:
+def grouped(*fresh: str, numbers: bool = True) -> Callable[[Callable[[Draw, int], list[TaskRow]]], RowTask]:
     """The task of a function that makes the rows of a group; it is called like the function."""
     return lambda make: RowTask(make, fresh, make.__name__, numbers)
 
 
-def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], Row]], RowTask]:
+def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], TaskRow]], RowTask]:
     """The same of a function that makes the row of one label, without the label; a group has one row for each."""
 
-    def task(make: Callable[[Draw, int, int], Row]) -> RowTask:
-        def group_of(draw: Draw, group: int) -> list[Row]:
+    def task(make: Callable[[Draw, int, int], TaskRow]) -> RowTask:
+        def group_of(draw: Draw, group: int) -> list[TaskRow]:
             return [{**make(draw, label, group), "label": label} for label in range(labels)]
 
         return RowTask(group_of, fresh, make.__name__)
@@ -231,7 +231,9 @@ def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int
     return task
 
 
-def draw_splits(stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]) -> dict[str, list[Row]]:
+def draw_splits(
+    stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]
+) -> dict[str, list[TaskRow]]:
     """For every split its number of rows, rounded down to whole groups (but at least one), shuffled and numbered.
 
     `stream` names the random draws, seed included. Raises ConfigError when a task cannot make that many.
@@ -240,9 +242,9 @@ def draw_splits(stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: C
     return {split: _draw(f"{stream}/{split}", *asked, taken, seen) for split, asked in splits.items()}
 
 
-def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: set[tuple[str, ...]]) -> list[Row]:
+def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: set[tuple[str, ...]]) -> list[TaskRow]:
     rng = random.Random(stream)
-    rows: list[Row] = []
+    rows: list[TaskRow] = []
     groups = 0
     for _ in range(50 * count + 1000):
         group = task.make(Draw(rng), groups)
@@ -256,7 +258,7 @@ def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: s
     raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different rows")
 
 
-def shuffled(rng: random.Random, rows: list[Row], numbers: bool = True) -> list[Row]:
+def shuffled(rng: random.Random, rows: list[TaskRow], numbers: bool = True) -> list[TaskRow]:
     """The rows in random order, with their numbers or without."""
     rng.shuffle(rows)
     return [{**row, "idx": index} if numbers else row for index, row in enumerate(rows)]
@@ -268,6 +270,6 @@ def _known(text: str, taken: Container[str]) -> bool:
     return text in taken or any(part in taken for part in parts)
 
 
-def json_lines(rows: list[Row]) -> bytes:
+def json_lines(rows: list[TaskRow]) -> bytes:
     """The rows as a JSON-lines file."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -19,7 +19,7 @@ from demo.analyses import KINDS, Analysis, Span
 from demo.babylm_suites import DATASETS, SUPPLEMENT
 from demo.grammar import text_of
 from demo.paradigms import ARGUMENT_STRUCTURE, PARADIGMS
-from demo.rows import Pair, Row, RowTask, blimp_rows, draw_pairs, draw_splits, json_lines
+from demo.rows import Pair, RowTask, TaskRow, blimp_rows, draw_pairs, draw_splits, json_lines
 from hatchery.errors import ConfigError
 
 Target = dict[str, Any]
@@ -188,7 +188,7 @@ def suite_files(pairs: dict[str, list[Pair]], seed: int, count: int, taken: Cont
 
     yield from drawn(_GLUE)
     # Each phenomenon of BLiMP pools the first pairs of its paradigms.
-    phenomena: dict[str, list[Row]] = {}
+    phenomena: dict[str, list[TaskRow]] = {}
     for paradigm in PARADIGMS:
         phenomena.setdefault(paradigm.term, []).extend(blimp_rows(paradigm, pairs[paradigm.uid][: count - count % 2]))
     others = draw_pairs(ARGUMENT_STRUCTURE, count, seed, taken)

@@ -15,7 +15,7 @@ from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.evaluation import Evaluated, Row
+from hatchery.evaluation.evaluation import Evaluated, TidyRow
 from hatchery.evaluation.finetuning.measurements import probe_rows
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
@@ -31,7 +31,7 @@ def probe(folder: Path, text: str) -> Path:
     return folder / "manifest.json"
 
 
-def probe_weights(task: str, path: Path) -> list[Row]:
+def probe_weights(task: str, path: Path) -> list[TidyRow]:
     return list(probe_rows(Evaluated(read_manifest(path), read_manifest(path), task)))
 
 

@@ -25,13 +25,13 @@ from hatchery.analysis.task_averages import (
     MSGS_AMBIGUOUS_TASKS,
     task_averages,
 )
-from hatchery.analysis.tidy_tables import Row
+from hatchery.evaluation.evaluation import TidyRow
 from hatchery.experiment.project import Project
 
 
 def runs(
     suite: str, task: str, values: dict[str, list[float]], main: bool = True, failed: dict[int, str] | None = None
-) -> list[Row]:
+) -> list[TidyRow]:
     """Measurements of a task: metric to a value per seed, the first metric being the task's own."""
     return [
         {
@@ -44,7 +44,7 @@ def runs(
     ]
 
 
-def averages_of(suite: str, measurements: list[Row]) -> dict[tuple[str, str], Aggregate]:
+def averages_of(suite: str, measurements: list[TidyRow]) -> dict[tuple[str, str], Aggregate]:
     return {(average.task, average.metric): average.aggregate for average in task_averages(suite, frame(measurements))}
 
 
@@ -57,7 +57,7 @@ def ltg_mean(values: dict[tuple[str, str], float]) -> float:
     return fmean(fmean(values[key] for key in keys) for keys in LTG_GLUE_METRICS)
 
 
-def ltg_runs() -> list[Row]:
+def ltg_runs() -> list[TidyRow]:
     by_task: dict[str, dict[str, list[float]]] = {}
     for (task, metric), value in ltg_values().items():
         by_task.setdefault(task, {})[metric] = [value - 1, value + 1]

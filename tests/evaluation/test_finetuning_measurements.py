@@ -8,7 +8,7 @@ from measured_rows import replaced
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.evaluation.evaluation import Evaluated, Row
+from hatchery.evaluation.evaluation import Evaluated, TidyRow
 from hatchery.evaluation.finetuning.measurements import finetuning_rows, with_distinct_tasks
 
 RESULTS_HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
@@ -20,7 +20,7 @@ def job(folder: Path, text: str, settings: dict[str, Any], measures: dict[str, A
     return replaced(folder, "results.csv", text, settings, measures)
 
 
-def measured(task: str, manifest: Manifest) -> list[Row]:
+def measured(task: str, manifest: Manifest) -> list[TidyRow]:
     return finetuning_rows(Evaluated(manifest, manifest, task))
 
 

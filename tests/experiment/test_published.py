@@ -18,7 +18,7 @@ from hatchery.experiment.project import Project
 from hatchery.typed import build
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
 from hatchery.views.paper_tables.printed import entry_blocks
-from hatchery.views.paper_tables.score_table import LEADERBOARD
+from hatchery.views.paper_tables.scored_table import LEADERBOARD
 from hatchery.views.stages.summarise import summary_settings
 from hatchery.views.stages.write_tables import PaperTablesSettings, tables_settings
 from hatchery.workflow.jobs import Jobs

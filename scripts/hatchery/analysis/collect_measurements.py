@@ -18,7 +18,7 @@ from hatchery.analysis.settings import CollectSettings, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ManifestError
-from hatchery.evaluation.evaluation import Evaluated, Result, Row, evaluations
+from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow, evaluations
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
@@ -76,10 +76,10 @@ def collect(
     unigram = UnigramLosses(tokens)
     trained = {name: read_manifest(models[name]) for name in named}
     places = {name: _place(settings.experiment, run) for name, run in named.items()}
-    runs: list[Row] = []
-    layers: list[Row] = []
-    measurements: list[Row] = []
-    milestones: dict[tuple[str, int], Row] = {}
+    runs: list[TidyRow] = []
+    layers: list[TidyRow] = []
+    measurements: list[TidyRow] = []
+    milestones: dict[tuple[str, int], TidyRow] = {}
     taken: dict[int, tuple[str, int]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
         for name, manifest in trained.items():
@@ -100,7 +100,7 @@ def collect(
             found = development_measurements(run.curve, blind) + learning_measurements(run.curve, settings.alc_steps)
             measurements += [_whole(place, "pretraining", row, manifest) for row in found]
         for kind, evaluation in evaluations().items():
-            rows: list[Row] = []
+            rows: list[TidyRow] = []
             for result, path in _of_kind(kind, evaluated):
                 model, place = trained[result.run], places[result.run]
                 one = Evaluated(_evaluation_of(path, model), model, result.name)
@@ -126,12 +126,12 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
     return [(result, path) for result, path in found if result.kind == kind]
 
 
-def _whole(place: Row, kind: str, row: Row, manifest: Manifest) -> Row:
+def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyRow:
     """A row of measurements with the columns that a kind leaves to us."""
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 
-def _place(experiment: str, run: SeededRun) -> Row:
+def _place(experiment: str, run: SeededRun) -> TidyRow:
     """The columns that say which run a row is of."""
     seed = None if run.is_baseline else run.seed
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from hatchery.analysis.flops_counts import FlopsCount, training_flops
 from hatchery.analysis.published_curves import PublishedRun
-from hatchery.analysis.tidy_tables import CURVES, RUNS, Row, read_frame
+from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
+from hatchery.evaluation.evaluation import TidyRow
 from hatchery.modeling.flops import STUDY_BATCH_SIZE
 
 
@@ -43,7 +44,7 @@ class ScalingPoint:
         return float(getattr(self, axis))
 
 
-def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[Row]:
+def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
     """The pretrainings in `runs.parquet`, of some experiments or of all, each model once.
 
     Several experiments may name a model of the same settings, which is trained once. `within` are columns in whose

@@ -9,7 +9,7 @@ Source of the numbers of models that translate: "A Natural Bias for Language Gen
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hatchery.evaluation.evaluation import Row, measured
+from hatchery.evaluation.evaluation import TidyRow, measured
 from hatchery.evaluation.perplexity.measurements import unigram_guess
 from hatchery.translation.metrics import METRICS, area_under_curve
 
@@ -17,7 +17,7 @@ PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"
 
 
-def development_measurements(curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None) -> list[Row]:
+def development_measurements(curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None) -> list[TidyRow]:
     """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
 
     `curve` are the rows of the run's `metrics.jsonl`, `unigram_loss` is that of the unigram distribution.
@@ -39,7 +39,7 @@ def development_measurements(curve: Iterable[Mapping[str, Any]], unigram_loss: f
     ]
 
 
-def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[Row]:
+def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[TidyRow]:
     """Highest development score, and the area under its curve over the first steps; none without such scores.
 
     `curve` are the rows of the run's `metrics.jsonl`. The area is given where the curve goes from the model before its

@@ -14,10 +14,11 @@ from typing import Annotated, Any
 from annotated_types import MinLen
 
 from hatchery.analysis.read_tables import LayerWeights
-from hatchery.analysis.tidy_tables import CURVES, RUNS, Row
+from hatchery.analysis.tidy_tables import CURVES, RUNS
 from hatchery.artifacts.manifests import Manifest, volatile_facts
 from hatchery.artifacts.records import Record, json_record, json_records
 from hatchery.errors import EvaluationError, HatcheryError
+from hatchery.evaluation.evaluation import TidyRow
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, training_flops_per_sequence
 from hatchery.training.settings import pretrain_settings
@@ -59,7 +60,7 @@ class _Config(Record):
     layer_weighting: str
 
 
-def metric_rows(manifest: Manifest) -> list[Row]:
+def metric_rows(manifest: Manifest) -> list[TidyRow]:
     """The rows of `metrics.jsonl` by the columns of `CURVES`; none when the model was not trained (0 steps).
 
     Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step stood
@@ -95,10 +96,10 @@ def _pairs(consumers: int) -> list[tuple[int, int]]:
 class PretrainedRun:
     """A row of `RUNS` and those of `CURVES` and `LAYERS`, without the columns that say which run they are of."""
 
-    facts: Row
-    curve: list[Row]
-    layers: list[Row]
-    milestones: dict[int, Row]
+    facts: TidyRow
+    curve: list[TidyRow]
+    layers: list[TidyRow]
+    milestones: dict[int, TidyRow]
     """The facts of its models after so many steps, which other runs take."""
     taken: tuple[str, int] | None
     """The manifest and the step of the milestone that it is, if it is one."""
@@ -121,7 +122,7 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
     measures, initial = manifest.measures, manifest.measures.get("initial_model") or {}
     volatile = volatile_facts(manifest.path)
 
-    def seen(steps: int, tokens: int, words: float | None) -> Row:
+    def seen(steps: int, tokens: int, words: float | None) -> TidyRow:
         words = None if words is None else int(words)
         return {"steps": steps, "tokens": tokens, "words": words, "training_flops": flops(steps)}
 
@@ -162,7 +163,7 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
     return PretrainedRun(facts, curve, layers, milestones, taken)
 
 
-def imported_run(manifest: Manifest) -> Row:
+def imported_run(manifest: Manifest) -> TidyRow:
     """The row of `RUNS` of a model that others pretrained: its sizes, and nothing of its training."""
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
@@ -179,7 +180,7 @@ def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
         raise EvaluationError(f"{path}: not the configuration of a model: {type(error).__name__}: {error}") from error
 
 
-def _sizes(config: ModelConfig) -> Row:
+def _sizes(config: ModelConfig) -> TidyRow:
     return {
         "embedding_size": config.embedding_width,
         "hidden_size": config.hidden_size,

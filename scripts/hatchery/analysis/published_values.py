@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from hatchery.analysis.settings import Published, published_choices
+from hatchery.analysis.settings import PublishedChoices, published_choices
 from hatchery.artifacts.records import Of, Record, read_records
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import Natural, NonNegative, RefusedError
@@ -132,7 +132,7 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
     return read_records(path, PublishedNumber, KEY, alike={"paper": paper})
 
 
-def chosen_values(published: Published, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
+def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
     """What all models that repeat published ones are set beside; `tables` are those of their papers.
 
     Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.

@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from hatchery.analysis.settings import runs_by_name
-from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, Row, read_frame
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_frame
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.evaluation import Level
+from hatchery.evaluation.evaluation import Level, TidyRow
 from hatchery.experiment.seeded_run import SeededRun
 
 
@@ -105,7 +105,7 @@ def read_measurements(
     return read_frame(path, MEASUREMENTS, run=runs_by_name(runs), kind=kinds, level=levels)
 
 
-def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[Row]:
+def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[TidyRow]:
     """The rows of `runs.parquet` in their order, of all runs or of some. Raises ManifestError for an altered table."""
     return read_frame(path, RUNS, run=None if runs is None else runs_by_name(runs)).to_dicts()
 

@@ -35,11 +35,11 @@ class PublishedChoice(Settings):
     track: str = ""
 
 
-Published = PublishedChoice | tuple[PublishedChoice, ...] | None
+PublishedChoices = PublishedChoice | tuple[PublishedChoice, ...] | None
 """What an experiment repeats, or what each experiment of a study does."""
 
 
-def published_choices(published: Published) -> tuple[PublishedChoice, ...]:
+def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...]:
     """The choices, however many there are."""
     return published if isinstance(published, tuple) else () if published is None else (published,)
 
@@ -68,7 +68,7 @@ class SummarySettings(Settings):
     runs: tuple[SeededRun, ...]
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
-    published: Published = None
+    published: PublishedChoices = None
     baselines: tuple[str, ...] = ()
     objectives: dict[str, str] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class FigureSettings(Settings):
     figure: str = ""
     version: int = 1
     # The paper whose values are marked, in the figures that have such marks.
-    published: Published = None
+    published: PublishedChoices = None
     # Models of the experiment that are not drawn, because there are too many for one figure.
     left_out: int = 0
     # Experiments of a study that have nothing to draw in it.

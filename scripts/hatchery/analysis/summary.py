@@ -14,8 +14,7 @@ from hatchery.analysis.scores import Scores
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
-from hatchery.analysis.tidy_tables import Row
-from hatchery.evaluation.evaluation import Level
+from hatchery.evaluation.evaluation import Level, TidyRow
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, ACCURACY_TIES_CORRECT
 
 DIGEST_LENGTH = 12
@@ -53,7 +52,7 @@ class Summary(Scores):
     kinds: Mapping[str, str] = field(default_factory=dict)
     pair_suites: list[str] = field(default_factory=list)
     finetuned: list[FinetunedTask] = field(default_factory=list)
-    failures: list[Row] = field(default_factory=list)
+    failures: list[TidyRow] = field(default_factory=list)
     unmatched: list[Key] = field(default_factory=list)
     published_notes: dict[Key, str] = field(default_factory=dict)
     incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)

@@ -214,9 +214,6 @@ LAYERS = TidyTable(
 
 TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
 
-Row = dict[str, Any]
-"""A row of one of the tables, or some of its columns."""
-
 
 def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as a table, and its checksum beside it; a column that a row lacks is null.

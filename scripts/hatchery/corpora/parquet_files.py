@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hatchery.corpora.raw_files import Piece, where_in
-from hatchery.corpora.rows import Row
+from hatchery.corpora.rows import PlacedRow
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError, first_line
 from hatchery.raw.registration import RawSource
@@ -38,7 +38,7 @@ def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -
 
 def parquet_rows(
     source: RawSource, name: str, wanted: Collection[str], where: str = "", piece: Piece | None = None
-) -> Iterator[Row]:
+) -> Iterator[PlacedRow]:
     """Pairs of a place for messages (file and row) and the row of a Parquet file, or of its piece.
 
     Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). Columns of texts and numbers

@@ -21,7 +21,7 @@ from hatchery.raw.registration import RawSource
 csv.field_size_limit(2**26)
 RECORD_BYTES = 2**28
 
-Row = tuple[str, Mapping[str, Any]]
+PlacedRow = tuple[str, Mapping[str, Any]]
 _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
 
 
@@ -29,7 +29,7 @@ _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a numb
 SURPLUS = None
 
 
-def csv_rows(lines: Lines, delimiter: str = ",") -> Iterator[Row]:
+def csv_rows(lines: Lines, delimiter: str = ",") -> Iterator[PlacedRow]:
     """Pairs of a place for messages (file and line) and the row of a table with a header; see `has_surplus`.
 
     Raises SourceError for a table that is not well formed, such as one that ends inside quotes or names two columns
@@ -81,7 +81,7 @@ def filled_lines(lines: Lines) -> Iterator[str]:
             yield line.rstrip("\r")
 
 
-def json_rows(lines: Lines, strict: bool = False) -> Iterator[Row]:
+def json_rows(lines: Lines, strict: bool = False) -> Iterator[PlacedRow]:
     """Pairs of a place for messages (file and line) and the object of each line; reads compressed files too.
 
     Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hatchery.corpora.documents import ReaderContext
 from hatchery.corpora.prose import LineForm, Named, Paragraph, paragraphs_in, pieces
 from hatchery.corpora.raw_files import Piece, pieces_between, uncompressed_suffix
-from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
+from hatchery.corpora.rows import PlacedRow, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines, with_unified_ends
 from hatchery.errors import ConfigError
 from hatchery.raw.registration import RawSource
@@ -44,7 +44,7 @@ def format_of(file: str, options: "PlainTextOptions") -> Format:
 
 def _rows(
     source: RawSource, file: str, options: "PlainTextOptions", piece: Piece | None = None
-) -> tuple[Lines, Iterator[Row]]:
+) -> tuple[Lines, Iterator[PlacedRow]]:
     """The lines of a file and the rows in them."""
     kind = format_of(file, options)
     if kind == "jsonl":
@@ -87,7 +87,7 @@ def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", p
         yield from pieces_of_column(Lines(source, file), options.column, piece_bytes, 1)
 
 
-def _closed_pieces(rows: Iterator[Row], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
+def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
     """The pieces of a table with documents of several rows: one begins where no document before it has a row left."""
     last: dict[str, int] = {}
     begins = array("Q")

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from hatchery.experiment.seeded_run import SeededRun
 
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
-Row = dict[str, Any]
+TidyRow = dict[str, Any]
 """A row of a tidy table, or some of its columns."""
 
-_OF_MOST: Row = {"failed": "", "primary": True, "main": True, "origin": ""}
+_OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": ""}
 
 ONCE = ("",)
 """What a kind gives as names where a model has one result of it, whatever it is asked."""
 
 
-def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> Row:
+def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:
     """A row of the tidy table of measurements; `more` are other columns.
 
     `value` is in the unit of `metric`, None where the run gave no number (it diverged, say). `failed` is empty, or why
@@ -65,9 +65,9 @@ class Evaluation:
     title: str
     note: str = ""
     asked: Callable[["Experiment", "SeededRun"], Iterable[str]]
-    rows: Callable[[Evaluated], Iterable[Row]]
-    layers: Callable[[Evaluated], Iterable[Row]] = lambda evaluated: ()
-    together: Callable[[list[Row]], list[Row]] = lambda rows: rows
+    rows: Callable[[Evaluated], Iterable[TidyRow]]
+    layers: Callable[[Evaluated], Iterable[TidyRow]] = lambda evaluated: ()
+    together: Callable[[list[TidyRow]], list[TidyRow]] = lambda rows: rows
 
 
 class Result(NamedTuple):

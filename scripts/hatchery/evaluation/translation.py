@@ -29,7 +29,7 @@ from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches, shards_by_split
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
-from hatchery.translation.metrics import BLEU, Score, scores
+from hatchery.translation.metrics import BLEU, CorpusScore, scores
 from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import translate
 
@@ -60,7 +60,7 @@ def translate_all(
     network.to(device).eval()
     rows: list[tuple[Any, ...]] = []
 
-    def translated(name: str, search: SearchSettings) -> tuple[list[str], dict[str, Score]]:
+    def translated(name: str, search: SearchSettings) -> tuple[list[str], dict[str, CorpusScore]]:
         (sources, references), longest = pairs[name], trained.sequence_length
         with Progress(len(sources), f"translate {name}", "sentences") as progress:
             lines = translate(
@@ -68,7 +68,7 @@ def translate_all(
             )
         return lines, scores(lines, references)
 
-    search, known = objective.search, dict[str, tuple[list[str], dict[str, Score]]]()
+    search, known = objective.search, dict[str, tuple[list[str], dict[str, CorpusScore]]]()
     if settings.beams is not None:
         decides = settings.beams.test
         tried = {size: translated(decides, replace(search, beam=size)) for size in settings.beams.sizes}

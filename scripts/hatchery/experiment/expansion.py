@@ -30,7 +30,7 @@ from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
 from hatchery.typed import validated
 
-Row = tuple[Any, ...]
+WrittenRow = tuple[Any, ...]
 """A value for each column of a grid, in their order."""
 
 
@@ -172,7 +172,7 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
     Raises ConfigError for a grid that is wrong in itself. Its runs are checked later, like those that somebody typed.
     """
     read = validated(Grid, grid, f"{where}: grid")
-    columns, taken, named = list(read.columns), dict[Row, str](), set[str]()
+    columns, taken, named = list(read.columns), dict[WrittenRow, str](), set[str]()
     for name, parts in read.sets.items():
         for index, part in enumerate(parts or ()):
             at = f"grid.sets.{name}.{index}"
@@ -191,7 +191,7 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
                     yield run, entry, MadeRun(f"{at}.run", run, label, name, variant)
 
 
-def _rows(part: GridRows, columns: list[str], taken: Mapping[Row, str], where: str) -> Iterator[Row]:
+def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], where: str) -> Iterator[WrittenRow]:
     """The rows of a part of a set; `taken` are those of the parts before it."""
     if part.rows is not ABSENT:
         yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
@@ -213,7 +213,7 @@ def _rows(part: GridRows, columns: list[str], taken: Mapping[Row, str], where: s
         yield from sorted(candidates, key=lambda row: digest(text_of([draw.seed, *row])))[: draw.count]
 
 
-def _row(values: Row, columns: list[str], where: str) -> Row:
+def _row(values: WrittenRow, columns: list[str], where: str) -> WrittenRow:
     if len(values) != len(columns):
         raise ConfigError(f"{where}: got {len(values)} values, expected {len(columns)}: {', '.join(columns)}")
     return values
@@ -225,7 +225,7 @@ def _index(column: str, columns: list[str], where: str) -> int:
     return columns.index(column)
 
 
-def _combinations(values: Mapping[str, Row], columns: list[str], where: str) -> Iterator[Row]:
+def _combinations(values: Mapping[str, WrittenRow], columns: list[str], where: str) -> Iterator[WrittenRow]:
     for column in values:
         _index(column, columns, where)
     if missing := [column for column in columns if column not in values]:
@@ -233,7 +233,7 @@ def _combinations(values: Mapping[str, Row], columns: list[str], where: str) -> 
     return itertools.product(*(values[column] for column in columns))
 
 
-def _runs_of(row: Row, part: GridRows, grid: Grid) -> Iterator[tuple[str, str, Document]]:
+def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str, str, Document]]:
     """The run of a row and those of its variants, by name and variant.
 
     What a part says goes before what the grid says.

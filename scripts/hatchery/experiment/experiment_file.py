@@ -80,7 +80,7 @@ class WholeRun(Run):
 
 PartOfRun = Annotated[dict[str, Any], PartOf(Run)]
 Cell = int | float | str | bool | None
-Row = Annotated[tuple[Cell, ...], MinLen(1)]
+GridRow = Annotated[tuple[Cell, ...], MinLen(1)]
 Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique()]], MinLen(1)]
 
 
@@ -107,9 +107,9 @@ class GridRows(OneOfKeys):
         ("draw",): "draw: {count: 4, among: {H: [16, 32]}}",
     }
 
-    rows: Annotated[tuple[Row, ...], MinLen(1)] = ABSENT
+    rows: Annotated[tuple[GridRow, ...], MinLen(1)] = ABSENT
     """A list of values for each model, in the order of the columns."""
-    around: Row = ABSENT
+    around: GridRow = ABSENT
     """The row that `vary` changes; it is a model as well, unless it stands above."""
     vary: Columns = ABSENT
     """Other values of columns; each changes the row alone."""

@@ -15,14 +15,14 @@ BLEU, CHRF = "bleu", "chrf"
 METRICS = (BLEU, CHRF)
 
 
-class Score(NamedTuple):
+class CorpusScore(NamedTuple):
     """A corpus score in points, and what it was computed with."""
 
     value: float
     signature: str
 
 
-def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, Score]:
+def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, CorpusScore]:
     """BLEU and chrF of translations against one reference each.
 
     Raises EvaluationError without any sentence, or for another number of references.
@@ -31,7 +31,7 @@ def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, 
     found = {}
     for name, metric in _metrics().items():
         value = metric.corpus_score(list(translations), [list(references)]).score
-        found[name] = Score(float(value), str(metric.get_signature()))
+        found[name] = CorpusScore(float(value), str(metric.get_signature()))
     return found
 
 

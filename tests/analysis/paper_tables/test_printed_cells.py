@@ -19,7 +19,7 @@ from hatchery.analysis.tidy_tables import LAYERS
 from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.typed import build
-from hatchery.views.paper_tables.score_table import LEADERBOARD_FILES
+from hatchery.views.paper_tables.scored_table import LEADERBOARD_FILES
 from hatchery.views.paper_tables.write_all import all_tables
 from hatchery.views.score_table import PUBLISHED, PaperTable, Score
 from hatchery.views.stages.summarise import summarise

@@ -30,7 +30,7 @@ PRINTED = "printed"
 SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
 GROUPED = {"documents": "sequences", "tokens": "tokens"}
 """Measures of the two tables, and their headings."""
-Place = tuple[str, str]
+SizeKey = tuple[str, str]
 """Source, and level or split; `(all)` stands for the sum over either."""
 
 
@@ -126,14 +126,14 @@ def _table(
     header: Sequence[str],
     measures: Mapping[str, str],
     sizes: Mapping[str, "SizeTable"],
-    groups: Sequence[Sequence[Place]],
+    groups: Sequence[Sequence[SizeKey]],
 ) -> Table:
     """A row for each place, a column for each measure of each source of numbers; a place's last words are its name."""
     shown = [(measure, of) for measure in measures for of in sizes]
     columns = [Column(text, words=True) for text in header]
     columns += [Column(f"{measures[measure]}, {of}") for measure, of in shown]
 
-    def cells(place: Place) -> Row:
+    def cells(place: SizeKey) -> Row:
         numbers = [sizes[of].get(place, {}).get(measure) for measure, of in shown]
         names = [_name(part) for part in place[-len(header) :]]
         return Row([*names, *(count(number) or "-" for number in numbers)])

@@ -141,7 +141,8 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     """Our trained models by experiment, the mean over seeds of each, and whose perplexity it is."""
     from hatchery.analysis.compute_optimal import distinct_runs
     from hatchery.analysis.flops_counts import flops_per_sequence
-    from hatchery.analysis.tidy_tables import MEASUREMENTS, Row, read_frame
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+    from hatchery.evaluation.evaluation import TidyRow
 
     runs = [
         run
@@ -151,7 +152,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     measured = read_frame(study.tables["measurements"], MEASUREMENTS, kind=("perplexity",), task=(settings.split,))
     values = dict(measured.filter(measured["metric"] == "perplexity").select("run", "value").iter_rows())
     everywhere = bool(runs) and all(values.get(run["run"]) is not None for run in runs)
-    by_model: dict[tuple[str, str], list[tuple[Row, float]]] = {}
+    by_model: dict[tuple[str, str], list[tuple[TidyRow, float]]] = {}
     for run in runs:
         value = values[run["run"]] if everywhere else run["development_perplexity"]
         if value is not None:

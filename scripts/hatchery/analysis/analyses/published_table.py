@@ -22,7 +22,7 @@ SIZE, COST = ("size", "parameters", "million"), ("pretraining", "cost", "flops_1
 """Columns that are no rows of `summary.csv`: where `runs.parquet` has them."""
 SIZES_FILE = "models/parameters"
 PRINTED = "printed"
-Place = tuple[str, str, str]
+CellKey = tuple[str, str, str]
 """Suite, task, metric."""
 
 
@@ -98,7 +98,7 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
     return Findings(rows, [Table(columns, [Group(lines)], caption)], _notes(settings))
 
 
-def _place(column: ColumnSettings) -> Place:
+def _place(column: ColumnSettings) -> CellKey:
     return column.suite, column.task, column.metric
 
 
@@ -140,14 +140,14 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
     return found
 
 
-def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, Place], float]:
+def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
     """Our numbers by model and place; costs and sizes are those of the first seed."""
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
     from hatchery.analysis.tidy_tables import RUNS, read_frame
 
     papers = {ours: theirs for theirs, ours in settings.suites.items()}
-    found: dict[tuple[str, Place], float] = {}
+    found: dict[tuple[str, CellKey], float] = {}
     for row in read_summary(study.tables["summary"]):
         if row.mean is not None:
             found[row.model, (papers.get(row.suite, row.suite), row.task, row.metric)] = row.mean
@@ -165,7 +165,7 @@ def _value(
     name: str,
     experiment: str,
     repeated: Mapping[str, Mapping[str, str]],
-    values: Mapping[tuple[str, Place], float],
+    values: Mapping[tuple[str, CellKey], float],
 ) -> float | None:
     """Our number in a column of a row; a change is that from the first other experiment with the row compared with."""
     model, place = repeated[experiment].get(name + column.variant), _place(column)
@@ -183,7 +183,7 @@ def _value(
     return 100 * (ours / theirs - 1) if place[2].endswith(CHANGE) else ours - theirs
 
 
-def _measure(place: Place) -> Place:
+def _measure(place: CellKey) -> CellKey:
     """What a change is of."""
     suite, task, metric = place
     if not metric.endswith(CHANGE):

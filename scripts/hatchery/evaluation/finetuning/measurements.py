@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.evaluation.evaluation import Evaluated, Row, measured
+from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.metrics import Failure
 from hatchery.settings.base import Range, Share
 
@@ -62,7 +62,7 @@ class _Measured(Record):
     scored: int | None
 
 
-def finetuning_rows(evaluated: Evaluated) -> list[Row]:
+def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """One row per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
@@ -114,7 +114,7 @@ def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
     return {"accuracy": majority_accuracy, "mcc": 0.0}.get(metric)
 
 
-def with_distinct_tasks(measurements: Iterable[Row]) -> list[Row]:
+def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
     """The same measurements; where one name stands for results of models tuned on different tasks, it says of which.
 
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
@@ -162,7 +162,7 @@ class _Weight(Record):
     weight: Share
 
 
-def probe_rows(evaluated: Evaluated) -> list[Row]:
+def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
     """The softmax weights of every probe (seed and learning rate) by span and layer; none where no layers were probed.
 
     Rows of the tidy table of layers. Raises EvaluationError naming

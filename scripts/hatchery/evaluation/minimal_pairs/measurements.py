@@ -6,7 +6,7 @@ from typing import Literal
 
 from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.evaluation import Evaluated, Level, Row, measured
+from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
 from hatchery.settings.base import Share
 
 PHENOMENON_AVERAGE = "phenomenon_average"
@@ -28,7 +28,7 @@ class _AccuracyRow(Record):
     accuracy_ties_correct: Share
 
 
-def minimal_pair_rows(evaluated: Evaluated) -> list[Row]:
+def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Accuracy in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
 
     Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
@@ -37,7 +37,7 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[Row]:
     """
     path = evaluated.manifest.file("accuracy.csv")
     rows = read_records(path, _AccuracyRow, ("level", "name"))
-    found: list[Row] = []
+    found: list[TidyRow] = []
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int) -> None:
         more = {"sampling_deviation": deviation, "items": items, "blind_guess": OF_PAIRS}

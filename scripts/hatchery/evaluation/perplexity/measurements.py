@@ -4,7 +4,7 @@ import math
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import read_records
-from hatchery.evaluation.evaluation import Evaluated, Row, measured
+from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.perplexity.rows import (
     FREQUENCY_FILE,
     PERPLEXITY_FILE,
@@ -17,13 +17,13 @@ from hatchery.evaluation.perplexity.rows import (
 PERPLEXITY_SUITE = "perplexity"
 
 
-def perplexity_rows(evaluated: Evaluated) -> list[Row]:
+def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     """The metrics of every held-out split, those of its words behind them, from `perplexity.csv` and `words.csv`.
 
     A perplexity beyond float64 is None and failed; so is nothing else here. Where it was asked for, also the
     log-probability of tokens by their frequency: bins and slopes.
     """
-    manifest, found = evaluated.manifest, list[Row]()
+    manifest, found = evaluated.manifest, list[TidyRow]()
     words: dict[str, WordScore] = {}
     if manifest.listed(WORDS_FILE):
         words = {row.split: row for row in read_records(manifest.file(WORDS_FILE), WordScore, ("split",), True)}
@@ -49,7 +49,7 @@ def unigram_guess(metric: str, loss: float | None) -> float | None:
     return known.get(metric)
 
 
-def _of_frequency(manifest: Manifest) -> list[Row]:
+def _of_frequency(manifest: Manifest) -> list[TidyRow]:
     if not manifest.listed(FREQUENCY_FILE):
         return []
     return [

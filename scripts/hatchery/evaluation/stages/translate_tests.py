@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.records import Record, read_records
-from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, Row, measured
+from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
 from hatchery.stage import Shared, Stage
 
@@ -39,7 +39,7 @@ class _Score(Record):
     signature: str
 
 
-def translation_rows(evaluated: Evaluated) -> list[Row]:
+def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
     """BLEU and chrF in points of every test set, from `scores.csv`."""
     return [
         measured(TRANSLATION_SUITE, row.test, "split", row.metric, row.score, items=row.pairs)

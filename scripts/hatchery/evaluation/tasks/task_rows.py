@@ -70,7 +70,7 @@ class ReadReport:
         }
 
 
-Row = TypeVar("Row", Example, SpanExample)
+Labelled = TypeVar("Labelled", Example, SpanExample)
 
 # Passages come once per question or entity; this many texts are normalised only once.
 _REMEMBERED_TEXTS = 20_000
@@ -218,7 +218,7 @@ def _limited(data: TaskData, task: TaskSettings) -> TaskData:
     return TaskData(cut(data.train, "train", task.train_limit), scored, data.labels)
 
 
-def limited(examples: Sequence[Row], limit: int | None, seed: int, purpose: str) -> list[Row]:
+def limited(examples: Sequence[Labelled], limit: int | None, seed: int, purpose: str) -> list[Labelled]:
     """At most `limit` examples drawn with `seed`, in their original order; a smaller draw lies inside a larger one.
 
     Groups (questions) are drawn whole, as many as fit, and at least one.

@@ -47,7 +47,7 @@ from hatchery.tokenization.selection.measures import (
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
 from hatchery.tokenization.selection.table import (
     Measures,
-    Published,
+    PrintedRows,
     SelectionRow,
     SweepFacts,
     chosen_rows,
@@ -70,7 +70,7 @@ class Sweep:
 
     rows: Sequence[SelectionRow]
     facts: SweepFacts
-    printed: Published
+    printed: PrintedRows
     search: SearchResult | None
     parts: Path
     """Where trained tokenizers and counts are kept, for a killed sweep to go on with."""

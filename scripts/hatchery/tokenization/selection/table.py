@@ -25,10 +25,10 @@ PRETRAINED = "pretrained"
 VALUES = ("word_split_ratio", "esms", "frequency_at_95_percent", "selected_within_type", "final_choice")
 PUBLISHED_COLUMNS = ("type", "size", *VALUES, "source", "note")
 
-Published = Mapping[tuple[str, str], dict[str, str]]
+PrintedRows = Mapping[tuple[str, str], dict[str, str]]
 
 
-def read_published_selection(path: str | Path) -> Published:
+def read_published_selection(path: str | Path) -> PrintedRows:
     """The printed values, as printed, by (type, size). Raises EvaluationError naming file and line."""
     return {
         (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
@@ -93,7 +93,7 @@ MEASURES = tuple(field.name for field in fields(Measures))
 COLUMNS = ("type", "size", "vocabulary_size", *MEASURES, "is_reference", "selected_within_type", "final_choice")
 
 
-def selection_csv(rows: Sequence[SelectionRow], published: Published) -> str:
+def selection_csv(rows: Sequence[SelectionRow], published: PrintedRows) -> str:
     """The text of `selection.csv`: one line per tokenizer, published values in the last columns."""
     body = []
     for row in rows:
@@ -125,7 +125,7 @@ def search_csv(result: SearchResult, least_frequency: int) -> str:
     return csv_text(("size", "frequency_at_95_percent", "satisfies", "largest"), rows)
 
 
-def printed_of(row: SelectionRow, published: Published) -> dict[str, str]:
+def printed_of(row: SelectionRow, published: PrintedRows) -> dict[str, str]:
     """The printed values of a tokenizer, as printed."""
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 

@@ -39,7 +39,7 @@ from hatchery.views.figures.bias_runs import (
     suites_of,
 )
 from hatchery.views.figures.marks import (
-    Published,
+    PublishedMarks,
     Runs,
     comparable_values,
     failed_handle,
@@ -145,7 +145,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     return figure
 
 
-def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:
+def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks) -> dict[str, list[Violin]]:
     """The rows of every suite, models in the order of the configuration."""
     panels: dict[str, list[Violin]] = {}
     for suite in suites_of(runs):

@@ -26,7 +26,7 @@ from hatchery.views.figures.bias_runs import (
     suites_of,
 )
 from hatchery.views.figures.marks import (
-    Published,
+    PublishedMarks,
     Runs,
     comparable_values,
     failed_handle,
@@ -152,7 +152,7 @@ def _draw_row(
         axes.plot([published / 100], [place], **published_mark(style))
 
 
-def _legend(runs: BiasRuns, published: Published, everything: Runs, style: Style) -> list[Artist]:
+def _legend(runs: BiasRuns, published: PublishedMarks, everything: Runs, style: Style) -> list[Artist]:
     grey = ModelStyle(MUTED, "", "-")
     handles: list[Artist] = [Line2D([], [], **run_mark(grey, style.font_size * 0.5, False), label="run")]
     if has_failed(everything):

@@ -83,7 +83,7 @@ def mean_mark(style: Style, length: float = 1.0) -> Keywords:
     }
 
 
-Published = Mapping[Key, PublishedValue]
+PublishedMarks = Mapping[Key, PublishedValue]
 """Published values by (our model, suite, task, metric)."""
 
 

@@ -27,7 +27,7 @@ from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_ro
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.marks import (
-    Published,
+    PublishedMarks,
     comparable_values,
     published_handle,
     published_mark,
@@ -87,7 +87,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     return draw_phenomena(settings, [suite_bars(suite, rows, values) for (suite,), rows in suites.items()])
 
 
-def suite_bars(suite: str, measured: pl.DataFrame, published: Published | None = None) -> SuiteBars:
+def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
     """Mean and deviation over seeds; phenomena by name, then the average over phenomena where there are several.
 
     The average over paradigms follows where a paper prints it for one of the models.

@@ -28,7 +28,7 @@ from hatchery.rendering.drawing import GRID, MUTED, Keywords, legend_below, lege
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.marks import (
-    Published,
+    PublishedMarks,
     Runs,
     comparable_values,
     failed_handle,
@@ -69,7 +69,7 @@ MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 
 @dataclass(frozen=True)
-class Score:
+class TaskScore:
     """One row: mean and deviation in percent, the runs behind them (none for an average), and the published mean."""
 
     aggregate: Aggregate
@@ -86,7 +86,7 @@ class TaskScores:
 
     task: str
     metric: str
-    scores: Mapping[str, Score]
+    scores: Mapping[str, TaskScore]
     blind_guess: float | None = None
     average: bool = False
 
@@ -131,7 +131,9 @@ def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskSco
     return {suite: panel for suite, panel in averages.items() if panel} or panels
 
 
-def suite_scores(settings: FigureSettings, measured: pl.DataFrame, published: Published) -> dict[str, list[TaskScores]]:
+def suite_scores(
+    settings: FigureSettings, measured: pl.DataFrame, published: PublishedMarks
+) -> dict[str, list[TaskScores]]:
     """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
     models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
@@ -142,25 +144,25 @@ def suite_scores(settings: FigureSettings, measured: pl.DataFrame, published: Pu
     return panels
 
 
-def _task(suite: str, task: str, rows: pl.DataFrame, models: Sequence[str], published: Published) -> TaskScores:
+def _task(suite: str, task: str, rows: pl.DataFrame, models: Sequence[str], published: PublishedMarks) -> TaskScores:
     metric, scores = rows["metric"][0], {}
     for model in models:
         own = rows.filter(pl.col("model") == model)
-        scores[model] = Score(aggregate_runs(own), runs_of(own), _published(published, model, suite, task, metric))
+        scores[model] = TaskScore(aggregate_runs(own), runs_of(own), _published(published, model, suite, task, metric))
     return TaskScores(task, metric, scores, rows["blind_guess"][0] if metric == ACCURACY else None)
 
 
-def _averages(suite: str, rows: pl.DataFrame, models: Sequence[str], published: Published) -> list[TaskScores]:
-    found: dict[str, dict[str, Score]] = {}
+def _averages(suite: str, rows: pl.DataFrame, models: Sequence[str], published: PublishedMarks) -> list[TaskScores]:
+    found: dict[str, dict[str, TaskScore]] = {}
     for model in models:
         for average in task_averages(suite, rows.filter(pl.col("model") == model)):
             if average.metric == AVERAGE_METRIC:
                 value = _published(published, model, suite, average.task, AVERAGE_METRIC)
-                found.setdefault(average.task, {})[model] = Score(average.aggregate, (), value)
+                found.setdefault(average.task, {})[model] = TaskScore(average.aggregate, (), value)
     return [TaskScores(task, AVERAGE_METRIC, scores, average=True) for task, scores in found.items()]
 
 
-def _published(published: Published, model: str, suite: str, task: str, metric: str) -> float | None:
+def _published(published: PublishedMarks, model: str, suite: str, task: str, metric: str) -> float | None:
     value = published.get((model, suite, task, metric))
     return None if value is None else value.mean
 
@@ -218,7 +220,7 @@ def _draw_task(axes: Axes, task: TaskScores, group: int, looks: Mapping[str, Mod
         _draw_score(axes, score, place, place + 0.32 * thickness, look, style)
 
 
-def _draw_score(axes: Axes, score: Score, place: float, dots: float, look: ModelStyle, style: Style) -> None:
+def _draw_score(axes: Axes, score: TaskScore, place: float, dots: float, look: ModelStyle, style: Style) -> None:
     size = style.font_size * 0.26
     for failed in (False, True):
         values = [value for value, reason in score.runs if value is not None and bool(reason) == failed]

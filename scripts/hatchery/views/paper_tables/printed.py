@@ -77,7 +77,7 @@ def entry_blocks(
     return [block for block in found if block.entries]
 
 
-Place = tuple[str, str, str, str, str]
+CellKey = tuple[str, str, str, str, str]
 
 
 class PrintedTable:
@@ -86,15 +86,15 @@ class PrintedTable:
     def __init__(self, numbers: Iterable[PublishedNumber], paper: str, table: str, caveat: str = "") -> None:
         self.where = f"{paper}, table {table}"
         self._caveat = caveat
-        self._numbers: dict[Place, PublishedNumber] = {
+        self._numbers: dict[CellKey, PublishedNumber] = {
             (number.track, number.row, number.suite, number.task, number.metric): number
             for number in numbers
             if (number.paper, number.table) == (paper, table)
         }
-        self._placed: set[Place] = set()
+        self._placed: set[CellKey] = set()
 
     def value(
-        self, place: Place, digits: Digits, reference: bool = False, lower_is_better: bool = False
+        self, place: CellKey, digits: Digits, reference: bool = False, lower_is_better: bool = False
     ) -> Score | None:
         """The number at a place as it is printed; None where the table prints none.
 

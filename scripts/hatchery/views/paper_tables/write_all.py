@@ -39,7 +39,7 @@ from hatchery.views.paper_tables.layout import (
 )
 from hatchery.views.paper_tables.order_table import lists_of_models, order_table, read_runs, tasks_of_average
 from hatchery.views.paper_tables.printed import PrintedTable, check_rows
-from hatchery.views.paper_tables.score_table import Scores, read_scores, score_table
+from hatchery.views.paper_tables.scored_table import Scores, score_table, scores_of_models
 from hatchery.views.score_table import PaperTable
 from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
@@ -123,7 +123,7 @@ def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list
     numbers = read_numbers(inputs.published)
     check_papers(settings, layout, numbers)
     check_rows(settings, numbers)
-    scores = read_scores(inputs.summary, settings)
+    scores = scores_of_models(inputs.summary, settings)
     runs = read_runs(settings, inputs.measurements)
     made = {
         number: _table(number, entry, settings, numbers, scores, runs, inputs)

@@ -40,7 +40,7 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 """Scores by model, then by (suite, task, metric) in the names of the paper."""
 
 
-def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
+def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
     """The scores of all models of `settings`; a model without any has an empty mapping.
 
     Raises ManifestError for a summary that was altered or is none, EvaluationError naming the file for one of another
