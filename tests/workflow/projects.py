@@ -78,6 +78,8 @@ def planned_rules(folder: Path, *targets: str) -> dict[str, int]:
     result = snakemake(folder, "--dry-run", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
     output = result.stdout + result.stderr
+    # What Snakemake calls finished is made from what is there.
+    assert "warning: " not in result.stderr, result.stderr
     if "Nothing to be done" in output:
         return {}
     table = output.rsplit("Job stats:", 1)[1]

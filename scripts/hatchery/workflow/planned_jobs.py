@@ -31,6 +31,7 @@ from snakemake.settings.types import (
 
 from hatchery.errors import HatcheryError, PlanError, first_line
 from hatchery.workflow.open_workflow import list_missing_data
+from hatchery.workflow.stale_results import tell_stale_results
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         finally:
             sys.argv = own
             # Whoever asks for the plan says what is missing.
-            atexit.unregister(list_missing_data)
+            for function in (list_missing_data, tell_stale_results):
+                atexit.unregister(function)
 
 
 def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:

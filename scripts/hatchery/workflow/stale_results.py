@@ -1,0 +1,76 @@
+"""What Snakemake takes for up to date although it is not: it goes by dates, and dates lie where a clock was set back.
+
+A manifest says of what content a result was made. That is compared for everything that a call found finished, behind
+its end: a result whose inputs are others by now, or gone, is named with the rules that make it anew.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import MANIFEST
+from hatchery.units import rough_duration
+
+AHEAD_SECONDS = 300
+"""Clocks of machines that share a file system differ by less."""
+
+
+def tell_stale_results(workflow: Any) -> None:
+    """The end of a call: a line for what was taken for up to date and is not, and one for dates ahead of the clock."""
+    try:
+        dag = workflow.dag
+        finished = set(dag.jobs) - set(dag.needrun_jobs(exclude_finished=False))
+    except Exception:  # there is no plan, and why was said
+        return
+    for line in stale_lines(sorted(finished, key=lambda job: [str(output) for output in job.output])):
+        print(f"warning: {line}", file=sys.stderr)
+
+
+def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
+    """The lines for jobs of Snakemake that it did not run."""
+    stale: dict[str, str] = {}
+    ahead: dict[str, tuple[float, str]] = {}
+    digest_of, now = cache(sha256_file), time.time()
+    for job in finished:
+        for output in map(Path, job.output):
+            if not output.is_file():
+                continue
+            if (seconds := output.stat().st_mtime - now) > AHEAD_SECONDS:
+                ahead.setdefault(job.rule.name, (seconds, str(output)))
+            if output.name == MANIFEST and (
+                found := _difference(output, [Path(path) for path in job.input], digest_of)
+            ):
+                stale.setdefault(job.rule.name, f"{output} {found}")
+    if stale:
+        first, *others = stale.values()
+        more = f" (and results of {len(others)} more rules)" if others else ""
+        yield (
+            f"not up to date, whatever is said of it: {first}{more}; to make it anew: the same command with "
+            f"--forcerun {' '.join(stale)}"
+        )
+    elif ahead:
+        seconds, path = next(iter(ahead.values()))
+        yield (
+            f"{path} is dated {rough_duration(seconds)} ahead of this machine's clock; Snakemake goes by dates, so it "
+            "may take such files for up to date when they are not; to make them anew: the same command with "
+            f"--forcerun {' '.join(ahead)}"
+        )
+
+
+def _difference(manifest: Path, inputs: Iterable[Path], digest_of: Any) -> str:
+    """How what a manifest was made from differs from what is there; empty where it does not, or is nobody's to say."""
+    try:
+        recorded = json.loads(manifest.read_text(encoding="utf-8"))["inputs"]
+        there = {path: digest_of(path) for path in inputs if path.is_file()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    if gone := next((path for path in inputs if not path.is_file()), None):
+        return f"was made from {gone}, which is gone"
+    known = set(there.values())
+    name = next((name for name, digest in recorded.items() if digest not in known), None)
+    return "" if name is None else f"was made from other content of its input {name!r} than there is now"

@@ -1,0 +1,76 @@
+"""What Snakemake takes for up to date by its dates, though it was made from something else, is named with the cure."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import forked
+import pytest
+
+from hatchery.artifacts.manifests import stage_run
+from hatchery.workflow.stale_results import stale_lines
+
+SNAKEFILE = """
+import atexit, sys
+sys.path.insert(0, {scripts!r})
+from hatchery.artifacts.manifests import stage_run
+from hatchery.workflow.stale_results import tell_stale_results
+
+atexit.register(tell_stale_results, workflow)
+
+rule encode_corpus:
+    input: "results/tokenizers/t/manifest.json"
+    output: "results/tokens/t/manifest.json"
+    run:
+        with stage_run(output[0], {{}}, {{"tokenizer": input[0]}}) as made:
+            made.add_output(made.folder / "ids").write_bytes(b"ids")
+"""
+TOKENS, TOKENIZER = "results/tokens/t/manifest.json", "results/tokenizers/t/manifest.json"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *arguments, "--", TOKENS]
+    return forked.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def made(output: Path, **settings: int) -> None:
+    with stage_run(output, settings):
+        pass
+
+
+def test_after_a_clock_was_set_back_what_is_older_than_its_input_is_named_and_the_cure_holds(
+    tmp_path: Path, repository: Path
+) -> None:
+    (tmp_path / "Snakefile").write_text(SNAKEFILE.format(scripts=str(repository / "scripts")), encoding="utf-8")
+    made(tmp_path / TOKENIZER, seed=1)
+    first = run(tmp_path)
+    assert first.returncode == 0 and "warning: " not in first.stderr
+    os.utime(tmp_path / TOKENS, (time.time() + 7200, time.time() + 7200))
+    made(tmp_path / TOKENIZER, seed=2)
+    result = run(tmp_path)
+    assert "Nothing to be done" in result.stderr
+    assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
+        f"warning: not up to date, whatever is said of it: {TOKENS} was made from other content of its input "
+        "'tokenizer' than there is now; to make it anew: the same command with --forcerun encode_corpus"
+    ]
+    forced = run(tmp_path, "--forcerun", "encode_corpus")
+    assert forced.returncode == 0 and "warning: " not in forced.stderr
+
+
+def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(Path(TOKENIZER))
+    with stage_run(TOKENS, {}, {"tokenizer": TOKENIZER}):
+        pass
+    job = SimpleNamespace(rule=SimpleNamespace(name="encode_corpus"), input=[TOKENIZER], output=[TOKENS])
+    assert list(stale_lines([job])) == []
+    os.utime(TOKENS, (time.time() + 7200, time.time() + 7200))
+    (line,) = stale_lines([job])
+    assert line.startswith(f"{TOKENS} is dated 2 h 00 min ahead of this machine's clock; Snakemake goes by dates")
+    assert line.endswith("--forcerun encode_corpus")
+    Path(TOKENIZER).unlink()
+    (line,) = stale_lines([job])
+    assert f"{TOKENS} was made from {TOKENIZER}, which is gone; to make it anew" in line
