@@ -14,9 +14,13 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from hatchery.errors import links_lost, writing_refused
+from hatchery.errors import full_disk, links_lost, writing_refused
 
-if refused := writing_refused(Path()) or links_lost(Path(workflow.basedir)):
+if refused := (
+    writing_refused(Path())
+    or full_disk(Path().absolute())
+    or links_lost(Path(workflow.basedir))
+):
     raise SystemExit(f"error: {refused}")
 
 from hatchery.workflow.registry import SHARED

@@ -5,11 +5,11 @@ import errno
 import os
 import re
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,13 +77,26 @@ def test_a_full_disk_is_named_where_a_library_does_not_say_what_it_wrote(tmp_pat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
     error = OSError(errno.ENOSPC, "No space left on device")
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: usage._replace(free=0 if str(path) == "results" else 1 << 30)
-    )
+    room = {"f_frsize": 4096, "f_bavail": 1 << 20, "f_files": 1 << 20, "f_favail": 1 << 19}
+    disks = {"results": SimpleNamespace(**{**room, "f_bavail": 0})}
+    monkeypatch.setattr(os, "statvfs", lambda path: disks.get(str(path), SimpleNamespace(**room)))
     assert str(refusal(error)).startswith("results: No space left on device; make room and start again")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1 << 30))
+    disks["results"] = SimpleNamespace(**{**room, "f_favail": 0})
+    assert str(refusal(error)).startswith(
+        "results: no more files can be made on this disk (it has no free inodes); make"
+    )
+    # Some file systems do not count files.
+    disks["results"] = SimpleNamespace(**{**room, "f_files": 0, "f_favail": 0})
     assert str(refusal(error)).startswith("writing: No space left on device; make room")
+
+
+def test_what_a_plan_says_of_names_of_strangers_steers_no_terminal(capsys) -> None:
+    def plan() -> None:
+        raise ModelError("a\x1b[2Jb\u202ec.txt: no such file\nsecond")
+
+    with pytest.raises(SystemExit) as caught:
+        with_plain_errors(plan)()
+    assert caught.value.code == "error: a\ufffd[2Jb\ufffdc.txt: no such file\nerror: second"
 
 
 @pytest.mark.parametrize("error", MEMORY, ids=repr)

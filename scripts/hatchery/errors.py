@@ -9,7 +9,6 @@ or C++ raise exceptions of their own, of which only the text says what happened,
 import errno
 import os
 import re
-import shutil
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -98,6 +97,8 @@ _NO_MEMORY = re.compile(
 )
 # Less than this is a full disk: file systems keep some blocks for themselves.
 _NO_ROOM_BYTES = 1 << 16
+# Snakemake's records of a call are more.
+_NO_ROOM_FILES = 16
 
 
 def writing_refused(folder: Path) -> str | None:
@@ -140,9 +141,13 @@ def full_disk(*folders: Path) -> str | None:
 
     Where a log lies on it, the log cannot tell.
     """
-    for folder in folders:
-        if folder.is_dir() and shutil.disk_usage(folder).free < _NO_ROOM_BYTES:
+    for folder in filter(Path.is_dir, folders):
+        disk = os.statvfs(folder)
+        if disk.f_bavail * disk.f_frsize < _NO_ROOM_BYTES:
             return f"{folder}: {os.strerror(errno.ENOSPC)}; {_ROOM}"
+        # Some file systems do not count files.
+        if disk.f_files and disk.f_favail < _NO_ROOM_FILES:
+            return f"{folder}: no more files can be made on this disk (it has no free inodes); {_ROOM}"
     return None
 
 

@@ -3,11 +3,12 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, link_roots, links_to, put_link
+from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, hold_root, link_roots, links_to, put_link
 from hatchery.errors import ConfigError
 
 
@@ -158,3 +159,30 @@ def test_git_ignores_the_links_too(here: Path, tmp_path: Path, repository: Path)
     status = ["git", "status", "--porcelain", "--untracked-files=all"]
     shown = subprocess.run(status, cwd=here, check=True, capture_output=True, text=True)
     assert shown.stdout.split() == ["??", ".gitignore", "??", "tests/results/kept.txt"]
+
+
+HOLDER = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from hatchery.artifacts.links import hold_root
+hold_root(sys.argv[2])
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_two_checkouts_do_not_compute_in_one_storage_root_at_once(tmp_path: Path, repository: Path) -> None:
+    root, first, second = (tmp_path / name for name in ("large", "first", "second"))
+    for folder in (root, first, second):
+        folder.mkdir()
+    command = [sys.executable, "-c", HOLDER, str(repository / "scripts"), str(root)]
+    with subprocess.Popen(command, cwd=first, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        # Of a second call in the same checkout, Snakemake tells.
+        hold_root(root, first)
+        hold_root(None, second)
+        told = rf"storage_root: the checkout {first} computes in {root} now \(process {holder.pid} on .*\); wait for"
+        with pytest.raises(ConfigError, match=told):
+            hold_root(root, second)
+        holder.kill()
+    hold_root(root, second)

@@ -6,10 +6,13 @@ links to another place leave the files of the former one where they are.
 """
 
 import contextlib
+import fcntl
 import os
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from hatchery.artifacts.atomic import json_value, write_json
 from hatchery.errors import WRITABLE, ConfigError
@@ -115,6 +118,41 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
         for name, target in changes.stale.items()
         if target.is_dir() and any(target.iterdir())
     ]
+
+
+HELD = ".in_use"
+_held: list[IO[str]] = []
+
+
+def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
+    """Keep other checkouts off `storage_root` until this process ends: each would take the other's files for its own.
+
+    Raises ConfigError, naming it, where another checkout computes there. A second call in this one is told by
+    Snakemake. A file system without locks keeps nobody off.
+    """
+    if storage_root is None:
+        return
+    root, checkout = Path(expanded(str(storage_root))).absolute(), str(Path(here).resolve())
+    try:
+        handle = (root / HELD).open("a+", encoding="utf-8")
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.seek(0)
+        other, _, who = handle.read().strip().partition("\n")
+        handle.close()
+        if other != checkout:
+            raise ConfigError(
+                f"storage_root: the checkout {other} computes in {root} now ({who}); wait for its end, or give this "
+                "one a storage_root of its own"
+            ) from None
+    except OSError:
+        return
+    else:
+        handle.truncate(0)
+        handle.write(f"{checkout}\nprocess {os.getpid()} on {socket.gethostname()}\n")
+        handle.flush()
+        # Closing it would end the lock.
+        _held.append(handle)
 
 
 def _changes(storage_root: str | Path | None, here: Path) -> _Changes:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from snakemake.io import strip_wildcard_constraints
 
 from hatchery.artifacts.checksums import verified_view
-from hatchery.artifacts.links import check_roots, link_roots
+from hatchery.artifacts.links import check_roots, hold_root, link_roots
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
@@ -152,6 +152,8 @@ def open_workflow(
     project = Project(folder, given=() if call is None else given_settings(call.configfiles, call.config_args or ()))
     told = (link_roots if is_real_run else check_roots)(project.config.storage_root)
     print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
+    if is_real_run:
+        hold_root(project.config.storage_root)
     rules = Rules(project, is_main_process)
     if not is_main_process:
         rules.jobs.write_calls()

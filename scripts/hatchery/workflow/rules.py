@@ -19,6 +19,7 @@ from hatchery.experiment.project import Project
 from hatchery.job_spec import Call, Paths, paths_of
 from hatchery.raw.listings import RawFiles
 from hatchery.runner import arguments_of
+from hatchery.sanitize import visible
 from hatchery.stage import Stage, arguments_for, function_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES
@@ -44,7 +45,7 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
         except OSError as error:
             if (line := refusal(error)) is None:
                 raise
-            raise SystemExit(f"error: {line}") from None
+            raise SystemExit(f"error: {visible(line)}") from None
 
     # Snakemake asks for it some thirty times a job.
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
@@ -52,8 +53,8 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def error_lines(error: HatcheryError) -> str:
-    """An error as the terminal shows it."""
-    return "\n".join(f"error: {line}" for line in str(error).splitlines())
+    """An error as the terminal shows it: files of strangers have names that would steer it."""
+    return "\n".join(f"error: {visible(line)}" for line in str(error).splitlines())
 
 
 class Rules:

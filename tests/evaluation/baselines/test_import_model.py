@@ -96,6 +96,15 @@ def test_code_that_comes_with_the_weights_is_never_run(stored, tmp_path):
     assert "\n" not in str(caught.value) and not (tmp_path / "ran").exists()
 
 
+def test_code_in_the_weights_is_never_run_and_nobody_is_told_how_to_run_it(stored, tmp_path):
+    folder = copy_of(stored("bert"), tmp_path)
+    (folder / "model.safetensors").unlink()
+    torch.save({"bert.embeddings.word_embeddings.weight": tmp_path}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="its weights hold more than tensors, and nothing else is loaded") as caught:
+        imported(folder, "masked", tmp_path / "out")
+    assert "weights_only" not in str(caught.value) and "\n" not in str(caught.value)
+
+
 WRONG = [(name, other) for name in NAMES for other in sorted({*ARCHITECTURES.values()} - {ARCHITECTURES[name]})]
 
 

@@ -1,14 +1,15 @@
 """The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
 
 import io
+import os
 import re
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from logging import makeLogRecord
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from snakemake.exceptions import LockException
@@ -121,8 +122,8 @@ def test_an_empty_log_on_a_full_disk_is_told_as_a_full_disk(tmp_path: Path, monk
     log = tmp_path / "x.log"
     log.touch()
     assert failed(log, "ended with status 1").startswith("pretrain/x: ended with status 1; its log is empty")
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0))
+    full = SimpleNamespace(f_frsize=4096, f_bavail=0, f_files=0, f_favail=0)
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
     assert failed(log, "ended with status 1").startswith(f"pretrain/x: {tmp_path}: No space left on device; make room")
 
 

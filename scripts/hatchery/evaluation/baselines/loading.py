@@ -135,7 +135,10 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
             folder, dtype=torch.float32, output_loading_info=True, **local
         )
     except Exception as error:  # the library raises errors of many kinds, with messages of many lines
-        raise ModelError(f"{folder}: cannot be loaded as {what}: {first_line(error)}") from error
+        # PyTorch's own words say how to run the code in them.
+        has_code = "weights_only" in str(error)
+        reason = "its weights hold more than tensors, and nothing else is loaded" if has_code else first_line(error)
+        raise ModelError(f"{folder}: cannot be loaded as {what}: {reason}") from error
     absent = sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"])
     if absent:
         raise ModelError(
