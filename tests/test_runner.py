@@ -19,7 +19,7 @@ from hatchery.command import read_given
 from hatchery.errors import ConfigError, ManifestError, SourceError
 from hatchery.job_spec import Call, paths_of, read_call
 from hatchery.raw.registration import register_source
-from hatchery.runner import Job, Place, arguments_of, run_given, run_stage, verify_inputs
+from hatchery.runner import Job, OutputPath, arguments_of, run_given, run_stage, verify_inputs
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage, function_of, stage_files
 
@@ -54,7 +54,7 @@ def count(
     source: Mapping[str, Path],
     more: Sequence[Manifest],
     words: Path | None,
-    scratch: Place,
+    scratch: OutputPath,
     run: StageRun,
     workers: int = 3,
 ) -> None:

@@ -6,7 +6,7 @@ A stage is a function (`stage.py`). It is given what its arguments name:
 - `run`: what collects the outputs of the manifest at `output`, which is made around the call.
 - `job`: settings and inputs as the manifest has them; without `run`, the function makes the manifest itself.
 - `output`: where there is no manifest, the file to write.
-- a `Manifest`, read. A `Path` is an input, too, which the function opens itself; a `Place` is where it writes.
+- a `Manifest`, read. A `Path` is an input, too, which the function opens itself; an `OutputPath` is where it writes.
 - other settings, such as `runtime`, numbers and words.
 - `inputs`: a dataclass whose fields are such arguments, where there are so many that they travel together.
 
@@ -30,7 +30,7 @@ from hatchery.settings.problems import nearest
 from hatchery.stage import has_record, record_of
 from hatchery.typed import build, stage_body
 
-Place = Annotated[Path, "a place to write to"]
+OutputPath = Annotated[Path, "a place to write to"]
 
 BY_THE_RUNNER = ("settings", "output", "run", "job")
 INPUTS = "inputs"

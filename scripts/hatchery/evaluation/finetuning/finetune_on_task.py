@@ -44,7 +44,7 @@ from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 from hatchery.progress import Progress
-from hatchery.runner import Job, Place
+from hatchery.runner import Job, OutputPath
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -56,7 +56,7 @@ def finetune_on_task(
     model: Path,
     source: Mapping[str, Path],
     vocabulary: Path | None,
-    checkpoints: Place,
+    checkpoints: OutputPath,
     run: StageRun,
 ) -> None:
     """Fine-tune a model on a task; see the stage `finetune`."""

@@ -9,7 +9,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import Evaluation
 from hatchery.evaluation.finetuning.measurements import finetuning_rows, probe_rows, with_distinct_tasks
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
-from hatchery.runner import Job, Place
+from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
@@ -64,7 +64,7 @@ def finetune(
     source: Mapping[str, Path],
     vocabulary: Path | None,
     run: StageRun,
-    checkpoints: Place = UNFINISHED,
+    checkpoints: OutputPath = UNFINISHED,
 ) -> None:
     """Fine-tune the model of a pretraining manifest on the task of a source manifest.
 

@@ -16,7 +16,7 @@ from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.stages.finetune import UNFINISHED, finetune
 from hatchery.job_spec import Paths
-from hatchery.runner import Place, inputs_of, run_stage
+from hatchery.runner import OutputPath, inputs_of, run_stage
 from hatchery.stage import Shared, Stage, record_of
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def finetune_tasks(
     model: Path,
     source: Mapping[str, Path],
     vocabulary: Mapping[str, Path],
-    results: Place,
-    folder: Mapping[str, Place],
+    results: OutputPath,
+    folder: Mapping[str, OutputPath],
     run: StageRun,
-    checkpoints: Place = UNFINISHED,
+    checkpoints: OutputPath = UNFINISHED,
 ) -> None:
     """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` below `results`.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import ConfigError
 from hatchery.raw.obtain import FETCHED
 from hatchery.raw.settings import KEYS
-from hatchery.runner import Place
+from hatchery.runner import OutputPath
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 
@@ -45,7 +45,7 @@ def register_source(
     output: Path,
     about: Mapping[str, Any] | None = None,
     readings: Mapping[str, Any] | None = None,
-    fetched: Place = FETCHED,
+    fetched: OutputPath = FETCHED,
 ) -> None:
     """Register one source and look through what is evaluated of it.
 

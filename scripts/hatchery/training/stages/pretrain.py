@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.job_spec import Paths
-from hatchery.runner import Job, Place
+from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.objectives import DEFAULT_TASK
@@ -100,7 +100,7 @@ def pretrain(
     runtime: Mapping[str, Any],
     tokens: Path,
     tokenizer: Path,
-    checkpoints: Place = UNFINISHED,
+    checkpoints: OutputPath = UNFINISHED,
     initial_model: Path | None = None,
     counts: Path | None = None,
     name: str = "",

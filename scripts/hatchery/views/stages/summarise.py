@@ -8,7 +8,7 @@ from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs, pu
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.escaping import readable
-from hatchery.runner import Place
+from hatchery.runner import OutputPath
 from hatchery.stage import Stage
 from hatchery.training.objectives import DEFAULT_TASK
 
@@ -63,10 +63,10 @@ def summarise(
     measurements: Path,
     published: Sequence[Path],
     output: Path,
-    parquet: Place | None = None,
-    markdown: Place | None = None,
-    text: Place | None = None,
-    notes: Place | None = None,
+    parquet: OutputPath | None = None,
+    markdown: OutputPath | None = None,
+    text: OutputPath | None = None,
+    notes: OutputPath | None = None,
 ) -> None:
     """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
 

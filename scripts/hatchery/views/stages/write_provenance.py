@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.runner import Place
+from hatchery.runner import OutputPath
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
     minutes=10,
 )
 def write_provenance(
-    settings: Mapping[str, Any], summary: Path, output: Path, places: Place | None = None, project: Place = Path()
+    settings: Mapping[str, Any],
+    summary: Path,
+    output: Path,
+    places: OutputPath | None = None,
+    project: OutputPath = Path(),
 ) -> None:
     """Write the page of provenance of the experiment whose summary.parquet is given.
 

@@ -8,7 +8,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment import continuation
 from hatchery.experiment.cluster import PlanSettings, planned_device
-from hatchery.runner import Place
+from hatchery.runner import OutputPath
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 from hatchery.training.stages.pretrain import pretraining_settings
@@ -80,7 +80,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     memory_mb=2000,
     minutes=10,
 )
-def write_cost(settings: CostSettings, output: Path, markdown: Place, page: Place) -> None:
+def write_cost(settings: CostSettings, output: Path, markdown: OutputPath, page: OutputPath) -> None:
     """Write an experiment's cost as a CSV table, as Markdown and as a page, with checksums of the first two.
 
     Raises ConfigError, ModelError.
