@@ -272,6 +272,23 @@ def test_of_a_data_set_of_the_hub_the_data_is_read_and_not_what_describes_it(tmp
         convert(tmp_path / "raw", tmp_path / "none", options={"column": "body"})
 
 
+def test_a_table_with_tabs_has_as_many_rows_as_lines_whatever_its_quotes(tmp_path: Path) -> None:
+    rows = [
+        '"He went."\t1',
+        'a 5" pipe\t2',
+        '"No, he said\t3',
+        'Yes"\t4',
+        '"So ""big"" it is"\t5',
+        '"\t6',
+        'x "y" z\t7',
+        '"So\t8"',
+        '"a\tb"\t9',
+    ]
+    (tmp_path / "a.tsv").write_text("text\tid\n" + "\n".join(rows) + "\n")
+    found = [text for _, _, text in rows_of(convert(tmp_path / "a.tsv", tmp_path / "out", split=NO_SPLIT))]
+    assert found == ["He went.", 'a 5" pipe', '"No, he said', 'Yes"', 'So "big" it is', '"', 'x "y" z', '"So', "a\tb"]
+
+
 @pytest.mark.parametrize("text", ["one\ntwo three\n\nfour\n", "A sentence. " * 20 + "\n"])
 def test_divided_lines_give_the_same_documents_of_so_many_lines(
     text: str, pieces: Callable[[int], None], tmp_path: Path

@@ -32,9 +32,13 @@ SURPLUS = None
 def csv_rows(lines: Lines, delimiter: str = ",") -> Iterator[PlacedRow]:
     """Pairs of a place for messages (file and line) and the row of a table with a header; see `has_surplus`.
 
-    Raises SourceError for a table that is not well formed, such as one that ends inside quotes or names two columns
-    alike.
+    Between tabs, quotes count only where they enclose a cell on its line: all others are letters, and every line is a
+    row. Raises SourceError for a table that is not well formed, such as one that ends inside quotes or names two
+    columns alike.
     """
+    if delimiter == "\t":
+        yield from _tab_rows(lines)
+        return
     header = None
     try:
         if lines.offset:
@@ -46,6 +50,31 @@ def csv_rows(lines: Lines, delimiter: str = ",") -> Iterator[PlacedRow]:
             yield lines.place, row
     except csv.Error as error:
         raise SourceError(f"{lines.place}: not a well-formed table: {error}") from error
+
+
+def _tab_rows(lines: Lines) -> Iterator[PlacedRow]:
+    rows = iter(lines)
+    first = next(iter(Lines(lines.source, lines.name, lines.encoding)) if lines.offset else rows, "")
+    header = _cells(first)
+    _check_header(header, lines.where, "\t")
+    for line in rows:
+        if line:
+            cells = _cells(line, len(header))
+            missing = [None] * (len(header) - len(cells))
+            row: dict[Any, Any] = dict(zip(header, [*cells, *missing], strict=False))
+            yield lines.place, row | ({SURPLUS: cells[len(header) :]} if len(cells) > len(header) else {})
+
+
+def _cells(line: str, wanted: int | None = None) -> list[str]:
+    """The cells between tabs; quotes around them go where the line is well formed, with so many cells."""
+    plain = line.split("\t")
+    if '"' not in line:
+        return plain
+    try:
+        (quoted,) = csv.reader([line], strict=True, delimiter="\t")
+    except csv.Error:
+        return plain
+    return plain if len(quoted) != wanted == len(plain) else quoted
 
 
 def _with_ends(lines: Lines) -> Iterator[str]:
