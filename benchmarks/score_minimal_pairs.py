@@ -54,7 +54,7 @@ class Framed(HatcheryModel):
     """The model that the workflow scores with, but for the tokenizer: its sentences are ids already."""
 
     def __init__(self, network: LanguageModel, device: torch.device) -> None:
-        special: Any = SimpleNamespace(cls_id=CLS, sep_id=SEP, mask_id=MASK)
+        special: Any = SimpleNamespace(cls_id=CLS, end_ids=[SEP], mask_id=MASK)
         super().__init__(network, special, device)
 
 

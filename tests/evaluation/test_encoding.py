@@ -49,7 +49,7 @@ def test_truncation_of_many_rows_equals_cutting_token_by_token_from_the_longest_
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(6, 40))
 def test_a_pair_never_exceeds_the_limit_and_loses_tokens_of_the_longer_segment_alone(first, second, limit):
-    framing = Framing(1, 2, 3, 1)
+    framing = Framing(1, 2, 3, 1, n_behind=1)
     before = np.array([[first, second]])
     ((a, b),) = kept_tokens(before, np.array([2]), framing, limit).tolist()
     assert a + b == min(first + second, limit - 3)
@@ -79,7 +79,7 @@ def test_segments_are_framed_by_separators_and_padded_at_the_end(tokenizer):
 
 
 def test_between_two_segments_stand_as_many_separators_as_the_special_tokens_say():
-    framing = Framing(cls_id=0, sep_id=2, pad_id=1, separators_between=2)
+    framing = Framing(cls_id=0, separator_id=2, pad_id=1, separators_between=2, n_behind=1)
     assert framing.overhead(np.array([1, 2, 3])).tolist() == [2, 4, 6]
     assert framing.segment_starts(np.array([3, 4, 2])).tolist() == [1, 6, 12]
 

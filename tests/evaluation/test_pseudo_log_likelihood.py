@@ -26,7 +26,7 @@ SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_s
 
 def framed(network):
     """A model of ours but for the tokenizer: its sentences are ids already."""
-    return HatcheryModel(network, SimpleNamespace(cls_id=CLS, sep_id=SEP, mask_id=MASK), CPU)
+    return HatcheryModel(network, SimpleNamespace(cls_id=CLS, end_ids=[SEP], mask_id=MASK), CPU)
 
 
 class Uniform:

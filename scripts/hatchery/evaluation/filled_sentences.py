@@ -243,7 +243,7 @@ def left_out(tokenizer: Tokenizer, sentence: str) -> Gap | None:
         if len(touching) == 1 and spans[touching[0]] == word and encoding.ids[touching[0]] != tokenizer.unknown_id:
             ids = list(encoding.ids)
             ids[touching[0]] = tokenizer.mask_id
-            return Gap([tokenizer.cls_id, *ids, tokenizer.sep_id], sentence, *word)
+            return Gap([tokenizer.cls_id, *ids, *tokenizer.end_ids], sentence, *word)
     return None
 
 

@@ -194,7 +194,7 @@ def _write_tokenizer(folder: Path, config: ModelConfig, kind: ModelKind, path: P
     # The published tokenizers add nothing, so every program that used them framed their ids itself.
     if kind != "masked":
         backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
-    elif backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
+    elif backend.encode("").ids != [tokenizer.cls_id, *tokenizer.end_ids]:
         backend.post_processor = post_processor(special)
     if kind != "translation":
         backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))

@@ -31,6 +31,19 @@ SPACE = " "
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
 """Characters: training takes the square of the length of a word, and a text without spaces is one word."""
+# Words of capitals and then small letters, single digits, signs, ends of lines, white space; GPT-BERT's.
+GPT_BERT_WORDS = "|".join(
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+        r" ?\p{N}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    )
+)
+GPT_BERT_LONGEST_WORD = 24
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
@@ -38,7 +51,7 @@ def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
     """What happens to a text before it is cut.
 
     `ltg_bnc` strips accents but keeps case; `nmt_nfkc` is what SentencePiece does by default; `bert_uncased` is that of
-    bert-base-uncased.
+    bert-base-uncased. `gpt_bert` puts a space in front of every line, and none behind one.
     """
     if name == "nfkc":
         return normalizers.NFKC()
@@ -49,6 +62,9 @@ def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
             clean_text=True, handle_chinese_chars=True, strip_accents=True, lowercase=False
         )
         return normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), _single_spaces(), bert])
+    if name == "gpt_bert":
+        lines = [normalizers.Replace(Regex("\n"), "\n "), normalizers.Replace(Regex(" *\n"), "\n")]
+        return normalizers.Sequence([normalizers.Prepend(" "), normalizers.NFKC(), *lines])
     if name == "bert_uncased":
         return normalizers.BertNormalizer(
             clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True
@@ -89,6 +105,11 @@ def pre_tokenizer(
             pre_tokenizers.WhitespaceSplit(),
             pre_tokenizers.Metaspace(replacement=METASPACE, prepend_scheme="always"),
         ]
+    elif name == "gpt_bert":
+        words = pre_tokenizers.Split(Regex(GPT_BERT_WORDS), "isolated")
+        return pre_tokenizers.Sequence(
+            [words, BYTES, pre_tokenizers.Split(Regex(f".{{1,{GPT_BERT_LONGEST_WORD}}}"), "isolated")]
+        )
     elif name == "bert":
         parts = [pre_tokenizers.BertPreTokenizer()]
     else:
@@ -132,6 +153,8 @@ def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.
     """What puts tokens together again. The published BNC tokenizer has none and so leaves `@@` in the text."""
     if name == "byte_level":
         return decoders.ByteLevel()
+    if name == "gpt_bert":
+        return decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0), decoders.Replace("\n ", "\n")])
     if name == "metaspace":
         return decoders.Metaspace(replacement=METASPACE, prepend_scheme="always")
     return decoders.WordPiece(prefix=continuing_subword_prefix, cleanup=False)
@@ -143,8 +166,8 @@ def post_processor(
     """What adds the special tokens around one text and around a pair.
 
     `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with the second segment's type 1; in the RoBERTa set `<s> A </s>` and
-    `<s> A </s> </s> B </s>` with one type. A text that a causal model goes on behind is only begun, `[CLS] A`; one that
-    is translated is only ended, `A [SEP]`.
+    `<s> A </s> </s> B </s>` with one type, in GPT-BERT's `<s> A` and `<s> A <s> B`. A text that a causal model goes on
+    behind is only begun, `[CLS] A`; one that is translated is only ended, `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {
@@ -153,8 +176,11 @@ def post_processor(
         "ended": (f"$A {sep}", f"$A {sep} $B {sep}"),
     }
     single, pair = templates[frame]
-    if frame == "whole" and cls == "<s>":
+    if frame == "whole" and not special.sep_ends:
+        single, pair = f"{cls} $A", f"{cls} $A {cls} $B"
+    elif frame == "whole" and special.separators_in_pair == 2:
         pair = f"{cls} $A {sep} {sep} $B {sep}"
+    named = [name for name in (cls, sep) if name in f"{single} {pair}"]
     return processors.TemplateProcessing(
-        single=single, pair=pair, special_tokens=[(cls, special.ids[cls]), (sep, special.ids[sep])]
+        single=single, pair=pair, special_tokens=[(name, special.ids[name]) for name in named]
     )

@@ -1,8 +1,8 @@
 """The sets of special tokens: their names, ids and roles, and which of them raw text may spell out.
 
-Three sets exist, one for each family of published tokenizers (docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for
-BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"). A set is recognised by its names in the order of their ids,
-so that a saved tokenizer tells by itself which of its ids means what.
+Four sets exist, one for each family of published tokenizers (docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for
+BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"; docs/papers/gpt-bert.md, "Tokenizer"). A set is recognised by
+its names in the order of their ids, so that a saved tokenizer tells by itself which of its ids means what.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,12 @@ class SpecialTokens:
     tab: str | None = None
     """An indented line; `None` where the set knows none."""
     separators_in_pair: int = 1
-    """How many `sep` stand between the two texts of a pair: RoBERTa has two."""
+    """How many `sep` stand between the two texts of a pair: RoBERTa has two, and none where `sep` ends no text."""
+
+    @property
+    def sep_ends(self) -> bool:
+        """Whether `sep` ends a text; in GPT-BERT `cls` begins each, and nothing ends it."""
+        return self.separators_in_pair > 0
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -61,6 +66,15 @@ SPECIAL_SETS: dict[str, SpecialTokens] = {
         pad="<pad>",
         mask="<mask>",
         separators_in_pair=2,
+    ),
+    "gpt_bert": SpecialTokens(
+        ("<unk>", "<s>", "</s>", "<pad>", "<mask>", *(f"<special_{number}>" for number in range(11))),
+        unknown="<unk>",
+        cls="<s>",
+        sep="</s>",
+        pad="<pad>",
+        mask="<mask>",
+        separators_in_pair=0,
     ),
 }
 

@@ -62,9 +62,15 @@ class Tokenizer:
         self.tab_id: int | None = None if special.tab is None else special.ids[special.tab]
 
     @property
-    def separators_in_pair(self) -> int:
-        """How many [SEP] stand between the two texts of a pair."""
-        return self.special.separators_in_pair
+    def between_ids(self) -> list[int]:
+        """What stands between the two texts of a pair."""
+        special = self.special
+        return [self.sep_id] * special.separators_in_pair if special.sep_ends else [self.cls_id]
+
+    @property
+    def end_ids(self) -> list[int]:
+        """What stands behind a text, or the last one of several; nothing in GPT-BERT's set."""
+        return [self.sep_id] if self.special.sep_ends else []
 
     @property
     def tokens(self) -> list[str]:

@@ -26,7 +26,7 @@ from hatchery.tokenization import definitions
 from hatchery.tokenization.documents import Lines, LineStream, count_documents, shards_of
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
-from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.tokenization.trainer_settings import BYTE_LEVEL, TokenizerSettings
 from hatchery.tokenization.unigram_training import train_unigram
 
 
@@ -87,7 +87,8 @@ def untrained(settings: TokenizerSettings) -> Backend:
     if settings.kind == "wordpiece":
         model: models.Model = wordpiece_model({}, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
-        model = models.BPE(unk_token=special.unknown)
+        # A word that is an entry is taken whole, whatever its merges lead to (docs/papers/gpt-bert.md, "Tokenizer").
+        model = models.BPE(unk_token=special.unknown, ignore_merges=settings.pre_tokenizer == "gpt_bert")
     else:
         model = models.Unigram()
     backend = Backend(model)
@@ -115,7 +116,7 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
     """
     backend = untrained(settings)
     names = list(settings.special.order)
-    full = settings.pre_tokenizer == "byte_level" and settings.byte_alphabet == "full"
+    full = settings.pre_tokenizer in BYTE_LEVEL and settings.byte_alphabet == "full"
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet()) if full else []
     if settings.kind == "wordpiece":
         prefix = settings.continuing_subword_prefix
@@ -158,7 +159,9 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
 def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
     # As in roberta-base, its mask swallows the space in front of it, which byte-level words would carry.
     return [
-        AddedToken(name, special=True, normalized=False, lstrip=name == special.mask and special.cls == "<s>")
+        AddedToken(
+            name, special=True, normalized=False, lstrip=name == special.mask and special.separators_in_pair == 2
+        )
         for name in special.order
     ]
 

@@ -13,10 +13,12 @@ from hatchery.settings.fields import SomeNames
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 BYTE_SYMBOLS = 256
+BYTE_LEVEL = ("byte_level", "gpt_bert")
+"""Pre-tokenisers that turn a text into bytes, drawn as letters."""
 
 TokenizerKind = Literal["wordpiece", "byte_bpe", "bpe", "unigram"]
-NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased"]
-PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert"]
+NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased", "gpt_bert"]
+PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert", "gpt_bert"]
 VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
 # Fewer cannot hold the special tokens and a letter.
 
@@ -33,15 +35,18 @@ class TokenizerSettings(Settings):
     """Entries including special tokens and alphabet."""
     min_frequency: Natural = 2
     """Rarer pairs are not merged; unigram: rarer characters are unknown."""
-    special_tokens: Literal["babylm", "bnc", "roberta"] = "babylm"
+    special_tokens: Literal["babylm", "bnc", "roberta", "gpt_bert"] = "babylm"
     """babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB]; bnc: the same without [TAB]; roberta: <s> <pad> </s> <unk>
-    <mask>. Ids from 0 in this order."""
+    <mask>; gpt_bert: <unk> <s> </s> <pad> <mask> <special_0> to <special_10>, where <s> begins every text and nothing
+    ends one. Ids from 0 in this order."""
     normalizer: NormalizerName = "none"
     """ltg_bnc strips accents and keeps case (LTG-BERT); nmt_nfkc is SentencePiece's; bert_uncased that of
-    bert-base-uncased. ltg_bnc and bert_uncased are made for English: für becomes fur, and Hindi loses vowel signs."""
+    bert-base-uncased; gpt_bert puts a space in front of every line. ltg_bnc and bert_uncased are made for English: für
+    becomes fur, and Hindi loses vowel signs."""
     pre_tokenizer: PreTokenizerName = "byte_level"
     """byte_level cuts as GPT-2 into words of bytes; ltg_bnc isolates contractions, digits and punctuation (LTG-BERT);
-    metaspace cuts at white space only (for bpe and unigram); bert as bert-base-uncased."""
+    metaspace cuts at white space only (for bpe and unigram); bert as bert-base-uncased; gpt_bert into words of at most
+    24 bytes that begin with a capital or have none, digits and signs (for byte_bpe)."""
     reading: ReadingName = "corrected"
     """ltg_bnc: as_published cuts the upper-case possessive (SHE'S) into two pieces, corrected keeps it whole.
     byte_level: as_published takes some letters (für) for digits and cuts words at accents and vowel signs of their own,
@@ -73,7 +78,7 @@ class TokenizerSettings(Settings):
     def __post_init__(self) -> None:
         """Refuse what cannot be trained. Raises ConfigError naming the key."""
         self._check_combination()
-        byte_level = self.pre_tokenizer == "byte_level"
+        byte_level = self.pre_tokenizer in BYTE_LEVEL
         alphabet = BYTE_SYMBOLS if byte_level and self.byte_alphabet == "full" else 1
         count = len(self.special.order)
         if self.vocabulary_size < count + alphabet:
@@ -91,16 +96,18 @@ class TokenizerSettings(Settings):
     @property
     def prefix_space(self) -> bool:
         """Whether a space is put in front of a text."""
-        return self.special.cls != "<s>" if self.add_prefix_space is None else self.add_prefix_space
+        return self.special_tokens != "roberta" if self.add_prefix_space is None else self.add_prefix_space
 
     def _check_combination(self) -> None:
         kind = self.kind
-        marked = self.pre_tokenizer in ("byte_level", "metaspace")
+        marked = self.pre_tokenizer in (*BYTE_LEVEL, "metaspace")
         key = "continuing_subword_prefix"
         if kind != "wordpiece" and self.continuing_subword_prefix:
             raise RefusedError(key, f"only wordpiece has one, {kind} must leave it empty")
-        if kind == "byte_bpe" and self.pre_tokenizer != "byte_level":
-            raise RefusedError("pre_tokenizer", f"byte_bpe needs byte_level, got {self.pre_tokenizer!r}")
+        if kind == "byte_bpe" and self.pre_tokenizer not in BYTE_LEVEL:
+            raise RefusedError("pre_tokenizer", f"byte_bpe needs {' or '.join(BYTE_LEVEL)}, got {self.pre_tokenizer!r}")
+        if kind != "byte_bpe" and self.pre_tokenizer == "gpt_bert":
+            raise RefusedError("pre_tokenizer", f"gpt_bert is for byte_bpe, not for {kind}")
         if kind in ("bpe", "unigram") and self.pre_tokenizer != "metaspace":
             raise RefusedError("pre_tokenizer", f"{kind} needs metaspace, got {self.pre_tokenizer!r}")
         if kind == "wordpiece" and marked and self.continuing_subword_prefix:

@@ -47,7 +47,7 @@ class BaselineTokenizer:
         """In front of the first one; None where nothing is."""
         if self.cls_id is None and not after and architecture != "encoder_decoder":
             self.cls_id = self.found(first, last)
-        self.separators_in_pair = max(1, between)
+        self.between_ids, self.end_ids = [self.sep_id] * max(1, between), [self.sep_id]
         self.pad_id: int = self.found("pad_token_id", "eos_token_id")
 
     @property

@@ -184,7 +184,7 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
     longest = int(lengths.max())
     mask = np.arange(longest) < lengths[:, None]
     # Whatever is neither [CLS] nor part of a segment is a separator.
-    ids = np.where(mask, framing.sep_id, framing.pad_id)
+    ids = np.where(mask, framing.separator_id, framing.pad_id)
     if framing.cls_id is not None:
         ids[:, 0] = framing.cls_id
     counts = kept.ravel()

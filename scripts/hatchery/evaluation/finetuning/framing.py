@@ -1,7 +1,7 @@
 """How segments become one input: `[CLS] a [SEP] b [SEP] c [SEP]`, cut to a limit by longest-first truncation.
 
 LTG-BERT's layout (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`,
-with those of T5 `a </s> b </s>`.
+with those of T5 `a </s> b </s>`, with those of GPT-BERT `<s> a <s> b`.
 Lengths are known before any input is built, so a data set can be sorted and cut into batches first.
 
 Words that are marked in a text (the two target words of WiC) are found again as tokens of the input. Marks are
@@ -32,16 +32,16 @@ class TextTokenizer(Protocol):
         """In front of the first text; None where the model was pretrained with nothing there (T5)."""
 
     @property
-    def sep_id(self) -> int:
-        """Behind every text."""
+    def between_ids(self) -> Sequence[int]:
+        """Between two texts: the same id once or several times."""
+
+    @property
+    def end_ids(self) -> Sequence[int]:
+        """Behind the last text: at most one."""
 
     @property
     def pad_id(self) -> int:
         """What shorter inputs are filled up with; no model looks at it."""
-
-    @property
-    def separators_in_pair(self) -> int:
-        """How many `sep_id` stand between two texts."""
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without the tokens that frame it."""
@@ -52,14 +52,19 @@ class Framing:
     """Ids of the tokens around segments, and how many separators stand between two of them."""
 
     cls_id: int | None
-    sep_id: int
+    separator_id: int
     pad_id: int
     separators_between: int
+    n_behind: int
+    """Tokens behind the last segment, the separator too: 1 or 0."""
 
     @classmethod
     def of(cls, tokenizer: TextTokenizer) -> "Framing":
         """That of a tokenizer."""
-        return cls(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.separators_in_pair)
+        between, end = tokenizer.between_ids, tokenizer.end_ids
+        # Whatever ends a text stands between two as well.
+        assert {*end} <= {*between} and len({*between}) == 1
+        return cls(tokenizer.cls_id, between[0], tokenizer.pad_id, len(between), len(end))
 
     @property
     def n_before(self) -> int:
@@ -68,7 +73,7 @@ class Framing:
 
     def overhead(self, n_segments: np.ndarray) -> np.ndarray:
         """Tokens of an input that belong to no segment, for inputs of `n_segments` int64 [...]."""
-        return self.n_before + 1 + self.separators_between * (n_segments - 1)
+        return self.n_before + self.n_behind + self.separators_between * (n_segments - 1)
 
     def segment_starts(self, kept: np.ndarray) -> np.ndarray:
         """Position in the input of the first token of each segment, int64 [..., S], of `kept` tokens [..., S]."""

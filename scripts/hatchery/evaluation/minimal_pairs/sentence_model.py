@@ -99,7 +99,7 @@ class HatcheryModel:
         self.architecture: Architecture = architecture or ("causal" if network.causal else "masked")
         is_causal = self.architecture == "causal"
         self._before = 0 if is_causal else predicted_before
-        self.frame = Frame((tokenizer.cls_id,), () if is_causal else (tokenizer.sep_id,))
+        self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
 

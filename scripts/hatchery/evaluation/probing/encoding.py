@@ -173,9 +173,10 @@ def encode_spans(
     for first in range(0, len(texts), SENTENCES_AT_A_TIME):
         part = [placed.text for placed in texts[first : first + SENTENCES_AT_A_TIME]]
         for encoding in tokenizer.backend.encode_batch(part, add_special_tokens=False):
-            ids.append(np.array([*before, *encoding.ids, tokenizer.sep_id], dtype=np.int64))
+            ids.append(np.array([*before, *encoding.ids, *tokenizer.end_ids], dtype=np.int64))
             offsets.append(np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2))
-    fits = [len(before) + 1 < len(sequence) <= max_length for sequence in ids]
+    around = len(before) + len(tokenizer.end_ids)
+    fits = [around < len(sequence) <= max_length for sequence in ids]
     kept = [example for example in examples if fits[distinct[example.words]]]
     spans = [
         [span_of_subwords(offsets[index], texts[index], span, len(before)) for span in target.spans]
