@@ -1,13 +1,10 @@
-"""LAMB and learning rates against the authors' values, and every parameter in the one group that settings decide."""
+"""Every parameter is in the one group that settings decide, as in the published codes."""
 
-import csv
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,77 +14,8 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.decay_groups import is_decayed, parameter_groups
 from hatchery.training.lamb import Lamb
-from hatchery.training.learning_rates import learning_rate, learning_rate_factor, warmup_steps
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.settings import OptimizerSettings, ScheduleSettings
-
-
-def test_lamb_follows_the_measured_trajectory(golden_directory: Path) -> None:
-    golden = np.load(golden_directory / "lamb" / "trajectory.npz")
-    names = [key.removeprefix("gradients.") for key in golden.files if key.startswith("gradients.")]
-    parameters = {name: nn.Parameter(torch.from_numpy(golden[f"parameters.{name}"][0].copy())) for name in names}
-    decayed = [parameters[name] for name in names if name.startswith("decay")]
-    undecayed = [parameters[name] for name in names if name.startswith("nodecay")]
-    assert len(decayed) == len(undecayed) == 3
-    optimizer = Lamb([{"params": decayed, "weight_decay": 0.1}, {"params": undecayed, "weight_decay": 0.0}], lr=1.0)
-    for step, rate in enumerate(golden["lr"]):
-        for group in optimizer.param_groups:
-            group["lr"] = float(rate)
-        for name, parameter in parameters.items():
-            parameter.grad = torch.from_numpy(golden[f"gradients.{name}"][step].copy())
-        optimizer.step()
-        for name, parameter in parameters.items():
-            expected = golden[f"parameters.{name}"][step + 1]
-            np.testing.assert_allclose(parameter.detach().numpy(), expected, rtol=1e-5, atol=5e-7, err_msg=name)
-    for name, parameter in parameters.items():
-        for key in ("exp_avg", "exp_avg_sq"):
-            np.testing.assert_allclose(
-                optimizer.state[parameter][key].numpy(), golden[f"{key}_final.{name}"], rtol=1e-5, atol=1e-7
-            )
-
-
-@pytest.mark.parametrize(
-    ("weight_decay", "expected"),
-    [
-        (0.1, [[0.9848083, -2.0110486, 0.5131202], [0.9619751, -2.0125070, 0.5151857]]),
-        (0.0, [[0.9900001, -2.01, 0.51], [0.9806515, -2.0126710, 0.5114478]]),
-    ],
-)
-def test_two_steps_equal_the_published_numbers(weight_decay: float, expected: list[list[float]]) -> None:
-    parameter = nn.Parameter(torch.tensor([1.0, -2.0, 0.5]))
-    optimizer = Lamb([parameter], lr=0.01, weight_decay=weight_decay)
-    for gradient, values in zip([[0.1, 0.2, -0.3], [0.05, -0.1, 0.2]], expected, strict=True):
-        parameter.grad = torch.tensor(gradient)
-        optimizer.step()
-        torch.testing.assert_close(parameter.detach(), torch.tensor(values), rtol=0, atol=2e-7)
-
-
-def test_a_parameter_without_gradient_is_left_alone() -> None:
-    used, unused = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))
-    optimizer = Lamb([used, unused], lr=0.1)
-    used.grad = torch.ones(3)
-    optimizer.step()
-    assert torch.equal(unused.detach(), torch.ones(2))
-    assert not torch.equal(used.detach(), torch.ones(3))
-    assert unused not in optimizer.state
-
-
-def test_the_step_is_invariant_to_the_scale_of_the_gradient_with_decay_and_without() -> None:
-    results = []
-    for scale in (1.0, 1024.0):
-        parameters = [nn.Parameter(torch.linspace(-1, 1, 12).reshape(3, 4)) for _ in range(2)]
-        optimizer = Lamb(
-            [{"params": parameters[:1], "weight_decay": 0.1}, {"params": parameters[1:], "weight_decay": 0.0}],
-            lr=0.01,
-            eps=0.0,
-        )
-        for step in range(3):
-            for parameter in parameters:
-                parameter.grad = scale * torch.cos(torch.arange(12.0) + step).reshape(3, 4)
-            optimizer.step()
-        results.append(torch.cat([parameter.detach() for parameter in parameters]))
-    torch.testing.assert_close(results[0], results[1], rtol=1e-6, atol=1e-7)
-
+from hatchery.training.settings import OptimizerSettings
 
 SETTINGS = OptimizerSettings()
 # The BNC code: docs/papers/ltg-bert.md, "Optimiser".
@@ -279,134 +207,6 @@ def test_the_word_embedding_gets_the_trust_ratio_only_as_an_output_layer(reading
     # Adam's first step is the learning rate; LAMB's is that share of the norm, here of a constant 0.5.
     moved = 0.01 if reading == "embedding" else 0.01 * 0.5
     torch.testing.assert_close(before - embedding.detach(), torch.full_like(before, moved), rtol=1e-4, atol=0)
-
-
-COSINE = ScheduleSettings("cosine", warmup_fraction=0.016, final_fraction=0.1)
-LINEAR_AS_PUBLISHED = ScheduleSettings("linear_as_published", warmup_fraction=0.016, final_fraction=0.1)
-# docs/papers/reduced-vocabulary.md, "Pretraining".
-INVERSE = ScheduleSettings("inverse_square_root", warmup_fraction=0.05, final_fraction=0.0, warmup_steps_limit=4000)
-NAMES = ["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"]
-
-
-def test_cosine_equals_the_measured_rates(golden_directory: Path) -> None:
-    with (golden_directory / "lr" / "cosine_15625.csv").open() as handle:
-        rows = list(csv.DictReader(handle))
-    assert len(rows) == 50
-    for row in rows:
-        step = int(row["step"])
-        assert learning_rate_factor(COSINE, step, 15_625) == pytest.approx(float(row["factor"]), rel=1e-12, abs=0)
-        assert learning_rate(0.01, COSINE, step, 15_625) == pytest.approx(float(row["lr"]), rel=1e-12, abs=0)
-
-
-@pytest.mark.parametrize(
-    ("step", "rate"),
-    [
-        (0, 0.0),
-        (1, 2e-5),
-        (250, 0.005),
-        (500, 0.01),
-        (8000, 0.0087424),
-        (15_625, 0.0056149),
-        (15_875, 0.0055),
-        (28_125, 0.0012274),
-        (31_249, 0.001),
-    ],
-)
-def test_cosine_equals_the_printed_table_of_the_bnc_runs(step: int, rate: float) -> None:
-    # One unit of the last printed digit: that of step 8000 was rounded twice.
-    assert learning_rate(0.01, COSINE, step, 31_250) == pytest.approx(rate, rel=0, abs=1e-7)
-
-
-@pytest.mark.parametrize(("steps", "warmup"), [(31_250, 500), (62_500, 1000), (15_625, 250), (7812, 124)])
-def test_the_runs_of_other_lengths_have_the_printed_warm_up(steps: int, warmup: int) -> None:
-    assert warmup_steps(COSINE, steps) == warmup
-    assert learning_rate_factor(COSINE, warmup - 1, steps) < 1 == learning_rate_factor(COSINE, warmup, steps)
-
-
-def test_the_published_linear_schedule_has_the_printed_values_and_ends_near_zero() -> None:
-    assert learning_rate(0.01, LINEAR_AS_PUBLISHED, 500, 31_250) == pytest.approx(0.00984, rel=1e-7)
-    assert learning_rate_factor(LINEAR_AS_PUBLISHED, 0, 31_250) == 1e-9
-    assert learning_rate_factor(LINEAR_AS_PUBLISHED, 31_250, 31_250) == pytest.approx(1e-9, rel=1e-6)
-    assert max(learning_rate_factor(LINEAR_AS_PUBLISHED, step, 31_250) for step in range(31_250)) < 0.9841
-
-
-def test_the_published_linear_schedule_is_the_product_of_two_of_torch() -> None:
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
-    ramp = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1e-9, end_factor=1.0, total_iters=8)
-    decay = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1.0, end_factor=1e-9, total_iters=500)
-    for step in range(500):
-        expected = optimizer.param_groups[0]["lr"]
-        assert learning_rate(0.01, LINEAR_AS_PUBLISHED, step, 500) == pytest.approx(expected, rel=1e-6), step
-        optimizer.step()
-        ramp.step()
-        decay.step()
-
-
-@pytest.mark.parametrize(
-    ("step", "factor"),
-    [
-        (0, 1 / 1773),
-        (1, 1 / 1773),
-        (2, 2 / 1773),
-        (1772, 1772 / 1773),
-        (1773, 1.0),
-        (1774, math.sqrt(1773 / 1774)),
-        (4 * 1773, 0.5),
-        (35_475, 0.2236),
-    ],
-)
-def test_inverse_square_root_has_the_values_of_the_published_run(step: int, factor: float) -> None:
-    assert warmup_steps(INVERSE, 35_475) == 1773
-    tolerance = 5e-5 if factor == 0.2236 else 1e-12
-    assert learning_rate_factor(INVERSE, step, 35_475) == pytest.approx(factor, rel=0, abs=tolerance)
-
-
-def test_the_warm_up_of_the_reduced_vocabulary_study_is_at_least_1_and_at_most_4000_steps() -> None:
-    factors = [learning_rate_factor(INVERSE, step, 10) for step in range(4)]
-    assert factors == [1.0, 1.0, math.sqrt(1 / 2), math.sqrt(1 / 3)]
-    assert [warmup_steps(INVERSE, steps) for steps in (79_980, 80_000, 1_000_000)] == [3999, 4000, 4000]
-    assert learning_rate_factor(INVERSE, 16_000, 1_000_000) == 0.5
-
-
-@pytest.mark.parametrize("name", ["cosine", "linear", "constant"])
-def test_the_limit_shortens_the_warm_up_of_every_schedule(name: str) -> None:
-    limited = ScheduleSettings(name, 0.5, 0.1, warmup_steps_limit=10)
-    shorter = ScheduleSettings(name, 0.1, 0.1)
-    assert [learning_rate_factor(limited, step, 100) for step in range(100)] == [
-        learning_rate_factor(shorter, step, 100) for step in range(100)
-    ]
-
-
-@pytest.mark.parametrize("name", ["cosine", "linear", "constant"])
-def test_a_schedule_rises_from_zero_to_the_peak_and_never_rises_again(name: str) -> None:
-    schedule = ScheduleSettings(name, warmup_fraction=0.1, final_fraction=0.2)
-    factors = [learning_rate_factor(schedule, step, 100) for step in range(101)]
-    assert factors[0] == 0 and factors[10] == 1
-    assert factors[:11] == sorted(factors[:11]) and factors[10:] == sorted(factors[10:], reverse=True)
-    assert factors[100] == pytest.approx(1.0 if name == "constant" else 0.2)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_without_warmup_the_first_update_has_the_peak_rate_even_in_a_run_of_one_step(name: str) -> None:
-    assert learning_rate_factor(ScheduleSettings(name, 0.0, 0.1), 0, 1) == 1.0
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("warmup", [0.0, 0.016, 1.0])
-def test_every_rate_is_a_share_of_the_peak_in_runs_of_any_length(name: str, warmup: float) -> None:
-    schedule = ScheduleSettings(name, warmup, 0.1)
-    for steps in (1, 2, 7, 400):
-        assert all(0 <= learning_rate_factor(schedule, step, steps) <= 1 for step in range(steps + 1))
-
-
-@pytest.mark.parametrize("name", ["inverse_square_root", "constant"])
-def test_a_warm_up_in_steps_gives_a_beginning_the_rates_of_the_whole_run(name: str) -> None:
-    schedule = ScheduleSettings(name, warmup_steps=40)
-    whole = [learning_rate(0.01, schedule, step, 500) for step in range(500)]
-    beginning = [learning_rate(0.01, schedule, step, 20) for step in range(20)]
-    continuation = [learning_rate(0.01, schedule, step, 500) for step in range(20, 500)]
-    assert beginning + continuation == whole
-    assert warmup_steps(schedule, 20) == warmup_steps(schedule, 500) == 40
 
 
 def test_gpt_berts_code_decays_all_but_biases_and_norms(golden_directory: Path) -> None:
