@@ -60,7 +60,7 @@ wildcard_constraints:
     baseline=r"[A-Za-z0-9][A-Za-z0-9_]*",
     sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
     analysis=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    model=r"(?:imported-)?[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
+    model=r"(?:imported-)?[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}(?:/milestones/step_[0-9]{8})?",
     address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
 

@@ -12,7 +12,7 @@ import torch
 from hatchery.analysis.task_averages import PARADIGMS_OF_PHENOMENON
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
-from hatchery.evaluation.minimal_pairs.score_suite import accuracy_table, decide, pair_scores
+from hatchery.evaluation.minimal_pairs.score_suite import accuracy_table, candidate_scores, decide
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import ExpectedSize, SuiteSettings
@@ -56,7 +56,7 @@ class Unigrams:
         self.vocabulary_size = len(counts)
         self.encode_texts = encode
 
-    def encode(self, sentences, words=False):
+    def encode(self, sentences, words=False, given=None):
         return [EncodedSentence(tuple(ids)) for ids in self.encode_texts(sentences)]
 
     def logits_at(self, input_ids, rows):
@@ -84,14 +84,14 @@ def test_the_release_has_its_paradigms_phenomena_words_fields_and_identical_pair
     paradigms = collections.Counter(p.paradigm for p in blimp)
     assert len(paradigms) == 67 and set(paradigms.values()) == {1000}
     assert collections.Counter({p.paradigm: p.phenomenon for p in blimp}.values()) == PARADIGMS_OF_PHENOMENON
-    assert {(p.paradigm, p.pair_id) for p in blimp if p.identical} == IDENTICAL
-    sentences = [s for p in blimp for s in (p.sentence_good, p.sentence_bad)]
+    assert {(p.paradigm, p.item_id) for p in blimp if p.identical} == IDENTICAL
+    sentences = [s for p in blimp for s in (p.candidates[0].text, p.candidates[1].text)]
     assert sum(len(s.split()) for s in sentences) == 991_414 and len(set(sentences)) == 133_945
     assert {p.field for p in blimp} == {"morphology", "syntax", "syntax_semantics", "semantics"}
 
 
 def test_a_uniform_model_ties_on_pairs_of_equal_token_count_and_prefers_the_shorter_sentence(blimp, encode):
-    scored = pair_scores(blimp, Unigrams([1] * 256, encode))
+    scored = candidate_scores(blimp, Unigrams([1] * 256, encode))
     outcomes, table = accuracies(blimp, scored.scores)
     good, bad = scored.tokens.T
     assert [outcome == "tie" for outcome in outcomes] == (good == bad).tolist()
@@ -102,13 +102,13 @@ def test_a_uniform_model_ties_on_pairs_of_equal_token_count_and_prefers_the_shor
 
 
 def test_a_unigram_model_is_deterministic_near_chance_and_ties_on_identical_pairs(blimp, encode):
-    sentences = encode([s for p in blimp for s in (p.sentence_good, p.sentence_bad)])
+    sentences = encode([s for p in blimp for s in (p.candidates[0].text, p.candidates[1].text)])
     counts = np.bincount([token for ids in sentences for token in ids], minlength=256) + 1
     model = Unigrams(counts, encode)
-    first, again = pair_scores(blimp, model), pair_scores(blimp[::-1], model, tokens_per_batch=4096)
+    first, again = candidate_scores(blimp, model), candidate_scores(blimp[::-1], model, tokens_per_batch=4096)
     assert first.scores.tolist() == again.scores[::-1].tolist()
     outcomes, table = accuracies(blimp, first.scores)
-    ties = {(p.paradigm, p.pair_id) for p, outcome in zip(blimp, outcomes, strict=True) if outcome == "tie"}
+    ties = {(p.paradigm, p.item_id) for p, outcome in zip(blimp, outcomes, strict=True) if outcome == "tie"}
     assert ties >= IDENTICAL
     accuracy = table["suite", "blimp"].accuracy
     assert 0.4 < accuracy < 0.65 and accuracy != 0.5
@@ -138,5 +138,5 @@ def test_bert_base_cased_reaches_its_published_accuracy(blimp, tmp_path):
     settings = {"stage": "import_model", "stage_version": 1, "architecture": "masked"}
     run_stage(import_model, settings, tmp_path / "bert/manifest.json", source=tmp_path / "bert.json")
     model = load_sentence_model(tmp_path / "bert/manifest.json", prepare_device("auto"))
-    _, table = accuracies(blimp, pair_scores(blimp, model, "pll").scores)
+    _, table = accuracies(blimp, candidate_scores(blimp, model, "pll").scores)
     assert table["suite", "blimp"].accuracy == pytest.approx(0.842, abs=0.0006)

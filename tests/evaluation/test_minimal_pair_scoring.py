@@ -16,9 +16,11 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
+from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.encoding import encode_texts
-from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
-from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
+from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
+from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
+from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
@@ -58,6 +60,24 @@ def score(model, source, output, settings=SETTINGS, runtime=RUNTIME):
 
 def rows_of(folder):
     return {(row["paradigm"], row["pair_id"]): row for row in pq.read_table(folder / "scores.parquet").to_pylist()}
+
+
+def test_a_suite_of_several_candidates_is_scored_like_one_of_pairs(model_manifest, make_source, tmp_path):
+    lines = [
+        "context,right,wrong,worse",
+        "The old dogs,sleep .,sleeps .,cat .",
+        "A cat,chases .,chase .,the .",
+    ]
+    source = make_source({"a.csv": "".join(f"{line}\n" for line in lines)})
+    columns = {"good": "right", "bad": ["wrong", "worse"], "prefix": "context"}
+    settings = {**SETTINGS, "format": "rows", "files": "*.csv", "columns": columns}
+    score(model_manifest, source, tmp_path, settings)
+    rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
+    assert [len(row["scores"]) for row in rows] == [len(row["tokens"]) for row in rows] == [3, 3]
+    assert all((row["outcome"] == "correct") == (row["scores"][0] > max(row["scores"][1:])) for row in rows)
+    made = read_manifest(tmp_path / "manifest.json")
+    found = minimal_pair_rows(Evaluated(made, made, "mine"))
+    assert [row["blind_guess"] for row in found] == pytest.approx([100 / 3] * len(found))
 
 
 def test_a_model_that_translates_is_refused(model_manifest, make_source, json_lines, tmp_path):
@@ -249,8 +269,8 @@ def test_sentences_are_framed_and_masked_with_the_ids_of_the_tokenizer(
         return hidden_at(input_ids, *rest, **options)
 
     monkeypatch.setattr(model.encoder, "hidden_at", remembered)
-    pairs = [MinimalPair("agreement", "agreement", "0", "the dogs sleep", "the dogs sleeps")]
-    scored = pair_scores(pairs, HatcheryModel(model, tokenizer, CPU), "auto", 512)
+    pairs = [minimal_pair("agreement", "agreement", "0", "the dogs sleep", "the dogs sleeps")]
+    scored = candidate_scores(pairs, HatcheryModel(model, tokenizer, CPU), "auto", 512)
     assert scored.scores.shape == (1, 2)
     assert scored.rows == scored.tokens.sum() == sum(len(batch) for batch in seen)
     for batch in seen:

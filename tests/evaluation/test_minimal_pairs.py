@@ -5,12 +5,15 @@ import pytest
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import (
     POOLED_FILES,
-    MinimalPair,
+    Candidate,
+    Item,
     check_size,
     choose_pairs,
+    minimal_pair,
     read_minimal_pairs,
 )
 from hatchery.evaluation.minimal_pairs.score_suite import (
+    accuracy_csv,
     accuracy_table,
     decide,
     predictions_text,
@@ -20,7 +23,7 @@ from hatchery.evaluation.settings import ExpectedSize, PairColumns, SuiteSetting
 
 
 def pair(paradigm="p", phenomenon="f", pair_id="0", good="good .", bad="bad ."):
-    return MinimalPair(paradigm, phenomenon, pair_id, good, bad)
+    return minimal_pair(paradigm, phenomenon, pair_id, good, bad)
 
 
 def test_names_come_from_the_record_or_else_from_the_file(make_source, json_lines):
@@ -31,7 +34,7 @@ def test_names_come_from_the_record_or_else_from_the_file(make_source, json_line
         {"sentence_good": "a", "sentence_bad": "b"},
     ]
     pairs = read_minimal_pairs(make_source({"deep/stem.v1.jsonl": json_lines(rows)}))
-    assert [(p.paradigm, p.phenomenon, p.pair_id) for p in pairs] == [
+    assert [(p.paradigm, p.phenomenon, p.item_id) for p in pairs] == [
         ("own", "argument_structure", "7"),
         ("stem.v1", "filler_gap", "3"),
         ("stem.v1", "my own term", "3"),
@@ -46,7 +49,7 @@ def test_a_pooled_file_is_one_paradigm_and_phenomenon_whatever_its_records_say(m
     ]
     source = make_source({"blimp_filtered/binding.json": json_lines(rows), "other/binding.json": json_lines(rows)})
     pairs = read_minimal_pairs(source, SuiteSettings(files="blimp_filtered/*.json", unit="file"))
-    assert [(p.paradigm, p.phenomenon, p.pair_id) for p in pairs] == [
+    assert [(p.paradigm, p.phenomenon, p.item_id) for p in pairs] == [
         ("binding", "binding", "1"),
         ("binding", "binding", "2"),
     ]
@@ -111,11 +114,35 @@ TABLE = SuiteSettings(format="rows", files="*", columns=PairColumns("right", "wr
 )
 def test_tables_of_spreadsheets_and_json_lines_name_their_columns(make_source, name, content):
     pairs = read_minimal_pairs(make_source({name: content}), TABLE)
-    assert [(p.sentence_good, p.sentence_bad) for p in pairs] == [
+    assert [(p.candidates[0].text, p.candidates[1].text) for p in pairs] == [
         ("Well, he eats.", "He eat."),
         ("They eat.", "They eats."),
     ]
     assert {(p.paradigm, p.phenomenon) for p in pairs} == {("pairs", "pairs")}
+
+
+def test_a_table_may_have_several_wrong_answers_and_what_is_given_before_them(make_source):
+    source = make_source({"a.csv": "context,right,wrong,worse\nThe box has, a hat . , a shoe .,nothing .\n"})
+    columns = PairColumns("right", ("wrong", "worse"), prefix="context")
+    [item] = read_minimal_pairs(source, SuiteSettings(format="rows", files="*.csv", columns=columns))
+    assert [(one.prefix, one.completion) for one in item.candidates] == [
+        ("The box has ", text) for text in ("a hat .", "a shoe .", "nothing .")
+    ]
+    assert not item.is_pair and pair().is_pair
+
+
+def test_of_several_candidates_the_best_is_preferred_and_the_blind_guess_follows_from_their_number():
+    item = Item("p", "f", "0", tuple(map(Candidate, ("right", "a", "b", "c"))))
+    assert decide(item, -1.0, -2.0, -3.0, -2.0) == "correct"
+    assert decide(item, -2.0, -4.0, -2.0, -3.0) == "tie"
+    assert decide(item, -2.0, -4.0, -1.0, -3.0) == "wrong"
+    chosen = preferred_sentences([item] * 3, ["correct", "tie", "wrong"], [[0.0, 0.0, 1.0, 0.5]] * 3)
+    assert chosen == {"p": ["right", "right", "b"]}
+    table = accuracy_table([item, pair("q")], ["correct", "wrong"], "mine")
+    chances = {"p": 0.25, "q": 0.5, "f": 0.375, "mine": 0.375, "mine_by_phenomenon": 0.375}
+    assert {row.name: row.chance for row in table} == chances
+    assert accuracy_csv(table).splitlines()[0].endswith(",accuracy_ties_correct,chance")
+    assert "chance" not in accuracy_csv(accuracy_table([pair()], ["correct"], "mine"))
 
 
 def test_a_table_may_name_paradigms_and_phenomena(make_source):
@@ -146,13 +173,16 @@ def test_a_wrong_table_is_named_with_file_and_line(make_source, content, message
 def test_lines_of_zorro_alternate_and_a_setting_says_which_is_good(make_source):
     source = make_source({"agreement-number.txt": "He eat .\nHe eats .\n\nThey eats .\nThey eat .\n"})
     second = SuiteSettings(format="alternating_lines", files="*.txt", good_line="second")
-    found = [(p.paradigm, p.phenomenon, p.sentence_good, p.sentence_bad) for p in read_minimal_pairs(source, second)]
+    found = [
+        (p.paradigm, p.phenomenon, p.candidates[0].text, p.candidates[1].text)
+        for p in read_minimal_pairs(source, second)
+    ]
     assert found == [
         ("agreement-number", "agreement", "He eats .", "He eat ."),
         ("agreement-number", "agreement", "They eat .", "They eats ."),
     ]
     first = SuiteSettings(format="alternating_lines", files="*.txt", good_line="first")
-    assert [p.sentence_good for p in read_minimal_pairs(source, first)] == ["He eat .", "They eats ."]
+    assert [p.candidates[0].text for p in read_minimal_pairs(source, first)] == ["He eat .", "They eats ."]
 
 
 @pytest.mark.parametrize(
@@ -225,6 +255,6 @@ def test_predictions_are_the_preferred_texts_of_each_file_with_ties_to_the_good_
         pair("qa"),
         pair("qa", good="same", bad="same"),
     ]
-    preferred = preferred_sentences(pairs, ["correct", "wrong", "wrong", "tie"])
+    preferred = preferred_sentences(pairs, ["correct", "wrong", "wrong", "tie"], [[0.0, 1.0]] * 4)
     assert preferred == {"qa": ["A: x?\nB: y.", "bad .", "same"], "b": ["bad ."]}
     assert predictions_text(preferred["qa"]) == "index\tprediction\n0\tA: x?\\nB: y.\n1\tbad .\n2\tsame\n"

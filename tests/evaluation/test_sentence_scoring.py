@@ -4,6 +4,8 @@ Log-probabilities of targets made tile by tile are those of a softmax over the w
 """
 
 import itertools
+import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,8 +19,8 @@ from hatchery.evaluation.minimal_pairs.likelihoods import (
     expand,
     tiled_log_probabilities,
 )
-from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
-from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
+from hatchery.evaluation.minimal_pairs.pairs import Candidate, Item, minimal_pair
+from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import (
     LOGITS_PER_BATCH,
     SCORINGS,
@@ -28,7 +30,13 @@ from hatchery.evaluation.minimal_pairs.scoring import (
     token_scores,
     tokens_per_batch_for,
 )
-from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel, word_numbers
+from hatchery.evaluation.minimal_pairs.sentence_model import (
+    EncodedSentence,
+    Frame,
+    HatcheryModel,
+    given_tokens,
+    word_numbers,
+)
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.settings import ScoringName
 from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -106,8 +114,8 @@ def test_words_of_one_piece_make_both_masked_ways_the_same():
 
 def test_the_same_ids_in_other_words_are_other_sentences():
     rows = expand(encoded([[(7, True), (8, False)], [(7, True), (8, True)]]), Frame((2,), (3,)), MASK, within_word=True)
-    assert rows.ids[rows.of[0, 0]].tolist() == [2, MASK, MASK, 3]
-    assert rows.ids[rows.of[1, 0]].tolist() == [2, MASK, 8, 3]
+    assert rows.ids[rows.of[0]].tolist() == [2, MASK, MASK, 3]
+    assert rows.ids[rows.of[2]].tolist() == [2, MASK, 8, 3]
     model = Whispering("masked")
     one, other = token_scores(model, encoded([[(7, True), (8, False)], [(7, True), (8, True)]]), "pll_within_word_l2r")
     assert one[0] != other[0] and one[1] == other[1]
@@ -173,6 +181,39 @@ def test_logits_that_are_not_finite_are_one_clear_error(architecture):
         token_scores(model, [EncodedSentence((7, 8))])
 
 
+@pytest.mark.parametrize("way", ["pll", "pll_within_word_l2r", "left_to_right"])
+def test_given_tokens_are_seen_and_not_scored(way):
+    model = Whispering("causal" if way == "left_to_right" else "masked")
+    sentences = encoded([[(7, True), (8, False), (9, True), (10, False)], [(9, True), (8, True), (7, True), (6, True)]])
+    whole = token_scores(model, sentences, way, 30)
+    for counts in ((1, 0), (3, 2), (2, 2)):
+        some = [replace(sentence, given=count) for sentence, count in zip(sentences, counts, strict=True)]
+        for scores, every, count in zip(token_scores(model, some, way, 30), whole, counts, strict=True):
+            assert scores.tolist() == pytest.approx(every[count:].tolist(), abs=1e-6)
+    with pytest.raises(EvaluationError, match="a sentence has no tokens"):
+        token_scores(model, [replace(sentences[0], given=4)], way)
+
+
+def test_a_token_that_ends_behind_the_prefix_is_scored():
+    offsets = [(0, 3), (3, 5), (5, 9)]
+    assert [given_tokens(offsets, characters) for characters in (0, 2, 3, 4, 5, 9)] == [0, 0, 1, 1, 2, 3]
+
+
+def test_candidates_behind_prefixes_are_scored_alone(model_manifest):
+    model = HatcheryModel(*load_pretrained(model_manifest), CPU)
+    texts = ("The old dogs", "A cat"), ("sleep .", "sleeps .", "chases dogs .")
+    shared = Item("p", "f", "0", tuple(Candidate(text, f"{texts[0][0]} ") for text in texts[1]))
+    own = Item("p", "f", "1", tuple(Candidate(texts[1][0], f"{prefix} ") for prefix in texts[0]))
+    found = candidate_scores([shared, own], model, tokens_per_batch=64)
+    assert [len(scores) for scores in found.of([shared, own])] == [3, 2] and math.isnan(found.scores[1, 2])
+    for item, scores, tokens in zip((shared, own), found.scores, found.tokens, strict=True):
+        for candidate, score, count in zip(item.candidates, scores, tokens, strict=False):
+            prefix, whole = model.encode([candidate.prefix.strip(), candidate.text])
+            assert whole.ids[: len(prefix.ids)] == prefix.ids and count == len(whole.ids) - len(prefix.ids)
+            (each,) = token_scores(model, [whole], tokens_per_batch=64)
+            assert score == pytest.approx(float(each[-count:].sum()), abs=1e-5)
+
+
 def test_word_numbers_follow_the_pre_tokens():
     assert word_numbers([0, 0, 1, 2, 2]) == (0, 0, 1, 2, 2)
     assert word_numbers([5, None, None, 6]) == (0, 1, 2, 3)
@@ -202,23 +243,23 @@ def test_the_leading_blank_reaches_the_tokenizer_and_identity_is_that_of_the_tex
     model = HatcheryModel(*load_pretrained(model_manifest), CPU)
     asked = []
 
-    def encode(sentences, words=False):
+    def encode(sentences, words=False, given=None):
         asked.extend(sentences)
-        return HatcheryModel.encode(model, sentences, words)
+        return HatcheryModel.encode(model, sentences, words, given)
 
     model.encode = encode
-    pairs = [MinimalPair("p", "f", "0", "The dogs sleep .", "The dogs sleeps .")]
-    with_blank = pair_scores(pairs, model, leading_blank=True)
+    pairs = [minimal_pair("p", "f", "0", "The dogs sleep .", "The dogs sleeps .")]
+    with_blank = candidate_scores(pairs, model, leading_blank=True)
     assert asked == [" The dogs sleep .", " The dogs sleeps ."]
-    assert with_blank.scores.tolist() == pair_scores(pairs, model).scores.tolist()
+    assert with_blank.scores.tolist() == candidate_scores(pairs, model).scores.tolist()
 
 
 def test_a_sentence_longer_than_the_model_can_take_is_named(model_manifest):
     model = HatcheryModel(*load_pretrained(model_manifest), CPU)
     model.longest_input = 5
-    pairs = [MinimalPair("p", "f", "7", "The dogs sleep near the old house .", "The .")]
+    pairs = [minimal_pair("p", "f", "7", "The dogs sleep near the old house .", "The .")]
     with pytest.raises(EvaluationError, match=r"p, pair 7: a sentence becomes \d+ tokens, expected 1 to 3"):
-        pair_scores(pairs, model)
+        candidate_scores(pairs, model)
 
 
 def layer(n_rows: int, n_items: int, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -25,3 +25,18 @@ rule pretrain:
     shell:
         "{params.launch} scripts/run.py pretrain {params.call} {params.given:q} 2>&1"
         " | (trap '' TERM USR1 INT; exec tee {log})"
+
+
+# A model of inside a training lies beside the finished one. With a manifest of its own, it is evaluated by the rules that
+# evaluate that.
+rule export_milestone:
+    input:
+        inputs("export_milestone"),
+    output:
+        "results/models/{model}/milestones/{milestone}/manifest.json",
+    wildcard_constraints:
+        model=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
+        milestone=r"step_[0-9]{8}",
+    shell:
+        "python scripts/run.py export_milestone {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"

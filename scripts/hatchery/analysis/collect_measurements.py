@@ -87,6 +87,12 @@ def collect(
             if named[name].is_baseline:
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
+            if training := named[name].milestone_of:
+                # Behind the runs, so theirs is known. How long it took to come there is not.
+                known = milestones.get((trained[training].digest, named[name].step), {})
+                told = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
+                runs.append(place | {"initial": ""} | manifest.measures | known | told)
+                continue
             run = pretrained_run(manifest)
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in run.layers]

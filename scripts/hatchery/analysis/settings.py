@@ -46,7 +46,7 @@ def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...
 
 @dataclass(frozen=True)
 class CollectSettings(Settings):
-    """What the tidy tables of an experiment cover: all of `runs`, models that others pretrained among them.
+    """What the tidy tables of an experiment cover: all of `runs`, with models that others pretrained and milestones.
 
     `alc_steps` is the span of the area under learning curves.
     """
@@ -181,7 +181,7 @@ def runs_of(project: "Project", experiment: str) -> list[dict[str, object]]:
 def names_of(run: SeededRun) -> dict[str, object]:
     """A pretrained model: model, seed, and what tables call it."""
     # What is not there is not said, so that the tables of experiments without sweeps stay as they are.
-    told = {"label": run.label, "is_baseline": run.is_baseline}
+    told = {"label": run.label, "is_baseline": run.is_baseline, "milestone_of": run.milestone_of, "step": run.step}
     named = {"name": run.name, "model": run.model, "seed": run.seed}
     return named | {key: value for key, value in told.items() if value}
 

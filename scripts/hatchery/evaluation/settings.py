@@ -23,6 +23,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareAboveZero,
+    omitted_at_default,
     require,
 )
 from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
@@ -69,12 +70,19 @@ class PairColumns(Settings):
 
     good: str
     """Column of the sentence that is right."""
-    bad: str
-    """Column of the sentence that is wrong."""
+    bad: str | Annotated[tuple[str, ...], MinLen(1)]
+    """Column of the sentence that is wrong, or several columns of wrong ones."""
     paradigm: str | None = None
     """Column that names the paradigm of a pair; null: each file is a paradigm, by its name."""
     phenomenon: str | None = None
     """Column of what paradigms are grouped by; null: each paradigm is a phenomenon."""
+    prefix: str | None = omitted_at_default(None)
+    """Column of a text in front of all of them, which is given and not scored; null: there is none."""
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """The columns of wrong sentences, however many there are."""
+        return (self.bad,) if isinstance(self.bad, str) else self.bad
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -215,6 +215,9 @@ class ExperimentFile(OneOfKeys):
     """Suites of minimal pairs, files of config/suites/."""
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """Models that others pretrained, scored on the same suites, files of config/baselines/."""
+    evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()
+    """What is measured of the `milestones` of every run, too: a kind of evaluation (perplexity), or one of the names
+    that the experiment asks for (minimal_pairs/blimp)."""
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
     """On which held-out text the perplexity is measured, and how."""
     translation: TranslationChoice = field(default_factory=TranslationChoice)

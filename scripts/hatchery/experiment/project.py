@@ -67,6 +67,7 @@ class Project:
         self._expansions: dict[str, Expansion] = {}
         self._architectures: dict[tuple[str, str], EncoderSizes] = {}
         self._runs: dict[str, dict[str, SeededRun]] = {}
+        self._milestones: dict[str, dict[str, SeededRun]] = {}
 
     # Files -----------------------------------------------------------------------------------------------------------
 
@@ -295,6 +296,15 @@ class Project:
         """All models that an experiment evaluates: its own, and those that others pretrained."""
         baselines = self.experiment(experiment).baselines
         return [*self.seeded_runs(experiment), *map(SeededRun.of_baseline, baselines)]
+
+    def milestones(self, experiment: str) -> dict[str, SeededRun]:
+        """The models of inside its trainings that an experiment evaluates, by their names."""
+        if experiment not in self._milestones:
+            block = self.experiment(experiment)
+            runs = self.seeded_runs(experiment) if block.evaluate_milestones else []
+            found = [run.after(step) for run in runs for step in block.runs[run.model].pretraining.milestones]
+            self._milestones[experiment] = {run.name: run for run in found}
+        return self._milestones[experiment]
 
     def evaluated(self, experiment: str) -> list[str]:
         """The names of all models that an experiment evaluates."""

@@ -11,7 +11,8 @@ class SeededRun(Settings):
     """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
 
     `label` is what people read instead of `model`, where a sweep or a grid made the run:
-    `ltg_bert, learning_rate 0.005`.
+    `ltg_bert, learning_rate 0.005`. A model of inside a training, after `step` steps, names the run of that training in
+    `milestone_of`.
     """
 
     name: str
@@ -19,6 +20,8 @@ class SeededRun(Settings):
     seed: int
     label: str = ""
     is_baseline: bool = False
+    milestone_of: str = ""
+    step: int = 0
 
     @classmethod
     def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
@@ -29,6 +32,12 @@ class SeededRun(Settings):
     def of_baseline(cls, name: str) -> "SeededRun":
         """A model that others pretrained: one run, without a seed of ours."""
         return cls(name, name, 0, is_baseline=True)
+
+    def after(self, step: int) -> "SeededRun":
+        """The model of this run after so many steps."""
+        name, model = (f"{name}-step{step}" for name in (self.name, self.model))
+        label = f"{self.label or self.model}, step {step}"
+        return replace(self, name=name, model=model, label=label, milestone_of=self.name, step=step)
 
     @property
     def words(self) -> str:

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import CheckpointError, MisplacedError
+from hatchery.training.milestones import step_name
 
 MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
     "model.safetensors",
@@ -150,7 +151,7 @@ def checkpoint_folders(run_folder: Path) -> list[Path]:
 
 def checkpoint_folder(run_folder: Path, step: int) -> Path:
     """Where the checkpoint after `step` finished steps lies, if there is one."""
-    return run_folder / f"step_{step:08d}"
+    return run_folder / step_name(step)
 
 
 def checkpoint_step(folder: Path) -> int:

@@ -22,6 +22,7 @@ from hatchery.training.checkpoints import (
     read_position,
     verify_checkpoint,
 )
+from hatchery.training.milestones import milestone_place
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.start_settings import FREE_KEYS
 
@@ -30,8 +31,6 @@ TOKENIZER_FILE = "tokenizer.json"
 STATE_FOLDER = "training_state"
 # The weights of the last step, where an average of them is exported and they are to be kept.
 RAW_WEIGHTS_FOLDER = "raw_weights"
-# Models of single steps, which `milestones` or `compute.milestones` ask for.
-MILESTONES_FOLDER = "milestones"
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:
@@ -84,7 +83,7 @@ def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) 
 
 def milestone_folder(model: Path, step: int) -> Path:
     """Where the model after `step` steps lies beside the finished one in `model`."""
-    return checkpoint_folder(model / MILESTONES_FOLDER, step)
+    return model / milestone_place(step)
 
 
 def initial_checkpoint(initial: Path) -> Path:

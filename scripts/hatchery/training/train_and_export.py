@@ -23,7 +23,6 @@ from hatchery.runner import Job, verify_inputs
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.training.checkpoints import checkpoint_folder, verify_checkpoint
 from hatchery.training.continuation import (
-    MILESTONES_FOLDER,
     RAW_WEIGHTS_FOLDER,
     check_initial_config,
     check_initial_model,
@@ -31,6 +30,7 @@ from hatchery.training.continuation import (
     keep_training_state,
     milestone_folder,
 )
+from hatchery.training.milestones import MILESTONES_FOLDER
 from hatchery.training.objectives import objective_of
 from hatchery.training.processes import (
     COLLECTIVE_TIMEOUT,

@@ -154,7 +154,7 @@ def _pairs(source: _Beginnings, suite: ScoringSettings) -> PairWork:
         found = choose_pairs(list(read_pairs(source, suite, name)), suite.pairs_per_paradigm, suite.seed)
         scale = 1.0 if suite.pairs_per_paradigm else source.scale(name)
         pairs += scale * len(found)
-        words += scale * sum(len(text.split()) for pair in found for text in (pair.sentence_good, pair.sentence_bad))
+        words += scale * sum(len(one.text.split()) for item in found for one in item.candidates)
     return PairWork(round(pairs), round(words))
 
 

@@ -25,6 +25,7 @@ from hatchery.experiment.project import Project
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
 from hatchery.stage import MODELS, arguments_for
+from hatchery.training.milestones import milestone_place
 from hatchery.workflow.data_paths import DataPaths
 from hatchery.workflow.registry import SHARED, stage_of
 from hatchery.workflow.result_paths import ReadablePath, ResultPaths
@@ -185,6 +186,9 @@ class Jobs:
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
         """The address of a model, of which results of this kind are, ours or one that others pretrained."""
         known = self.project.experiment(experiment).baselines
+        if (milestone := self.project.milestones(experiment).get(run)) is not None:
+            trained = self.address(experiment, "pretraining", run=milestone.milestone_of)
+            return f"{trained}/{milestone_place(milestone.step)}"
         if kind == "baselines" and run not in known:
             raise ConfigError(f"experiment {experiment!r} has no baseline {run!r}{offered(run, known)}")
         if kind == "pretraining" or run not in known:

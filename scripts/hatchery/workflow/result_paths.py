@@ -26,6 +26,7 @@ from hatchery.analysis.studies import analyses_of, analysis_entry
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import Result, evaluations
 from hatchery.experiment.continuation import origin_of, path_of
+from hatchery.experiment.milestones import is_asked
 from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import source_of
@@ -124,17 +125,28 @@ class ResultPaths:
     def models(self, experiment: str) -> dict[str, str]:
         """Manifests of all models that an experiment evaluates, by run and seed, or the name of a baseline."""
         baselines = self.project.experiment(experiment).baselines
-        return self._own_models(experiment) | {name: ReadablePath(experiment, "baselines", name) for name in baselines}
+        others = {name: ReadablePath(experiment, "baselines", name) for name in baselines}
+        milestones = self.project.milestones(experiment)
+        return (
+            self._own_models(experiment)
+            | others
+            | {name: ReadablePath(experiment, "pretraining", name) for name in milestones}
+        )
 
     def evaluations(self, experiment: str) -> dict[Result, str]:
         """Manifests of everything that is measured of these models: by kind in the order of tables, then by model."""
         block, runs = self.project.experiment(experiment), self.project.evaluated_runs(experiment)
-        found = [
-            Result(kind, run.name, name)
-            for kind, evaluation in evaluations().items()
-            for run in runs
-            for name in evaluation.asked(block, run)
-        ]
+        milestones = self.project.milestones(experiment).values()
+        found = []
+        for kind, evaluation in evaluations().items():
+            names = {run.name: list(evaluation.asked(block, run)) for run in runs}
+            found += [Result(kind, run, name) for run in names for name in names[run]]
+            found += [
+                Result(kind, run.name, name)
+                for run in milestones
+                for name in names[run.milestone_of]
+                if is_asked(block, kind, name)
+            ]
         return {result: ReadablePath(experiment, *filter(None, result)) for result in found}
 
     def of_kind(self, experiment: str, kind: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from hatchery.analysis.analyses.misjudged_pairs import ANALYSIS, MisjudgedPairsS
 from hatchery.analysis.tidy_tables import RUNS, write_rows
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.raw.registration import register_source
 from hatchery.sanitize import csv_text
@@ -20,7 +20,7 @@ from hatchery.sanitize import csv_text
 # In "agreement" both sentences have two words; in "added" the bad sentence has one more.
 SENTENCES = {"agreement": ("dogs{} sleep", "dogs{} sleeps"), "added": ("a dog{}", "a a dog{}")}
 PAIRS = {
-    name: [MinimalPair(name, name, str(n + 2), *(text.format(n) for text in sentences)) for n in range(30)]
+    name: [minimal_pair(name, name, str(n + 2), *(text.format(n) for text in sentences)) for n in range(30)]
     for name, sentences in SENTENCES.items()
 }
 
@@ -30,7 +30,7 @@ def source(tmp_path: Path) -> Path:
     folder = tmp_path / "pairs"
     folder.mkdir()
     for name, pairs in PAIRS.items():
-        rows = [(pair.sentence_good, pair.sentence_bad) for pair in pairs]
+        rows = [(pair.candidates[0].text, pair.candidates[1].text) for pair in pairs]
         (folder / f"{name}.csv").write_text(csv_text(("good", "bad"), rows), encoding="utf-8")
     register_source("pairs", folder, tmp_path / "pairs.json")
     return tmp_path / "pairs.json"
@@ -42,10 +42,10 @@ def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
     settings = {"stage": "score_minimal_pairs", "suite": "own", "format": "rows", "columns": columns, "files": "*.csv"}
     with stage_run(folder / "manifest.json", settings) as run:
         rows = [
-            {"paradigm": pair.paradigm, "pair_id": pair.pair_id, "score_good": -5.0}
-            | {"score_bad": -5.0 + margin * int(pair.pair_id) if int(pair.pair_id) in wrong.get(name, ()) else -9.0}
-            | {"outcome": "wrong" if int(pair.pair_id) in wrong.get(name, ()) else "correct"}
-            | {"tokens_good": len(pair.sentence_good.split()), "tokens_bad": len(pair.sentence_bad.split())}
+            {"paradigm": pair.paradigm, "pair_id": pair.item_id, "score_good": -5.0}
+            | {"score_bad": -5.0 + margin * int(pair.item_id) if int(pair.item_id) in wrong.get(name, ()) else -9.0}
+            | {"outcome": "wrong" if int(pair.item_id) in wrong.get(name, ()) else "correct"}
+            | {"tokens_good": len(pair.candidates[0].text.split()), "tokens_bad": len(pair.candidates[1].text.split())}
             for name in sorted(PAIRS)
             for pair in PAIRS[name]
         ]

@@ -15,8 +15,8 @@ from perplexity_cases import documents, settings, typed_settings, write_corpus
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.own_text import OwnText
-from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
-from hatchery.evaluation.minimal_pairs.score_suite import pair_scores
+from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
+from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.perplexity.scoring import held_out_examples
 from hatchery.evaluation.runtime import load_sentence_model
@@ -114,8 +114,8 @@ def test_the_limit_of_an_input_is_known_before_it_is_scored(model_of):
     longest = {name: model_of(name).longest_input for name in NAMES}
     # RoBERTa counts positions from the padding id + 1; the others have as many tokens as positions. T5 has no limit.
     assert longest == {"bert": 32, "roberta": 64, "distilbert": 32, "gpt2": 64, "opt": 64, "t5": None, "bart": 64}
-    pairs = [MinimalPair("p", "f", "0", "a" * 62, "a")]
-    assert pair_scores(pairs, model_of("roberta")).tokens.tolist() == [[62, 1]]
+    pairs = [minimal_pair("p", "f", "0", "a" * 62, "a")]
+    assert candidate_scores(pairs, model_of("roberta")).tokens.tolist() == [[62, 1]]
 
 
 SETTINGS = {

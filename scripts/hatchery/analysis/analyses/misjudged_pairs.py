@@ -63,6 +63,7 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
     judged = {
         suite: _read(models, study.tables[f"{PAIR_FILES}/{suite}"], untrained)
         for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
+        if _are_pairs(models)
     }
     paradigms = [row for suite, each in judged.items() for row in _paradigms(suite, each)]
     pairs = [row for suite, each in judged.items() for row in _misjudged(suite, each)]
@@ -79,6 +80,16 @@ def _untrained(study: Study) -> set[str]:
 
     runs = read_frame(study.tables["runs"], RUNS, ["model", "steps", "initial"])
     return set(runs.filter(pl.col("steps") == 0, pl.col("initial").fill_null("") == "")["model"])
+
+
+def _are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
+    """Whether a suite has two candidates everywhere; of others there are other columns."""
+    import polars as pl
+
+    from hatchery.artifacts.manifests import read_manifest
+
+    first = next(path for paths in models.values() for path in paths)
+    return "score_good" in pl.read_parquet_schema(read_manifest(first).file("scores.parquet"))
 
 
 def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collection[str]) -> _Suite:
@@ -127,7 +138,7 @@ def scored_pairs(scores: Path, source: Path) -> "pl.DataFrame":
     settings = build(ScoringSettings, {key: value for key, value in scored.items() if not key.startswith("stage")})
     read = read_minimal_pairs(open_source(source), settings)
     chosen = choose_pairs(read, settings.pairs_per_paradigm, settings.seed)
-    rows = [(pair.paradigm, pair.pair_id, pair.sentence_good, pair.sentence_bad) for pair in chosen]
+    rows = [(pair.paradigm, pair.item_id, *(candidate.text for candidate in pair.candidates)) for pair in chosen]
     return pl.DataFrame(rows, ["paradigm", "pair_id", "good", "bad"], orient="row")
 
 

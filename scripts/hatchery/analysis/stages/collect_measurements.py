@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The models of the tidy tables of an experiment; what is measured of them, the inputs say."""
     block, runs = project.experiment(experiment), project.seeded_runs(experiment)
+    milestones = project.milestones(experiment).values()
     return {
         "experiment": experiment,
-        "runs": [names_of(run) for run in (*runs, *baseline_runs(block.baselines, runs))],
+        "runs": [names_of(run) for run in (*runs, *baseline_runs(block.baselines, runs), *milestones)],
         "alc_steps": block.translation.alc_steps,
     }
 

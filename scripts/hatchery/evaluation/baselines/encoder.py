@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from hatchery.errors import ModelError
 from hatchery.evaluation.baselines.loading import BaselineTokenizer, longest_input
-from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, word_numbers
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, given_tokens, word_numbers
 from hatchery.evaluation.settings import Architecture, BaselineSettings
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.language_model import labelled_positions
@@ -184,14 +184,18 @@ class BaselineModel:
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
         self._head: nn.Module | None = heads[0] if heads and self.architecture == "masked" else None
 
-    def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
+    def encode(
+        self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
+    ) -> list[EncodedSentence]:
         """Sentences as ids, in the tokenizer's own normalisation. Raises ModelError for ids without an embedding."""
         encoded = []
-        for encoding in self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False):
+        encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
+        for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True):
             if encoding.ids and max(encoding.ids) >= self.network.get_input_embeddings().num_embeddings:
                 raise ModelError(f"{self.where}: the tokenizer has ids that the model has no embedding for")
             ids = (*encoding.ids, *self._end) if encoding.ids else ()
-            encoded.append(EncodedSentence(ids, word_numbers(encoding.word_ids) if words else None))
+            numbers = word_numbers(encoding.word_ids) if words else None
+            encoded.append(EncodedSentence(ids, numbers, given_tokens(encoding.offsets, characters)))
         return encoded
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:

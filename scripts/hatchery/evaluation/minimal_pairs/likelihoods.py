@@ -143,7 +143,7 @@ def token_left_to_right_likelihoods(
     tokens_per_batch: int,
     on_tokens: Callable[[int], None],
 ) -> list[np.ndarray]:
-    """Natural log-probability of every token given those before it: one float32 array [N] per sentence.
+    """Natural log-probability of every scored token given those before it: one float32 array [N] per sentence.
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
     sentence; `on_tokens` is told the tokens that are done, context included.
@@ -152,23 +152,32 @@ def token_left_to_right_likelihoods(
     found: list[Tensor] = []
     lengths: list[int] = []
     for length, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
-        ids = np.array([sentence.ids for sentence in bucket], dtype=np.int64)
+        encoded = list(bucket)
+        ids, asked = np.array([sentence.ids for sentence in encoded], dtype=np.int64), scored_tokens(encoded)
         # The last token is predicted and conditions nothing, so it is no input.
         inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
         columns = np.arange(len(context) - 1, inputs.shape[1])
         rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])
         for start in range(0, len(ids), rows_per_batch):
             batch = inputs[start : start + rows_per_batch]
-            flat = (np.arange(len(batch))[:, None] * batch.shape[1] + columns).ravel()
-            asked = (np.arange(len(flat)), ids[start : start + len(batch)].ravel())
-            tensors = [moved(torch.from_numpy(array), model.device) for array in (batch, flat, *asked)]
+            here = asked[start : start + len(batch)]
+            flat = (np.arange(len(batch))[:, None] * batch.shape[1] + columns)[here]
+            targets = ids[start : start + len(batch)][here]
+            arrays = (batch, flat, np.arange(len(flat)), targets)
+            tensors = [moved(torch.from_numpy(array), model.device) for array in arrays]
             found.append(target_log_probabilities(model, *tensors))
-            lengths += [length] * len(batch)
+            lengths += here.sum(axis=1).tolist()
             on_tokens(len(batch) * (len(context) + length))
     if not found:
         return []
     # Read in one go, after all batches were handed to the device.
     return np.split(torch.cat(found).cpu().numpy(), np.cumsum(lengths)[:-1])
+
+
+def scored_tokens(sentences: Sequence[EncodedSentence]) -> np.ndarray:
+    """Bool [S, N]: which tokens of sentences of N tokens are scored."""
+    given = np.array([sentence.given for sentence in sentences], dtype=np.int64)
+    return np.arange(len(sentences[0].ids)) >= given[:, None]
 
 
 # Rows are compared in blocks, so that memory stays bounded whatever the size of a suite.
@@ -180,7 +189,7 @@ class MaskedRows:
     """The distinct rows of some sentences of equal length, and what is asked of each.
 
     `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is
-    a function of their content. Sentence s asks for the token i at row `of[s, i]`; `of` is int64 [S, N].
+    a function of their content. `of` int64 [A] has a row for each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -205,16 +214,17 @@ def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np
 def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, within_word: bool) -> MaskedRows:
     """The rows [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each, without repetitions."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
-    n_sentences, length = ids.shape
-    first = len(frame.before)
-    rows = np.empty((n_sentences, length, first + length + len(frame.after)), dtype=np.int64)
-    rows[:, :, :first] = frame.before
-    rows[:, :, first + length :] = frame.after
-    rows[:, :, first : first + length] = np.where(masked_tokens(sentences, within_word), mask_id, ids[:, None, :])
-    positions = np.broadcast_to(np.arange(first, first + length), (n_sentences, length))
-    keyed = np.concatenate([positions[:, :, None], rows], axis=2).reshape(n_sentences * length, -1)
+    length, first = ids.shape[1], len(frame.before)
+    # Of which sentence a row is, and which of its tokens it asks for.
+    sentence, token = np.nonzero(scored_tokens(sentences))
+    keyed = np.empty((len(sentence), 1 + first + length + len(frame.after)), dtype=np.int64)
+    keyed[:, 0] = first + token
+    keyed[:, 1 : 1 + first] = frame.before
+    keyed[:, 1 + first + length :] = frame.after
+    masked = masked_tokens(sentences, within_word)[sentence, token]
+    keyed[:, 1 + first : 1 + first + length] = np.where(masked, mask_id, ids[sentence])
     distinct, of = np.unique(keyed, axis=0, return_inverse=True)
-    return MaskedRows(distinct[:, 1:], distinct[:, 0], of.reshape(n_sentences, length))
+    return MaskedRows(distinct[:, 1:], distinct[:, 0], of.reshape(-1))
 
 
 def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
@@ -234,14 +244,14 @@ def token_pseudo_log_likelihoods(
     *,
     within_word: bool = False,
 ) -> list[np.ndarray]:
-    """Natural log-probability of every token when it is masked: one float32 array [N] per sentence.
+    """Natural log-probability of every scored token when it is masked: one float32 array [N] per sentence.
 
     `sentences` are distinct and in ascending length. With `within_word`, the later pieces of the token's word are
     masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is told the tokens
     that are done, repeated rows included.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
-    lengths = np.array([len(sentence.ids) for sentence in sentences], dtype=np.int64)
+    lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     scores = TargetScores(model, int(starts[-1]))
     n_done = 0
@@ -250,9 +260,9 @@ def token_pseudo_log_likelihoods(
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
             # In the order of the rows, so that each batch of rows answers a contiguous part of what is asked.
-            order = np.argsort(rows.of, axis=None, kind="stable")
-            of = rows.of.ravel()[order]
-            targets = np.array([sentence.ids for sentence in block], dtype=np.int64).ravel()[order]
+            order = np.argsort(rows.of, kind="stable")
+            of = rows.of[order]
+            targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]
             ids = moved(torch.from_numpy(rows.ids), model.device)
             positions = moved(torch.from_numpy(rows.positions), model.device)
             rows_per_batch = max(1, tokens_per_batch // length)

@@ -15,8 +15,6 @@ ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
-OF_PAIRS = 50.0
-"""What a blind guess has of minimal pairs, in percent."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,8 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
+    # What a blind guess has; a column where items have other numbers of candidates than two.
+    chance: Share = 0.5
 
 
 def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
@@ -39,8 +39,8 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     rows = read_records(path, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
 
-    def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int) -> None:
-        more = {"sampling_deviation": deviation, "items": items, "blind_guess": OF_PAIRS}
+    def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:
+        more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance}
         found.append(measured(evaluated.name, task, level, metric, value, **more))
 
     if any(row.pairs == 0 for row in rows):
@@ -51,14 +51,15 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     for metric, column in ACCURACY_COLUMNS.items():
         for level in ACCURACY_LEVELS:
             for row in by_level[level]:
-                add(level, row.name, metric, *_accuracy(row, column))
+                add(level, row.name, metric, *_accuracy(row, column), row.chance)
         for task, averaged in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
             values = [_accuracy(row, column) for row in by_level[averaged]]
             if not values:
                 raise EvaluationError(f"{path}: there is no row of level {averaged}")
             mean = math.fsum(value for value, _, _ in values) / len(values)
             deviation = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in values)) / len(values)
-            add("average", task, metric, mean, deviation, sum(items for _, _, items in values))
+            chance = math.fsum(row.chance for row in by_level[averaged]) / len(values)
+            add("average", task, metric, mean, deviation, sum(items for _, _, items in values), chance)
     return found
 
 

@@ -1,7 +1,10 @@
-"""Minimal pairs: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, or sentences on alternating lines.
+"""Items of which a model should prefer one text: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, or
+sentences on alternating lines.
 
-Reads any folder or archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own
-alike, and promises the same pairs in the same order for the same files and seed.
+An item has any number of candidates. Of each, what is scored may stand behind a prefix, which is given: one for all of
+them, or one for each (docs/papers/babylm-evaluation.md). A minimal pair has two and no prefix. Reads any folder or
+archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own alike, and promises the
+same items in the same order for the same files and seed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,25 +52,50 @@ POOLED_FILES = {
 }
 
 
+@dataclass(frozen=True, order=True)
+class Candidate:
+    """A text that a model may prefer: `completion` is scored, `prefix` is given."""
+
+    completion: str
+    prefix: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.prefix + self.completion
+
+
 @dataclass(frozen=True)
-class MinimalPair:
-    """Two sentences of which the model should prefer the good one."""
+class Item:
+    """Candidates of which the model should prefer the first."""
 
     paradigm: str
     phenomenon: str
-    pair_id: str
-    sentence_good: str
-    sentence_bad: str
+    item_id: str
+    candidates: tuple[Candidate, ...]
     field: str = ""
 
     @property
     def identical(self) -> bool:
-        """Whether both sentences are the same text: no model can decide such a pair (seven of them in BLiMP)."""
-        return self.sentence_good == self.sentence_bad
+        """Whether another candidate is the same text as the right one: no model can tell the two apart.
+
+        Seven pairs of BLiMP are such.
+        """
+        return self.candidates[0] in self.candidates[1:]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is a minimal pair: two sentences, scored as they are."""
+        return len(self.candidates) == 2 and not any(candidate.prefix for candidate in self.candidates)
 
 
-def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[MinimalPair]:
-    """All pairs of the suite's files, by file name and line.
+def minimal_pair(paradigm: str, phenomenon: str, pair_id: str, good: str, bad: str, field: str = "") -> Item:
+    """Two sentences of which the model should prefer the good one."""
+    return Item(paradigm, phenomenon, pair_id, (Candidate(good), Candidate(bad)), field)
+
+
+def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
+    """All items of the suite's files, by file name and line.
 
     In the format of BLiMP, with the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the
     phenomenon is `linguistics_term`, or else the paradigm; terms outside BLiMP are kept as they are. With the unit
@@ -95,22 +123,23 @@ def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
     return names
 
 
-def read_pairs(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+def read_pairs(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     """The pairs of one file in order. Raises EvaluationError naming file and line for wrong ones."""
     return _READERS[suite.format](source, suite, name)
 
 
-def _blimp(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+def _blimp(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     read, stem = _pair_of_file if suite.unit == "file" else _pair, PurePosixPath(name).stem
     return (read(record, stem) for record in read_json_lines(source, name))
 
 
-def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     columns, stem = suite.columns, plain_name(PurePosixPath(name).stem)
     if columns is None:
         raise ConfigError("columns: missing with the format rows")
     named = (columns.paradigm, columns.phenomenon) if suite.unit == "paradigm" else (None, None)
-    wanted = {column for column in (columns.good, columns.bad, *named) if column is not None}
+    prefixes = () if columns.prefix is None else (columns.prefix,)
+    wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
     wanted |= {column.partition(".")[0] for column in wanted}
     # Spreadsheets put quotes into a table between tabs, too; the tables of GLUE, which `read_rows` reads, have none.
     is_tsv = name.lower().endswith(".tsv")
@@ -118,11 +147,13 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Minima
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
         # Cells keep the spaces that somebody typed at their ends, which would be tokens of one sentence alone.
-        sentences = record.text(columns.good).strip(), record.text(columns.bad).strip()
-        yield MinimalPair(paradigm, phenomenon, str(record.line), *sentences)
+        texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
+        given = "".join(f"{record.text(column).strip()} " for column in prefixes)
+        candidates = tuple(Candidate(text, given) for text in texts)
+        yield Item(paradigm, phenomenon, str(record.line), candidates)
 
 
-def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     """Pairs of neighbouring lines. Blank lines may stand between pairs only: elsewhere, all below would be shifted."""
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # Zorro calls its files <phenomenon>-<paradigm>.txt.
@@ -135,12 +166,12 @@ def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> It
                 f"{'an empty line' if second else 'the end of the file'}"
             )
         good, bad = (first, second) if suite.good_line == "first" else (second, first)
-        yield MinimalPair(stem, phenomenon, str(number), good.strip(), bad.strip())
+        yield minimal_pair(stem, phenomenon, str(number), good.strip(), bad.strip())
     if number == 0:
         raise EvaluationError(f"{name}: the file holds no records")
 
 
-_READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[MinimalPair]]] = {
+_READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[Item]]] = {
     "blimp": _blimp,
     "rows": _rows,
     "alternating_lines": _alternating_lines,
@@ -148,17 +179,17 @@ _READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[Mi
 _NAMES_SHOWN = 8
 
 
-def _pair(record: Record, stem: str) -> MinimalPair:
+def _pair(record: Record, stem: str) -> Item:
     paradigm = plain_name(_optional(record, "UID", stem))
     term = plain_name(_optional(record, "linguistics_term", paradigm))
-    return MinimalPair(
+    return minimal_pair(
         paradigm, PHENOMENON_OF_TERM.get(term, term), _pair_id(record), *_sentences(record), _field(record)
     )
 
 
-def _pair_of_file(record: Record, stem: str) -> MinimalPair:
+def _pair_of_file(record: Record, stem: str) -> Item:
     name = plain_name(stem)
-    return MinimalPair(name, name, str(record.line), *_sentences(record), _field(record))
+    return minimal_pair(name, name, str(record.line), *_sentences(record), _field(record))
 
 
 def _sentences(record: Record) -> tuple[str, str]:
@@ -182,7 +213,7 @@ def _pair_id(record: Record) -> str:
     return str(value)
 
 
-def check_size(pairs: Sequence[MinimalPair], suite: str, expected: ExpectedSize) -> None:
+def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> None:
     """Raises EvaluationError when these are not the pairs of `suite`, and says whose they look like."""
     paradigms = {pair.paradigm for pair in pairs}
     right_paradigms = expected.paradigms in (None, len(paradigms))
@@ -200,7 +231,7 @@ def check_size(pairs: Sequence[MinimalPair], suite: str, expected: ExpectedSize)
     )
 
 
-def choose_pairs(pairs: Sequence[MinimalPair], pairs_per_paradigm: int | None, seed: int) -> list[MinimalPair]:
+def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: int) -> list[Item]:
     """At most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order.
 
     A smaller subset lies inside a larger one, and a paradigm's subset does not depend on the other paradigms. None

@@ -1,16 +1,17 @@
-"""One language model on one suite of minimal pairs.
+"""One language model on one suite of minimal pairs, or of items with any number of candidates.
 
-Writes scores.parquet (one row per pair), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files for
+Writes scores.parquet (one row per item), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files for
 suites of whole files, and the manifest. The runtime values (tokens per batch, device) change the speed and, at most,
 the last bits of a score.
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,8 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.pairs import (
-    MinimalPair,
+    Candidate,
+    Item,
     check_size,
     choose_pairs,
     positions_by,
@@ -40,6 +42,8 @@ from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
 
+OF_PAIRS = 0.5
+"""The accuracy of a blind guess on pairs."""
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]
 
@@ -55,28 +59,39 @@ class Accuracy:
     ties: int
     accuracy: float
     accuracy_ties_correct: float
+    chance: float = OF_PAIRS
+    """The accuracy of a blind guess; a column of its own where there are other items than pairs."""
 
 
-def decide(pair: MinimalPair, score_good: float, score_bad: float) -> Outcome:
-    """The outcome of one pair; identical sentences tie by their text, whatever rounding did to their scores."""
-    if pair.identical or score_good == score_bad:
+def decide(item: Item, *scores: float) -> Outcome:
+    """The outcome of one item; the same text as the right one ties with it, whatever rounding did to their scores."""
+    right = item.candidates[0]
+    wrong = zip(item.candidates[1:], scores[1:], strict=True)
+    best = max(scores[0] if one == right else score for one, score in wrong)
+    if scores[0] == best:
         return "tie"
-    return "correct" if score_good > score_bad else "wrong"
+    return "correct" if scores[0] > best else "wrong"
 
 
-def accuracy_table(pairs: Sequence[MinimalPair], outcomes: Sequence[Outcome], suite: str) -> list[Accuracy]:
+def preferred(item: Item, outcome: Outcome, scores: Sequence[float]) -> Candidate:
+    """The candidate with the highest score: of several, the first."""
+    return item.candidates[max(range(1, len(scores)), key=scores.__getitem__) if outcome == "wrong" else 0]
+
+
+def accuracy_table(pairs: Sequence[Item], outcomes: Sequence[Outcome], suite: str) -> list[Accuracy]:
     """Rows for every paradigm, every phenomenon and the suite, names sorted within a level.
 
     Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the
     two differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT,
     67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM and ELC-BERT, 12 of them).
     """
+    chances = [1 / len(pair.candidates) for pair in pairs]
     paradigms = [
-        _pooled("paradigm", name, [outcomes[index] for index in positions])
+        _pooled("paradigm", name, [outcomes[index] for index in positions], [chances[index] for index in positions])
         for name, positions in sorted(positions_by(pair.paradigm for pair in pairs).items())
     ]
     phenomena = [
-        _pooled("phenomenon", name, [outcomes[index] for index in positions])
+        _pooled("phenomenon", name, [outcomes[index] for index in positions], [chances[index] for index in positions])
         for name, positions in sorted(positions_by(pair.phenomenon for pair in pairs).items())
     ]
     return [
@@ -87,9 +102,10 @@ def accuracy_table(pairs: Sequence[MinimalPair], outcomes: Sequence[Outcome], su
     ]
 
 
-def _pooled(level: Level, name: str, outcomes: Sequence[Outcome]) -> Accuracy:
+def _pooled(level: Level, name: str, outcomes: Sequence[Outcome], chances: Sequence[float]) -> Accuracy:
     n_pairs, correct, ties = len(outcomes), outcomes.count("correct"), outcomes.count("tie")
-    return Accuracy(level, name, n_pairs, correct, ties, correct / n_pairs, (correct + ties) / n_pairs)
+    shares = correct / n_pairs, (correct + ties) / n_pairs, math.fsum(chances) / n_pairs
+    return Accuracy(level, name, n_pairs, correct, ties, *shares)
 
 
 def _mean(name: str, rows: Sequence[Accuracy]) -> Accuracy:
@@ -101,19 +117,20 @@ def _mean(name: str, rows: Sequence[Accuracy]) -> Accuracy:
         sum(row.ties for row in rows),
         sum(row.accuracy for row in rows) / len(rows),
         sum(row.accuracy_ties_correct for row in rows) / len(rows),
+        math.fsum(row.chance for row in rows) / len(rows),
     )
 
 
 HEADER = "index\tprediction\n"
 
 
-def preferred_sentences(pairs: Sequence[MinimalPair], outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
-    """The preferred sentence of every pair by name of the paradigm (or file), in the order of the pairs."""
+def preferred_sentences(
+    pairs: Sequence[Item], outcomes: Sequence[Outcome], scores: Sequence[Sequence[float]]
+) -> dict[str, list[str]]:
+    """The preferred text of every item by name of the paradigm (or file), in the order of the items."""
+    chosen = [preferred(*decided).text for decided in zip(pairs, outcomes, scores, strict=True)]
     return {
-        name: [
-            pairs[index].sentence_bad if outcomes[index] == "wrong" else pairs[index].sentence_good
-            for index in positions
-        ]
+        name: [chosen[index] for index in positions]
         for name, positions in positions_by(pair.paradigm for pair in pairs).items()
     }
 
@@ -146,17 +163,32 @@ SCORES_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class PairScores:
-    """What scoring gives: `scores` float64 [P, 2] and `tokens` int32 [P, 2] of the good and the bad sentences.
+ITEM_SCHEMA = pa.schema(
+    [
+        *(SCORES_SCHEMA.field(name) for name in ("paradigm", "phenomenon", "pair_id", "outcome", "field")),
+        ("scores", pa.list_(pa.float64())),
+        ("tokens", pa.list_(pa.int32())),
+    ]
+)
+"""Of items that are no pairs: the scores of the candidates, the right one first, and their scored tokens."""
 
-    `rows` is the number of model inputs that the distinct sentences stand for: one per token for masked models, one
-    per sentence for causal ones.
+
+@dataclass(frozen=True)
+class CandidateScores:
+    """What scoring gives: `scores` float64 [I, K] and `tokens` int32 [I, K] of the candidates of I items.
+
+    Where an item has fewer than K candidates, there are NaN and 0 behind them. Tokens are those that are scored.
+    `rows` is the number of model inputs that the distinct texts stand for: one per scored token for masked models, one
+    per text for causal ones.
     """
 
     scores: np.ndarray
     tokens: np.ndarray
     rows: int
+
+    def of(self, items: Sequence[Item]) -> list[list[float]]:
+        """The scores of the candidates of each of the items."""
+        return [scores[: len(item.candidates)].tolist() for item, scores in zip(items, self.scores, strict=True)]
 
 
 def score_suite(
@@ -172,9 +204,9 @@ def score_suite(
     started = time.monotonic()
     own_blank = language_model.leading_blank
     blank = settings.leading_blank if own_blank is None else own_blank
-    scored = pair_scores(pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=blank)
+    scored = candidate_scores(pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=blank)
     seconds = max(time.monotonic() - started, 1e-9)
-    outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.scores.tolist(), strict=True)]
+    outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.of(pairs), strict=True)]
     _write(run, settings, pairs, scored, outcomes)
     run.measures |= {
         "scoring": scoring,
@@ -194,56 +226,66 @@ def score_suite(
     }
 
 
-def pair_scores(
-    pairs: Sequence[MinimalPair],
+def candidate_scores(
+    items: Sequence[Item],
     model: SentenceModel,
     scoring: str = "auto",
     tokens_per_batch: int | None = None,
     leading_blank: bool = False,
-) -> PairScores:
-    """Scores of both sentences of every pair under the way called `scoring` (see SCORINGS).
+) -> CandidateScores:
+    """Scores of the candidates of every item under the way called `scoring` (see SCORINGS).
 
-    Raises EvaluationError naming the pair whose sentence becomes no tokens, or more than LONGEST_SENTENCE_TOKENS or
-    than the model can take, and ConfigError for a model that cannot be scored in this way.
+    Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
+    model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
     """
     chosen = SCORINGS[scoring_name(scoring, model.architecture)]
-    texts = sorted({text for pair in pairs for text in (pair.sentence_good, pair.sentence_bad)})
+    texts = sorted({candidate for item in items for candidate in item.candidates})
     blank = " " if leading_blank else ""
-    sentences = model.encode([blank + text for text in texts], words=chosen.needs_words)
+    written = [blank + one.text for one in texts]
+    given = [len(blank + one.prefix) if one.prefix else 0 for one in texts]
+    sentences = model.encode(written, words=chosen.needs_words, given=given)
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    for pair in pairs:
-        for text in (pair.sentence_good, pair.sentence_bad):
-            if not 1 <= len(encoded[text].ids) <= longest:
+    for item in items:
+        for candidate in item.candidates:
+            found = encoded[candidate]
+            if found.scored < 1 or len(found.ids) > longest:
                 raise EvaluationError(
-                    f"{pair.paradigm}, pair {pair.pair_id}: a sentence becomes {len(encoded[text].ids):,} tokens, "
-                    f"expected 1 to {longest:,}"
+                    f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(found.ids):,} tokens, "
+                    f"expected 1 to {longest:,}" + (", some of them behind the prefix" if found.given else "")
                 )
-    lengths = [len(sentence.ids) for sentence in distinct_sentences(sentences)]
+    distinct = distinct_sentences(sentences)
     # Progress in tokens, special ones included: short rows come first, so rows would promise too early an end.
-    total = sum(chosen.rows(length) * (length + n_framing) for length in lengths)
+    total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     with Progress(total, "scoring", "tokens") as progress:
         tokens = token_scores(model, sentences, scoring, tokens_per_batch, progress.update)
     score = dict(zip(texts, sentence_scores(tokens).tolist(), strict=True))
-    sides = [(pair.sentence_good, pair.sentence_bad) for pair in pairs]
-    return PairScores(
-        scores=np.array([[score[text] for text in side] for side in sides], dtype=np.float64).reshape(-1, 2),
-        tokens=np.array([[len(encoded[text].ids) for text in side] for side in sides], dtype=np.int32).reshape(-1, 2),
-        rows=sum(chosen.rows(length) for length in lengths),
-    )
+    most = max((len(item.candidates) for item in items), default=2)
+    shape = len(items), most
+    scores, counts = np.full(shape, np.nan), np.zeros(shape, dtype=np.int32)
+    for row, item in enumerate(items):
+        scores[row, : len(item.candidates)] = [score[candidate] for candidate in item.candidates]
+        counts[row, : len(item.candidates)] = [encoded[candidate].scored for candidate in item.candidates]
+    return CandidateScores(scores, counts, sum(chosen.rows(sentence.scored) for sentence in distinct))
 
 
 def accuracy_csv(table: Sequence[Accuracy]) -> str:
-    """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1)."""
-    return csv_text([field.name for field in dataclasses.fields(Accuracy)], map(dataclasses.astuple, table))
+    """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
+
+    Where items have other numbers of candidates than two, also what a blind guess has.
+    """
+    names = [field.name for field in dataclasses.fields(Accuracy)]
+    if all(row.chance == OF_PAIRS for row in table):
+        names.remove("chance")
+    return csv_text(names, ([getattr(row, name) for name in names] for row in table))
 
 
 def _write(
     run: StageRun,
     settings: ScoringSettings,
-    pairs: Sequence[MinimalPair],
-    scored: PairScores,
+    pairs: Sequence[Item],
+    scored: CandidateScores,
     outcomes: Sequence[Outcome],
 ) -> None:
     write_table(run.add_output(run.folder / "scores.parquet"), _scores_table(pairs, scored, outcomes))
@@ -251,22 +293,24 @@ def _write(
     write_text(run.add_output(run.folder / "accuracy.csv"), accuracy_csv(table))
     # A sample of the pairs has no row numbers that the challenge's server would know.
     if settings.unit == "file" and settings.pairs_per_paradigm is None:
-        for name, sentences in preferred_sentences(pairs, outcomes).items():
+        for name, sentences in preferred_sentences(pairs, outcomes, scored.of(pairs)).items():
             path = run.folder / "predictions" / name / "predictions.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(run.add_output(path), predictions_text(sentences))
 
 
-def _scores_table(pairs: Sequence[MinimalPair], scored: PairScores, outcomes: Sequence[Outcome]) -> pa.Table:
-    columns = {
+def _scores_table(pairs: Sequence[Item], scored: CandidateScores, outcomes: Sequence[Outcome]) -> pa.Table:
+    columns: dict[str, Any] = {
         "paradigm": [pair.paradigm for pair in pairs],
         "phenomenon": [pair.phenomenon for pair in pairs],
-        "pair_id": [pair.pair_id for pair in pairs],
-        "score_good": scored.scores[:, 0],
-        "score_bad": scored.scores[:, 1],
+        "pair_id": [pair.item_id for pair in pairs],
         "outcome": list(outcomes),
-        "tokens_good": scored.tokens[:, 0],
-        "tokens_bad": scored.tokens[:, 1],
         "field": [pair.field for pair in pairs],
     }
-    return pa.table(columns, schema=SCORES_SCHEMA)
+    if all(pair.is_pair for pair in pairs):
+        for side, name in enumerate(("good", "bad")):
+            columns |= {f"score_{name}": scored.scores[:, side], f"tokens_{name}": scored.tokens[:, side]}
+        return pa.table({name: columns[name] for name in SCORES_SCHEMA.names}, schema=SCORES_SCHEMA)
+    columns["scores"] = scored.of(pairs)
+    columns["tokens"] = [row[: len(pair.candidates)] for pair, row in zip(pairs, scored.tokens, strict=True)]
+    return pa.table({name: columns[name] for name in ITEM_SCHEMA.names}, schema=ITEM_SCHEMA)

@@ -32,7 +32,7 @@ class Scoring:
     """One way of scoring: the models that can do it, the log-probabilities of tokens, and rows per sentence.
 
     `tokens` gives one float32 array [N] per distinct sentence; `rows` is the number of model inputs that a sentence
-    of N tokens stands for.
+    of N scored tokens stands for.
     """
 
     description: str
@@ -106,8 +106,8 @@ def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSent
     This canonical order fixes which rows share a batch, so the scores are the same to the last bit however the
     input is ordered. Raises EvaluationError for a sentence without tokens.
     """
-    distinct = sorted(set(sentences), key=lambda sentence: (len(sentence.ids), sentence.ids, sentence.words or ()))
-    if distinct and not distinct[0].ids:
+    distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.words or (), one.given))
+    if any(sentence.scored < 1 for sentence in distinct):
         raise EvaluationError("a sentence has no tokens, so it cannot be scored")
     return distinct
 
@@ -119,7 +119,7 @@ def token_scores(
     tokens_per_batch: int | None = None,
     on_tokens: Callable[[int], None] = lambda tokens: None,
 ) -> list[np.ndarray]:
-    """Log-probability (nats) of every token of every sentence under the way called `scoring`: float32 [N] each.
+    """Log-probability (nats) of every scored token of every sentence under the way called `scoring`: float32 [N] each.
 
     Raises EvaluationError for a sentence without tokens or a log-probability that is not finite, and ConfigError for
     a model that cannot be scored in this way or a budget below 1.

@@ -32,11 +32,17 @@ class EncodedSentence:
     """A sentence's ids without special tokens, and for each the number of the word that it belongs to.
 
     A word is a pre-token of the tokenizer (the library's word ids): what Kauf & Ivanova (2023) mask together, with
-    punctuation apart. `words` is None where nobody asked.
+    punctuation apart. `words` is None where nobody asked. The first `given` tokens are seen and not scored.
     """
 
     ids: tuple[int, ...]
     words: tuple[int, ...] | None = None
+    given: int = 0
+
+    @property
+    def scored(self) -> int:
+        """The number of its tokens that are scored."""
+        return len(self.ids) - self.given
 
 
 class SentenceModel(Protocol):
@@ -54,8 +60,13 @@ class SentenceModel(Protocol):
     leading_blank: bool | None
     """Whether sentences of minimal pairs get a blank in front; None: as their suite says."""
 
-    def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
-        """Sentences as ids; special tokens spelled out in a text are text."""
+    def encode(
+        self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
+    ) -> list[EncodedSentence]:
+        """Sentences as ids; special tokens spelled out in a text are text.
+
+        Of each, so many characters are given: tokens that end within them are not scored.
+        """
         ...
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
@@ -103,12 +114,21 @@ class HatcheryModel:
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
 
-    def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
+    def encode(
+        self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
+    ) -> list[EncodedSentence]:
         """Sentences as ids, without normalisation beyond the tokenizer's."""
-        if not words:
+        if not words and not any(given or ()):
             return [EncodedSentence(tuple(ids)) for ids in self.tokenizer.encode_sentences(sentences)]
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
-        return [EncodedSentence(tuple(encoding.ids), word_numbers(encoding.word_ids)) for encoding in encodings]
+        return [
+            EncodedSentence(
+                tuple(encoding.ids),
+                word_numbers(encoding.word_ids) if words else None,
+                given_tokens(encoding.offsets, characters),
+            )
+            for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True)
+        ]
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
@@ -143,6 +163,15 @@ def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
         continues = index > 0 and word is not None and word == word_ids[index - 1]
         numbers.append((numbers[-1] if numbers else -1) + (not continues))
     return tuple(numbers)
+
+
+def given_tokens(offsets: Sequence[tuple[int, int]], characters: int) -> int:
+    """How many tokens end within the first so many characters of a text; one across their end does not.
+
+    `offsets` are where the tokens begin and end. Source: BabyLM's pipeline of 2026, which scores every token that ends
+    behind the prefix.
+    """
+    return sum(end <= characters for _, end in offsets) if characters else 0
 
 
 def target_log_probabilities(model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor) -> Tensor:
