@@ -135,8 +135,6 @@ class ScoringSettings(SuiteSettings):
 
 
 HeldOut = Literal["dev", "test"]
-OPTIONAL = "frequency_bin_nats"
-"""A key that the settings of a job have only where it is set: what was measured before keeps its address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +163,7 @@ class PerplexityChoice(Settings):
     """Draws sequences, masks and the sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0
     """Also mask every token of so many sentences alone; 0 leaves it out."""
-    frequency_bin_nats: Positive | None = None
+    frequency_bin_nats: Positive | None = omitted_at_default(None)
     """Also the mean log-probability of tokens by the logarithm of their frequency in the training text, with the bias
     of the output layer and without it, in bins of so many nats; null leaves it out."""
 

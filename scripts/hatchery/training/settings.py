@@ -136,13 +136,13 @@ class TrainingSettings(Settings):
     """What makes steps of gradients."""
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     """Shape of the learning rate."""
-    initialise_from: InitialModelSettings | None = None
+    initialise_from: InitialModelSettings | None = omitted_at_default(None)
     """The model that training starts from; null starts from random weights."""
-    early_stopping: EarlyStoppingSettings | None = None
+    early_stopping: EarlyStoppingSettings | None = omitted_at_default(None)
     """End when development text is not predicted or translated better any more; null does all steps."""
-    keep_training_state: bool = False
+    keep_training_state: bool = omitted_at_default(False)
     """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
-    milestones: Annotated[tuple[Count, ...], Unique()] = ()
+    milestones: Annotated[tuple[Count, ...], Unique()] = omitted_at_default(())
     """Steps whose models are kept beside the finished one, each for runs that take it (`initialise_from.step`)."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """auto is bf16 autocast on GPUs that have it and fp32 elsewhere; parameters are always fp32."""
@@ -150,7 +150,7 @@ class TrainingSettings(Settings):
     """Mean over the tokens of the global batch, or the mean of the processes' means, as published."""
     divergences: bool = False
     """Log the divergences of the output to the unigram, uniform and empirical distributions."""
-    bias_drift: bool = False
+    bias_drift: bool = omitted_at_default(False)
     """Log how far the bias of the output layer is from where it started, and from the unigram distribution."""
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
     """Steps between two measurements of the development loss; the last step has one, too."""
@@ -219,7 +219,7 @@ class TrainingSettings(Settings):
 class PretrainingSettings(TrainingSettings):
     """How the models of an experiment are pretrained; a run states what differs."""
 
-    initialise_from: InitialModelChoice | None = None
+    initialise_from: InitialModelChoice | None = omitted_at_default(None)
     """The model that training starts from: a run here, a run of another experiment, or a folder with a manifest
     (`path`). null starts from random weights."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.evaluation.evaluation import ONCE, Evaluation
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
-from hatchery.evaluation.settings import OPTIONAL, EvaluationRuntime, PerplexitySettings
+from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 def perplexity_settings(project: "Project", experiment: str) -> dict[str, object]:
     """On which splits perplexity is measured, and with which masks."""
     block = project.experiment(experiment)
-    chosen = {key: value for key, value in keys_of(block.perplexity).items() if value is not None or key != OPTIONAL}
-    return {**chosen, "sequence_length": block.perplexity.sequence_length or block.pretraining.sequence_length}
+    return {
+        **keys_of(block.perplexity),
+        "sequence_length": block.perplexity.sequence_length or block.pretraining.sequence_length,
+    }
 
 
 @Stage(

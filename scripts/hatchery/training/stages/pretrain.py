@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 UNFINISHED = Path("results/checkpoints")
 """The folders of runs that have not ended."""
-# Keys that leave the settings of a run as they were, for as long as nobody uses them.
-OPTIONAL = ("initialise_from", "early_stopping", "keep_training_state", "milestones", "bias_drift")
 # All that says what a model without training is, and how text is given to it.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
 
@@ -35,12 +33,12 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
 
 
 def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
-    """The settings of a run without what is off, and without the place of its initial model.
+    """The settings of a run without the place of its initial model.
 
     Which model that is, the digest of its manifest says, which is among the inputs: a renamed experiment or a moved
     folder trains nothing anew. Nor does a run of 0 steps depend on how it would be trained.
     """
-    kept = {key: value for key, value in keys_of(pretraining).items() if key not in OPTIONAL or value}
+    kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
     if pretraining.objective.task == DEFAULT_TASK:
