@@ -1,13 +1,10 @@
 """The thin shell that the programs in `scripts/` share: arguments in, exit code out."""
 
 import argparse
-import atexit
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,22 +58,7 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
             raise
         _print_error(line)
         sys.exit(1)
-    if getattr(sys.modules["__main__"], "main", None) is main:
-        _exit_at_once()
     sys.exit(0)
-
-
-def _exit_at_once() -> None:
-    """End the program with status 0, without taking its memory apart: that takes half a second where torch is loaded.
-
-    Returns where what was printed cannot be written; then Python's own way out says so.
-    """
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
 
 
 def _print_error(message: str) -> None:

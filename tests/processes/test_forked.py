@@ -45,7 +45,7 @@ def test_jobs_of_a_forked_snakemake_are_forked(repository: Path, tmp_path: Path)
     (tmp_path / "scripts").symlink_to(repository / "scripts")
     (tmp_path / "Snakefile").write_text(
         "from types import SimpleNamespace\n"
-        "from hatchery.workflow.snakemake_call import put_own_environment_first\n"
+        "from hatchery.workflow.software import put_own_environment_first\n"
         "put_own_environment_first(SimpleNamespace(deployment_method=set()))\n"
         "rule:\n    output: 'found'\n    shell: 'command -v python > {output}'\n",
         encoding="utf-8",

@@ -2,55 +2,30 @@
 
 Snakemake's own words, about ten lines for each job, go to `.snakemake/log/` as before; the options `--verbose`,
 `--printshellcmds` and `--quiet` bring them, or less, to the terminal. Warnings and errors always pass.
-
-Why a job failed is the last error in its log: commands end a user's mistake with `error: ...` (`hatchery.command`),
-everything else with Python's traceback, whose last line names the exception.
 """
 
 import logging
 import os
 import re
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 import psutil
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
+from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
+from snakemake.scheduling.job_scheduler import _ERROR_MSG_FINAL
 
-from hatchery.errors import full_disk, memory_refused
+from hatchery.workflow.interrupts import INTERRUPTED
+from hatchery.workflow.job_failures import ERROR, FailedJob, how_it_ended
 
-ERROR = "error: "
 GO_ON = "Stopped. The same command goes on where this one ended."
-INTERRUPTED = threading.Event()
-"""Whether the user has stopped this call: what ends then was stopped, and did not fail."""
-# Only the end of a log is read: the error stands there, and logs of long runs are long.
-READ_BYTES = 64 * 1024
-_DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
-_EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
-_STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
-# What the executor for Slurm says of a job, beside the text of `LogEvent.JOB_ERROR`.
-_SLURM_STATE = re.compile(r"SLURM status is: '(\w+)'")
-# A shell adds this to the number of the signal that ended a command.
-_OF_A_SIGNAL = 128
-# A command that leaves with EX_TEMPFAIL has said why, and the same command goes on with its work.
-_TO_GO_ON = f"ended with status {os.EX_TEMPFAIL}"
-
-
 # A job that took longer is told when it ends, too.
 LONG_SECONDS = 30.0
-# Of what has no event of its own.
-_NOISE = re.compile(
-    r"Building DAG|Using shell|Select jobs|(Conda environments|Singularity containers): ignored|Shutting down|"
-    r"Elapsed time|Group jobs: inactive|Activating conda environment|Removing output files of failed job|"
-    r"Assuming unrestricted|Cleaning up SLURM log files|Storing output in storage|Exiting because a job|"
-    r"Warning: the following output files of rule show_result were not present"
-)
 _HIDDEN = (
     LogEvent.WORKFLOW_STARTED,
     LogEvent.SHELLCMD,
@@ -59,80 +34,13 @@ _HIDDEN = (
     LogEvent.PROGRESS,
     LogEvent.GROUP_INFO,
 )
-_SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
-_AGAIN = re.compile(r"Trying to restart job (\d+)")
 # What Snakemake ends with when jobs failed; written after `onerror`, so that only here something can stand below it.
 _END = "At least one job did not complete successfully"
-
-
-def last_error(log: Path) -> str | None:
-    """The error that a log ends with, without `error: `; None where there is none or no log."""
-    lines = _end_of(log)
-    for line in reversed(lines):
-        if line.startswith(ERROR):
-            return line.removeprefix(ERROR)
-    starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
-    for line in lines[starts[-1] :] if starts else []:
-        if _EXCEPTION.match(line):
-            return line
-    return None
-
-
-def last_line(log: Path) -> str | None:
-    """What a log ends with, without the time of a dated line; None where it is empty or missing."""
-    lines = _end_of(log)
-    return _DATE.sub("", lines[-1]) if lines else None
-
-
-def _end_of(log: Path) -> list[str]:
-    """The last lines that say something; of a line that overwrites itself, its last state."""
-    try:
-        with log.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - READ_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return []
-    lines = (line.rstrip("\r").rsplit("\r", 1)[-1].rstrip() for line in text.split("\n"))
-    return [line for line in lines if line]
-
-
-@dataclass(frozen=True)
-class FailedJob:
-    """One attempt of a job that failed."""
-
-    name: str
-    logs: tuple[Path, ...]
-    # How its command ended, such as "ended with status 3" or "TIMEOUT in Slurm"; "" where it failed otherwise.
-    ending: str = ""
-    # What Snakemake says, such as of missing output; "" where the job's own log must explain.
-    message: str = ""
-    # By the user, who stopped the whole call.
-    stopped: bool = False
-
-    @property
-    def is_reported(self) -> bool:
-        """Whether there is something to say at the end: of a job that the user stopped only what it saved."""
-        return not self.stopped or self.ending == _TO_GO_ON
-
-    def line(self) -> str:
-        """What failed, why, and where to read more."""
-        there = [log for log in self.logs if log.exists()]
-        # Where the job's own log is silent, that of Slurm is the one to read.
-        log = next((log for log in there if last_line(log) is not None), next(iter(there), None))
-        reason = self.message
-        if not reason and (failing := next((path for path in there if last_error(path) is not None), None)):
-            log, reason = failing, last_error(failing) or ""
-        if not reason:
-            said = last_line(log) if log is not None else None
-            words = f'its log ends with "{said}"' if said is not None else "its log is empty"
-            reason = "; ".join(text for text in (self.ending, words) if text)
-            if self.ending == _TO_GO_ON and said is not None:
-                reason = said
-            if said is None and (full := full_disk(*(path.parent for path in there))):
-                reason = full
-        reason = memory_refused(reason) or reason
-        return f"{self.name}: {reason}" + (f" (log: {_short(log)})" if log is not None else "")
+# `show_result` makes nothing where a link lies already, which Snakemake warns of.
+_OF_LINKS = "of rule show_result were not present"
+# What the executor for Slurm says has no event.
+_SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
+_SLURM_RUN, _LOG = "SLURM run ID:", "Complete log(s):"
 
 
 Words = Callable[[Mapping[str, Any]], Iterable[str]]
@@ -205,19 +113,22 @@ class JobLines(logging.Handler):
             case LogEvent.ERROR:
                 self._exceptions[record.thread] = record.getMessage()
                 return self._error(text, str(said.get("exception")))
+            case _ if text == _ERROR_MSG_FINAL:
+                return ""
             case _ if event in _HIDDEN:
                 return ""
-        if text.startswith("SLURM run ID:"):
+        if text.startswith(_SLURM_RUN):
             self._to_submit = {}
+            return text
         if (submitted := _SUBMITTED.match(text)) is not None:
             jobid = int(submitted[1])
             line = (self._to_submit or {}).pop(jobid, self._name_of(jobid))
             return _dated(f"{line} (Slurm job {submitted[2]})")
-        if (again := _AGAIN.match(text)) is not None:
-            return _dated(f"{self._name_of(int(again[1]))} is tried again")
-        if text.startswith("Complete log(s):"):
-            return text.replace("Complete log(s):", "All details:", 1)
-        return "" if _NOISE.match(text) else text
+        if text.startswith(_LOG):
+            return text.replace(_LOG, "All details:", 1)
+        # Of what has no event, people are told what went wrong, what takes minutes, and that there is nothing to do.
+        is_told = record.levelno > logging.INFO or record.module == "conda" or text == NOTHING_TO_BE_DONE_MSG
+        return text if is_told and _OF_LINKS not in text else ""
 
     def _planned(self, stats: Any) -> str:
         counts = {str(rule): int(count) for rule, count in dict(stats).items() if rule != "total"}
@@ -229,8 +140,11 @@ class JobLines(logging.Handler):
         jobid = said["jobid"]
         # Its rule and what its wildcards stand for.
         self._names[jobid] = name = "/".join([said["rule_name"], *self._words(said["wildcards"] or {})])
-        self._started += jobid not in self._began
+        is_new = jobid not in self._began
+        self._started += is_new
         self._began[jobid] = time.monotonic()
+        if not is_new:
+            return _dated(f"{name} is tried again")
         line = f"[{self._started:{len(str(self._total))}}/{self._total}] {name}"
         if self._to_submit is not None and not said["local"]:
             self._to_submit[jobid] = line
@@ -247,7 +161,7 @@ class JobLines(logging.Handler):
         return _dated(f"{name}: {'stopped' if INTERRUPTED.is_set() else 'failed'}")
 
     def _error(self, text: str, exception: str) -> str:
-        if "cannot be locked" in text and (process := other_workflow()) is not None:
+        if exception == LockException.__name__ and (process := other_workflow()) is not None:
             return (
                 f"error: {Path.cwd()}: Directory cannot be locked: another workflow runs in it (process {process}); "
                 "wait for its end, or stop it with Ctrl-C"
@@ -258,12 +172,9 @@ class JobLines(logging.Handler):
         return "" if "CalledProcessError" in text and exception == "RuleException" else text
 
     def _failure(self, said: Mapping[str, Any], exception: str) -> FailedJob:
-        found = _STATUS.search(exception)
-        message = "" if found else " ".join(exception.split())
+        ending, message = how_it_ended(exception, str(said.get("rule_msg")))
         # Of files with flags Snakemake writes "<path> (<flags>)".
         logs = tuple(Path(str(log).split(" (", 1)[0]) for log in said.get("log") or ())
-        state = _SLURM_STATE.search(str(said.get("rule_msg")))
-        ending = f"{state[1]} in Slurm" if state else _ending(found)
         return FailedJob(self._name_of(said["jobid"]), logs, ending, message, INTERRUPTED.is_set())
 
     def _name_of(self, jobid: int) -> str:
@@ -281,26 +192,6 @@ def report_jobs(logger: logging.Logger, details: bool, words: Words = as_they_ar
         if handler.name == TERMINAL:
             stream = getattr(handler, "stream", sys.stderr)
             logger.handlers[position] = JobLines(stream, words, own=handler if details else None)
-
-
-def _short(path: Path) -> Path:
-    """A path as it can be typed here; Slurm's logs are told with the whole path."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _ending(found: re.Match[str] | None) -> str:
-    """How a command ended, by the words of its exception."""
-    if found is None:
-        return ""
-    name, status = found[2], int(found[1] or 0)
-    if name is None and status > _OF_A_SIGNAL:
-        try:
-            name = signal.Signals(status - _OF_A_SIGNAL).name
-        except ValueError:
-            name = None
-    if name == "SIGKILL":
-        return "killed by SIGKILL, often for want of memory"
-    return f"ended by {name}" if name else f"ended with status {status}"
 
 
 def other_workflow() -> int | None:

@@ -17,8 +17,9 @@ from hatchery.experiment.kinds import MainFile
 from hatchery.experiment.project import Project
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.launch import is_slurm_job, launch_command
 from hatchery.workflow.registry import STAGES, stage_of
-from hatchery.workflow.resources import JobFacts, Resource, Resources, is_slurm_job, launch_command
+from hatchery.workflow.resources import JobFacts, Resource, Resources
 from hatchery.workflow.resources import job_resources as resources_of
 from hatchery.workflow.result_paths import readable_path
 

@@ -1,6 +1,7 @@
 """The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
 
 import io
+import logging
 import os
 import re
 import subprocess
@@ -15,7 +16,8 @@ import pytest
 from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
 
-from hatchery.workflow.job_lines import FailedJob, JobLines, last_error, other_workflow
+from hatchery.workflow.job_failures import FailedJob, last_error
+from hatchery.workflow.job_lines import JobLines, other_workflow
 
 Say = Callable[..., tuple[int, list[str]]]
 
@@ -169,8 +171,8 @@ def test_a_job_that_a_killed_workflow_left_behind_is_no_workflow(
 
 def test_a_link_that_was_made_beforehand_is_no_warning() -> None:
     text = "Warning: the following output files of rule show_result were not present when the DAG was created:\n{'x'}"
-    assert JobLines(sys.stderr).line_of(makeLogRecord({"msg": text})) == ""
-    other = makeLogRecord({"msg": text.replace("show_result", "part")})
+    assert JobLines(sys.stderr).line_of(makeLogRecord({"msg": text, "levelno": logging.WARNING})) == ""
+    other = makeLogRecord({"msg": text.replace("show_result", "part"), "levelno": logging.WARNING})
     assert "rule part" in JobLines(sys.stderr).line_of(other)
 
 

@@ -15,7 +15,7 @@ from projects import make_project, snakemake
 from snakemake.settings.types import DeploymentMethod, DeploymentSettings
 
 from hatchery.workflow.job_lines import GO_ON
-from hatchery.workflow.snakemake_call import choose_software, has_conda
+from hatchery.workflow.software import choose_software, has_conda
 
 Call = Callable[..., subprocess.Popen[str]]
 
