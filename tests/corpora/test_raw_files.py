@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora import raw_files, text_files
+from hatchery.corpora import parquet_files, raw_files, text_files
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.raw_files import Cut, Piece, cut_text, pieces_of
 from hatchery.corpora.readers import READERS
@@ -202,6 +202,27 @@ def test_a_name_with_a_line_end_hides_nothing_of_a_message(tmp_path: Path) -> No
     with pytest.raises(SourceError, match=r"/new\ufffdline\.txt: byte 3 is not utf-8 .*save it as UTF-8") as caught:
         read_in_pieces(source, "plain_text", "new\nline.txt", {}, [None])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"), [("text", ["w" * 50_000] * 12), ("a.text", [{"text": "w" * 50_000}] * 12)]
+)
+def test_of_a_row_group_of_long_texts_few_rows_are_in_memory(
+    column: str, texts: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({column.partition(".")[0]: texts}), tmp_path / "a.parquet", use_dictionary=False)
+    monkeypatch.setattr(parquet_files, "_BATCH_BYTES", 200_000)
+    sizes: list[int] = []
+    real = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "iter_batches",
+        lambda self, size, *rest, **more: (sizes.append(size), real(self, size, *rest, **more))[1],
+    )
+    register_source("raw", tmp_path / "a.parquet", tmp_path / "raw.json")
+    lines = text_files.Lines(open_source(tmp_path / "raw.json"), "a.parquet")
+    assert [len(text) for _, text in parquet_files.texts_of_column(lines, column)] == [50_000] * 12
+    assert sizes == [3]
 
 
 @pytest.mark.parametrize("name", CASES)

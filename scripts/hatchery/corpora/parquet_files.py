@@ -24,6 +24,7 @@ _ROWS_PER_BATCH = 8192
 # Texts may be whole books.
 _TEXTS_PER_BATCH = 1000
 _BUFFER_BYTES = 1 << 20
+_BATCH_BYTES = 64 << 20
 
 
 @contextmanager
@@ -101,11 +102,24 @@ def _batches(
             groups.append((before, group))
         before += size
     row = groups[0][0] if groups else 0
-    for batch in table.iter_batches(rows, [group for _, group in groups], columns, use_threads=False):
+    for batch in table.iter_batches(
+        _rows_at_once(table, columns, rows), [group for _, group in groups], columns, use_threads=False
+    ):
         end = batch.num_rows if last is None else max(0, last - row)
         start = max(0, first - row)
         yield batch.slice(start, max(0, end - start))
         row += batch.num_rows
+
+
+def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
+    """So many rows that a batch has about _BATCH_BYTES where texts are long, as the largest row group says."""
+    largest = 1
+    for group in (table.metadata.row_group(index) for index in range(table.num_row_groups)):
+        chunks = [group.column(index) for index in range(group.num_columns)]
+        wanted = (each for each in chunks if any(f"{each.path_in_schema}.".startswith(f"{name}.") for name in columns))
+        size = sum(each.total_uncompressed_size for each in wanted)
+        largest = max(largest, size // max(group.num_rows, 1))
+    return max(1, min(most, _BATCH_BYTES // largest))
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
