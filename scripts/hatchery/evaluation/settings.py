@@ -51,7 +51,7 @@ def is_imported(model: Manifest) -> bool:
 
 Unit = Literal["paradigm", "file"]
 PairFormat = Literal["blimp", "rows", "alternating_lines"]
-ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "left_to_right"]
+ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "fused", "left_to_right"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class SuiteSettings(Settings):
     """Draws the subset."""
     scoring: ScoringName = "auto"
     """auto is pll for masked models and left_to_right for others; pll_within_word_l2r also masks the later pieces
-    of a word."""
+    of a word; fused adds pll and left_to_right, for hybrid models."""
 
     def __post_init__(self) -> None:
         """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""

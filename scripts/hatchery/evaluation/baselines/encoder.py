@@ -154,6 +154,8 @@ class BaselineModel:
 
     output_bias: Tensor | None = None
     """Not told apart from the rest."""
+    left_to_right: None = None
+    """Others are asked in one way."""
 
     def __init__(
         self, network: Any, tokenizer: BaselineTokenizer, settings: BaselineSettings, device: torch.device

@@ -27,6 +27,18 @@ TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 LOGITS_PER_BATCH = 1 << 28
 
 
+def _fused_likelihoods(
+    model: SentenceModel, sentences: Sequence[EncodedSentence], tokens_per_batch: int, on_tokens: Callable[[int], None]
+) -> list[np.ndarray]:
+    """The sums of both log-probabilities of each token."""
+    causal = model.left_to_right
+    if causal is None:
+        raise ConfigError("scoring: 'fused' needs a model that was trained with task hybrid; use pll")
+    hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens)
+    following = token_left_to_right_likelihoods(causal, sentences, tokens_per_batch, lambda tokens: None)
+    return [one + other for one, other in zip(hidden, following, strict=True)]
+
+
 @dataclass(frozen=True)
 class Scoring:
     """One way of scoring: the models that can do it, the log-probabilities of tokens, and rows per sentence.
@@ -55,6 +67,12 @@ SCORINGS: dict[str, Scoring] = {
         token_within_word_likelihoods,
         rows=lambda length: length,
         needs_words=True,
+    ),
+    "fused": Scoring(
+        "the pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT)",
+        ("masked",),
+        _fused_likelihoods,
+        rows=lambda length: length + 1,
     ),
     "left_to_right": Scoring(
         "log-likelihood from left to right after one context token (BabyLM 2023)",

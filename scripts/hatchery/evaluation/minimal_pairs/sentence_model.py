@@ -60,6 +60,11 @@ class SentenceModel(Protocol):
     leading_blank: bool | None
     """Whether sentences of minimal pairs get a blank in front; None: as their suite says."""
 
+    @property
+    def left_to_right(self) -> "SentenceModel | None":
+        """The same model asked from left to right, where a masked one was trained for that, too."""
+        ...
+
     def encode(
         self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
     ) -> list[EncodedSentence]:
@@ -113,6 +118,11 @@ class HatcheryModel:
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
+
+    @property
+    def left_to_right(self) -> "HatcheryModel | None":
+        """A hybrid model as a causal one; None of others."""
+        return HatcheryModel(self.network, self.tokenizer, self.device, "causal") if self._before else None
 
     def encode(
         self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None

@@ -1,0 +1,80 @@
+"""Minimal pairs under GPT-BERT's ways of scoring, against numbers measured on its authors' code."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.modeling.families import model_config
+from hatchery.modeling.gpt_bert.published_names import from_published
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.tokenizer_file import Tokenizer, WordMark, open_backend
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "gpt_bert"
+CPU = torch.device("cpu")
+WAYS = {"masked_shifted": ("pll", "masked"), "causal": ("left_to_right", "causal"), "fused": ("fused", "masked")}
+
+
+@pytest.fixture(scope="module")
+def network() -> LanguageModel:
+    config = json.loads((GOLDEN / "scoring" / "summary.json").read_text())["config"]
+    model = LanguageModel(model_config({**config, "family": "gpt_bert"}))
+    weights = np.load(GOLDEN / "scoring" / "weights.npz")
+    state = {name.removeprefix("state."): torch.from_numpy(weights[name]) for name in weights.files}
+    model.load_state_dict(from_published(state))
+    return model
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    definition = json.loads((GOLDEN / "tokenizer" / "tokenizer.json").read_text(encoding="utf-8"))
+    return Tokenizer(open_backend(definition, "golden"), SPECIAL_SETS["gpt_bert"], WordMark("byte_level"))
+
+
+def pairs() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (GOLDEN / "scoring" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("mode", WAYS)
+def test_log_probabilities_sums_and_decisions_are_the_published_ones(network, tokenizer, mode):
+    way, architecture = WAYS[mode]
+    model = HatcheryModel(network, tokenizer, CPU, architecture, predicted_before=1)
+    correct = 0
+    for pair in pairs():
+        sums = []
+        for side in ("good", "bad"):
+            (encoded,) = model.encode([pair[f"sentence_{side}"]])
+            assert list(encoded.ids) == pair[f"ids_{side}"]
+            (tokens,) = token_scores(model, [encoded], way)
+            if f"token_log_probs_{side}" in pair[mode]:
+                np.testing.assert_allclose(tokens, pair[mode][f"token_log_probs_{side}"], atol=1e-5, rtol=0)
+            sums.append(sentence_scores([tokens])[0])
+            assert sums[-1] == pytest.approx(pair[mode][f"sum_{side}"], abs=2e-4)
+        assert (sums[0] >= sums[1]) == pair[mode]["correct"]
+        correct += sums[0] >= sums[1]
+    assert (
+        correct / 20 == json.loads((GOLDEN / "scoring" / "summary.json").read_text())["accuracy_at_temperature_1"][mode]
+    )
+
+
+def test_a_hidden_token_read_where_it_stands_is_another_model(network, tokenizer):
+    """The trap of masked next-token prediction: it gives numbers without error, and wrong ones."""
+    (pair, *_) = pairs()
+    shifted, unshifted = (
+        sentence_scores(token_scores(model, model.encode([pair["sentence_good"]]), "pll"))[0]
+        for model in (HatcheryModel(network, tokenizer, CPU, "masked", predicted_before=n) for n in (1, 0))
+    )
+    assert abs(shifted - unshifted) > 1
+
+
+def test_only_a_model_that_was_trained_for_both_is_scored_by_both(network, tokenizer):
+    model = HatcheryModel(network, tokenizer, CPU, "masked")
+    with pytest.raises(ConfigError, match="'fused' needs a model that was trained with task hybrid"):
+        token_scores(model, model.encode(["A miller."]), "fused")
