@@ -102,7 +102,7 @@ MEASUREMENTS = TidyTable(
 
 RUNS = TidyTable(
     "runs",
-    "one pretraining, or a baseline: then its sizes alone",
+    "one pretraining, a milestone of one, or a baseline: then its sizes alone",
     ("experiment", "run"),
     (
         *_RUN,

@@ -2,7 +2,7 @@
 sentences on alternating lines.
 
 An item has any number of candidates. Of each, what is scored may stand behind a prefix, which is given: one for all of
-them, or one for each (docs/papers/babylm-evaluation.md). A minimal pair has two and no prefix. Reads any folder or
+them, or one for each. A minimal pair has two and no prefix. Reads any folder or
 archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own alike, and promises the
 same items in the same order for the same files and seed.
 """
