@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -174,6 +175,20 @@ def test_a_failing_network_is_told_and_finished_shards_are_kept(
     assert str(caught.value) == f"{dataset} (en, train) at {'0' * 40}: the hub; finished shards are kept"
     assert len(contents(tmp_path / ".out.partial")) == 1
     assert texts(fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)) == expected()
+
+
+@pytest.mark.parametrize(("status", "told"), [(429, "the hub answers 429 busy; start again later"), (404, "not found")])
+def test_what_the_server_answered_is_told_where_the_library_speaks_of_missing_files(
+    status: int, told: str, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> Any:
+        answer = OSError("refused")
+        answer.response = SimpleNamespace(status_code=status, reason_phrase="busy")  # type: ignore[attr-defined]
+        raise FileNotFoundError("not found") from answer
+
+    monkeypatch.setattr(hub_module, "open_stream", refused)
+    with pytest.raises(SourceError, match=rf": {told}; finished shards are kept$"):
+        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ from hatchery.raw.obtain import FetchedFolder
 from hatchery.raw.settings import Hub, HubModel
 
 DOCUMENTS_PER_SHARD = 50_000
+# Too many requests, and errors of the server; what is below says that something is not there or not allowed.
+_TRY_LATER = 429
 
 # What the library raises for a data set that it cannot find, reach or decode; errors of the network are OSErrors.
 _UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
@@ -67,12 +69,24 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
             raise
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
-            raise SourceError(f"{where}{place}: {first_line(error)[:300]}; finished shards are kept") from error
+            raise SourceError(f"{where}{place}: {_reason(error)}; finished shards are kept") from error
         except _UNREADABLE as error:
-            raise SourceError(f"{where}: {first_line(error)[:300]}; finished shards are kept") from error
+            raise SourceError(f"{where}: {_reason(error)}; finished shards are kept") from error
     for split in hub.splits:
         _state_path(work, split).unlink()
     return target.publish()
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong: the answer of the server where one is behind it, of which the library may not speak."""
+    cause: BaseException | None = error
+    while cause is not None:
+        answer = getattr(cause, "response", None)
+        if (status := getattr(answer, "status_code", None)) is not None and status >= _TRY_LATER:
+            reason = getattr(answer, "reason_phrase", "") or getattr(answer, "reason", "")
+            return f"the hub answers {status} {reason}".rstrip() + "; start again later"
+        cause = cause.__cause__ or cause.__context__
+    return first_line(error)[:300]
 
 
 def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> None:
@@ -176,7 +190,7 @@ def fetch_hub_model(model: HubModel, folder: Path) -> Path:
             fetch_file(model, name, work)
     # What the library raises; errors of the network are OSErrors.
     except (OSError, ValueError, RuntimeError) as error:
-        raise SourceError(f"{where}: {first_line(error)[:300]}; finished files are kept") from error
+        raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
     # What the library notes of its downloads.
     shutil.rmtree(work / ".cache", ignore_errors=True)
     return target.publish()
