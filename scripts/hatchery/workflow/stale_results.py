@@ -15,6 +15,7 @@ from typing import Any
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import MANIFEST
 from hatchery.units import rough_duration
+from hatchery.workflow.registry import STAGES
 
 AHEAD_SECONDS = 300
 """Clocks of machines that share a file system differ by less."""
@@ -37,7 +38,8 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
     ahead: dict[str, tuple[float, str]] = {}
     digest_of, now = cache(sha256_file), time.time()
     for job in finished:
-        for output in map(Path, job.output):
+        # Other rules show the results of stages at other places.
+        for output in map(Path, job.output if job.rule.name in STAGES else ()):
             if not output.is_file():
                 continue
             if (seconds := output.stat().st_mtime - now) > AHEAD_SECONDS:
