@@ -46,7 +46,9 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 
 @dataclass(frozen=True)
 class PlainTextOptions(ProseOptions):
-    """How files of one's own are read. Only `files` matters for plain text; tables need `column`."""
+    """How files of one's own are read. The keys from `paragraphs` to `cut_files` are of running text, and `tagged`
+    is, too; those from `delimiter` to `keep`, and both of punctuation, are of tables alone (.csv, .tsv, .jsonl,
+    .parquet). For most text no key is needed; a table needs `column` where its text does not stand in `text`."""
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
     """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
