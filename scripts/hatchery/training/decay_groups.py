@@ -4,8 +4,8 @@ The default is the reading of the BabyLM code (ELC-BERT): every weight matrix; b
 weights and learned scales are not decayed, and a word embedding that is tied to the output layer counts as an
 embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
 (docs/papers/ltg-bert.md, "Optimiser"); GPT-BERT's code decays all but biases and norms, its mixing weights too
-(docs/papers/gpt-bert.md, "Training"); the
-reduced-vocabulary study decays every parameter (docs/papers/reduced-vocabulary.md, "Differences").
+(docs/papers/gpt-bert.md, "Training"); the reduced-vocabulary study decays every parameter
+(docs/papers/reduced-vocabulary.md, "Differences").
 """
 
 from typing import Any, Literal

@@ -32,7 +32,7 @@ EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """The development examples in the short phase's length, so that a curve is comparable over the whole run.
+    """The development examples in the first length of the run, so that a curve is comparable over the whole run.
 
     None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
     """

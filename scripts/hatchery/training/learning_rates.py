@@ -26,6 +26,8 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
     `cosine` and `linear` fall from the peak after the warm-up to `final_fraction` at the end, `constant` stays at the
     peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 whatever
     `final_fraction` says. `inverse_square_root` of a long run ends at the root of the warm-up's share of the steps.
+    With a cool-down the last steps go from `final_fraction` to 0 in a straight line, whatever the name
+    (docs/papers/gpt-bert.md, "Training").
     """
     cooldown = math.floor(schedule.cooldown_fraction * steps)
     if cooldown and step >= steps - cooldown:

@@ -45,7 +45,7 @@ def prepare_output_(
 ) -> dict[str, float]:
     """Give the output layer of the initialised `model`, on the CPU, its first bias and matrix.
 
-    `make_examples` gives those of the first phase of training and is called only if they are counted; `shards` is the
+    `make_examples` gives those of the first length of training and is called only if they are counted; `shards` is the
     split they come from, whose targets `count_corpus` counts; `show` reports progress. Returns what the run's manifest
     should record of it: nothing for zero and none without a report. Raises ModelError when the settings do not fit the
     model (tied matrix, no bias), TrainingError when there is nothing to count.
