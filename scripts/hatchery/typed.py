@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from hatchery.errors import ConfigError
 from hatchery.settings.base import Settings, dumped_values, shortened
-from hatchery.settings.fields import ABSENT, PartOf, Reference, hints_of, members_of, said_about
+from hatchery.settings.fields import ABSENT, PartOf, Reference, hints_of, markers_of, members_of
 from hatchery.settings.problems import problem_lines
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
     Names in a list, and names that are keys, stand at its key.
     """
     if isinstance(value, str):
-        for meta in said_about(hint, Reference):
+        for meta in markers_of(hint, Reference):
             yield Named(meta.kind, value, ".".join(path), meta.inherited)
     elif is_dataclass(value):
         for key, inner in hints_of(type(value)).items():  # type: ignore[arg-type]
             yield from references(getattr(value, key), inner, (*path, key))
     elif isinstance(value, Mapping):
-        parts = [hints_of(meta.settings) for meta in said_about(hint, PartOf)]
+        parts = [hints_of(meta.settings) for meta in markers_of(hint, PartOf)]
         named, inner = _arguments(hint, dict)
         for key in value:
             yield from references(key, named, path)
@@ -115,7 +115,7 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
     elif isinstance(value, tuple):
         inner = _arguments(hint, tuple)[0]
         for index, item in enumerate(value):
-            yield from references(item, inner, path if said_about(inner, Reference) else (*path, str(index)))
+            yield from references(item, inner, path if markers_of(inner, Reference) else (*path, str(index)))
 
 
 def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:

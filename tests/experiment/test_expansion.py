@@ -108,7 +108,7 @@ def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(configuration:
     path.write_text(path.read_text().replace("steps: 10", "steps: {sweep: [10, 20]}"))
     project = Project(configuration)
     assert project.expansion("sizes").sets() == {"m_48_1_steps_10": "a", "m_48_1_steps_20": "a"}
-    names = [run.words for run in project.seeded_runs("sizes")]
+    names = [run.title for run in project.seeded_runs("sizes")]
     assert names == ["m, H 48 L 1, steps 10, seed 42", "m, H 48 L 1, steps 20, seed 42"]
 
 

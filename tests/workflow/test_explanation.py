@@ -137,7 +137,7 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
     present = json.loads(jobs.settings("pretrain", experiment="demo", run=RUNS[1]))
     version, batch_size = present["stage_version"], present["batch_size"]
-    assert {cause.words: count for cause, count in entries[1].causes} == {
+    assert {cause.text: count for cause, count in entries[1].causes} == {
         f"stage version: 0 -> {version}": 1,
         f"batch_size: 1 -> {batch_size}": 2,
         "after encode_corpus": 3,
@@ -168,7 +168,7 @@ def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, jobs: Job
     )
     finished(tmp_path, job, jobs)
     (entry,) = by_rule([job], jobs, tmp_path)
-    assert [cause.words for cause, _ in entry.causes] == [
+    assert [cause.text for cause, _ in entry.causes] == [
         "its arguments changed",
         "its rule's command in workflow/ changed",
         "other input files than before",
@@ -193,7 +193,7 @@ def test_edited_and_removed_files_of_the_user_are_named(
         reason(params_changed=ParamsChange({"'a'"}, {"'b'"})),
     )
     (entry,) = by_rule([job], Jobs(project), tmp_path)
-    assert [cause.words for cause, _ in entry.causes] == [
+    assert [cause.text for cause, _ in entry.causes] == [
         f"{what} {tmp_path / 'letters' / name}" for what, name in (("edited", "b.txt"), ("removed", "c.txt"))
     ]
 
@@ -206,7 +206,7 @@ def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_le
     finished(tmp_path, before, jobs, seed=1)
     put_link(tmp_path / f"results/demo/pretraining/{RUNS[0]}", tmp_path / "results/models/demo-0123456789abcdef")
     (entry,) = by_rule([job], jobs, tmp_path)
-    assert [cause.words for cause, _ in entry.causes] == ["seed: 1 -> 42"]
+    assert [cause.text for cause, _ in entry.causes] == ["seed: 1 -> 42"]
 
 
 def test_only_what_would_run_is_counted_as_cost(jobs: Jobs) -> None:

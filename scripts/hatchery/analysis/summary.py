@@ -43,7 +43,7 @@ class Summary(Scores):
 
     `kinds` has the kind of evaluation of every suite. `models`, `pair_suites` (of minimal pairs) and `finetuned` keep
     the order of the configuration; baselines come after the experiment's own models. `failures` are the rows of
-    measurements of runs that failed or gave no number, with the `words` for the run, `incomplete` the averages without
+    measurements of runs that failed or gave no number, with the `title` of the run, `incomplete` the averages without
     a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
     `published_notes` the remarks that the published table makes.
     """
@@ -77,7 +77,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
             rows[key] = _row(experiments[model], key, average.aggregate, manifests, published)
             if average.without_number:
                 incomplete[key] = average.without_number
-    words = {run.name: run.words for run in runs}
+    titles = {run.name: run.title for run in runs}
     failed = measured.filter(pl.col("primary"), (pl.col("failed") != "") | pl.col("value").is_null())
     return Summary(
         experiment=settings.experiment,
@@ -86,7 +86,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         pair_suites=list(settings.suites),
         finetuned=_finetuned(settings.tasks, tuned),
         rows=[rows[key] for key in sorted(rows)],
-        failures=[row | {"words": words[row["run"]]} for row in failed.to_dicts()],
+        failures=[row | {"title": titles[row["run"]]} for row in failed.to_dicts()],
         incomplete=incomplete,
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.errors import EvaluationError
-from hatchery.settings.fields import hints_of, metadata, said_about
+from hatchery.settings.fields import hints_of, markers_of, metadata
 from hatchery.settings.problems import problem_lines
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def read_records(
     """
     fields: Any = schema
     hints = hints_of(fields)
-    derived = {name: of for name, hint in hints.items() for of in said_about(hint, Of)}
+    derived = {name: of for name, hint in hints.items() for of in markers_of(hint, Of)}
     optional = [name for name, hint in hints.items() if any(member is NoneType for member, _ in metadata(hint))]
     absent = {part.name for part in dataclasses.fields(fields) if part.default is not dataclasses.MISSING}
     columns = [name for name in hints if name not in derived and name not in absent]

@@ -22,7 +22,7 @@ from hatchery.experiment.given_settings import Given, place_of
 from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, SuiteFile, TaskFile
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
-from hatchery.experiment.seeded_run import SeededRun, runs_with_seeds, within
+from hatchery.experiment.seeded_run import SeededRun, of_member, runs_with_seeds
 from hatchery.experiment.sweeps import refuse_sweeps
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
 from hatchery.experiment.written_blocks import Document, WrittenBlocks, merged
@@ -252,7 +252,7 @@ class Project:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""
         if not self.is_study(name):
             return self.seeded_runs(name)
-        return [within(part, run) for part in self.members(name) for run in self.seeded_runs(part)]
+        return [of_member(part, run) for part in self.members(name) for run in self.seeded_runs(part)]
 
     def model_of(self, experiment: str, run: str) -> EncoderSizes:
         """The architecture of a run: its model with the run's `model_changes`.

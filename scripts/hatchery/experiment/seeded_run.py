@@ -40,7 +40,7 @@ class SeededRun(Settings):
         return replace(self, name=name, model=model, label=label, milestone_of=self.name, step=step)
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""
         return f"{self.label or self.model}, seed {self.seed}"
 
@@ -50,7 +50,7 @@ def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str
     return [SeededRun.of(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
 
 
-def within(experiment: str, run: SeededRun) -> SeededRun:
+def of_member(experiment: str, run: SeededRun) -> SeededRun:
     """A run as a study of several experiments calls it, where another one may have a model of the same name."""
     label = f"{experiment}/{run.label}" if run.label else ""
     return replace(run, name=f"{experiment}/{run.name}", model=f"{experiment}/{run.model}", label=label)

@@ -149,7 +149,7 @@ _WORTH_TELLING = 1.05
 """Epochs above which a training is said to read its text more than once."""
 
 
-class Most(NamedTuple):
+class QuotaLimit(NamedTuple):
     """The most texts that a selection can have, and what to change for more."""
 
     number: int
@@ -206,7 +206,7 @@ def epochs_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[s
             )
 
 
-def _most_texts(name: str, wanted: int, project: "Project") -> Most | None:
+def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
     """The most texts of a selection, from which `wanted` are to be drawn; None where nothing is known."""
     selection = project.selection(name)
     if selection.level != "windows":
@@ -214,7 +214,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> Most | None:
     each = selection.windows_per_text
     of_each = f"windows_per_text ({each:,}) of {project.place('selection', name)}"
     if selection.documents_per_text is None:
-        return Most(each, f"raise {of_each}")
+        return QuotaLimit(each, f"raise {of_each}")
     data = None if selection.data is ABSENT else project.raw_input(selection.data)
     hub = None if data is None or data.path is not None else data.hub
     if hub is None or hub.documents is None:
@@ -225,7 +225,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> Most | None:
     documents = hub.documents * len(splits)
     key = f"data.{selection.data}.hub.documents"
     least = -(-wanted // (each * max(len(splits), 1)))
-    return Most(
+    return QuotaLimit(
         documents * each,
         f"raise {key} ({hub.documents:,}) in {project.folder / 'config.yaml'} to {least:,} at least, or {of_each}",
     )

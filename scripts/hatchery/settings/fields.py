@@ -52,16 +52,16 @@ def _with_one_group(settings: Any) -> Any:
 
 @dataclass(frozen=True)
 class Text:
-    """Text that matches a pattern; `words` say in messages what the pattern stands for."""
+    """Text that matches a pattern; `expected` says in messages what the pattern stands for."""
 
     pattern: str
-    words: str
+    expected: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {"type": "str", "pattern": self.pattern, "strict": True}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
-        return {**handler(schema), "x-expected": self.words}
+        return {**handler(schema), "x-expected": self.expected}
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def members_of(hint: Any) -> list[Any]:
     return [member for member, _ in metadata(hint) if member is not NoneType]
 
 
-def said_about(hint: Any, kind: type[Meta]) -> list[Meta]:
+def markers_of(hint: Any, kind: type[Meta]) -> list[Meta]:
     """What of this kind is said about a type."""
     return [meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind)]
 

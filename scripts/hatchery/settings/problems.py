@@ -15,7 +15,7 @@ from annotated_types import MinLen
 
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.settings.base import BOUNDS, Range, RefusedError, shortened
-from hatchery.settings.fields import ABSENT, ChosenBy, PartOf, Text, hints_of, members_of, metadata, said_about
+from hatchery.settings.fields import ABSENT, ChosenBy, PartOf, Text, hints_of, markers_of, members_of, metadata
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -107,13 +107,13 @@ class Place(NamedTuple):
 
 def _classes(hint: Any) -> list[type]:
     """The classes of settings among the members of a type, also those of which some keys are enough."""
-    parts = [meta.settings for meta in said_about(hint, PartOf)]
+    parts = [meta.settings for meta in markers_of(hint, PartOf)]
     return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 
 
 def _chosen(value: str, hint: Any) -> type | None:
     """The class that a value of the choosing key stands for; None for another word."""
-    for choice in said_about(hint, ChosenBy):
+    for choice in markers_of(hint, ChosenBy):
         for cls in _classes(hint):
             if get_args(hints_of(cls)[choice.key])[0] == value:
                 return cls
@@ -126,7 +126,7 @@ def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
     if isinstance(error, RefusedError):
         return ".".join(filter(None, [key, error.key])), error.problem
     if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        tag = said_about(place.hint, ChosenBy)[0].key
+        tag = markers_of(place.hint, ChosenBy)[0].key
         key, given = ".".join([*place.keys, tag]), place.value.get(tag)
         if detail["type"] == "union_tag_not_found":
             return key, "the key is missing"
@@ -170,7 +170,7 @@ def _whose(key: str, own: type, hint: Any) -> str:
     """What is wrong with a key that the class `own` of settings does not have: another one may."""
     if place := getattr(own, "DECIDED_BY", {}).get(key):
         return f"unknown key here: it follows from {place}"
-    for choice in said_about(hint, ChosenBy):
+    for choice in markers_of(hint, ChosenBy):
         for cls in _classes(hint):
             if key in hints_of(cls):
                 return f"unknown key here: it belongs to {choice.key} {get_args(hints_of(cls)[choice.key])[0]}"
@@ -184,7 +184,7 @@ def _expected(hint: Any, bounds: bool = True) -> str:
 
 def _parts(hint: Any, with_bounds: bool) -> Iterator[str]:
     for member, about in metadata(hint):
-        form = [meta.words for meta in about if isinstance(meta, Text)]
+        form = [meta.expected for meta in about if isinstance(meta, Text)]
         bounds = {name: bound for meta in about if isinstance(meta, Range) for name, bound in meta.bounds.items()}
         limits = [f"{BOUNDS[name][0]} {_number(bound)}" for name, bound in bounds.items()]
         if get_origin(member) is Literal:

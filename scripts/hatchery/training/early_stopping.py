@@ -51,7 +51,7 @@ class EarlyStopping:
         """Why the run ends, in words."""
         end = "highest" if self.criterion.higher_is_better else "lowest"
         return (
-            f"in {self._waited} evaluations the {self.criterion.words} got no better by more than "
+            f"in {self._waited} evaluations the {self.criterion.name} got no better by more than "
             f"{self.settings.minimum_improvement:g}; it was {end}, {self.best:.4f}, after step {self.best_step:,}"
         )
 

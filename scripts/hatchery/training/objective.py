@@ -117,7 +117,7 @@ class Criterion(NamedTuple):
 
     column: str
     """A column of the development scores."""
-    words: str
+    name: str
     """What it is, for messages."""
     higher_is_better: bool = False
 

@@ -179,7 +179,7 @@ def train_run(
     if settings.early_stopping is not None and scored is None:
         raise ConfigError(
             "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
-            f"{objective.criterion.words.removeprefix('development ')} decides when to stop; give the corpus a "
+            f"{objective.criterion.name.removeprefix('development ')} decides when to stop; give the corpus a "
             "development_fraction, or set early_stopping to null"
         )
     continued = None

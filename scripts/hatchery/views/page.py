@@ -132,7 +132,7 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
     if settings.sets:
         return {}
     styles, labels = model_styles(models_in_order(settings.runs), settings.style), labels_of(settings.runs)
-    found = {run.words: styles[run.model].colour for run in settings.runs}
+    found = {run.title: styles[run.model].colour for run in settings.runs}
     for model, label in labels.items():
         found |= dict.fromkeys((label, str(breakable(label))), styles[model].colour)
     return found

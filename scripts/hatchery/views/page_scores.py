@@ -92,7 +92,7 @@ class ScoreTables:
     def cell(self, score: Score) -> str:
         """Ours as a link, runs and failures, and below it the published value with the verdict."""
         if (row := score.row) is None:
-            return score.words
+            return score.without_number
         # The page of provenance has no place for rows beyond the first.
         address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
         return render("number.html.j2", score=score, row=row, address=address)

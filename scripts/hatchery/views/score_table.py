@@ -48,11 +48,11 @@ def _plain(value: float, decimals: int, grouped: bool) -> str:
 class Score:
     """One number in its place.
 
-    `mean` is None where no run gave a number; `words` stand there then. `n` runs are in it, of which `n_failed` failed;
-    `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed number; one that is not
-    `comparable` has its reason there. `best` marks the best; a `reference`, from which the others of its column are
-    changes, competes with them as a change of 0. `row` is the row of the summary that it is, if it is one, with the
-    published value and the verdict.
+    `mean` is None where no run gave a number; `without_number` stands there then. `n` runs are in it, of which
+    `n_failed` failed; `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed
+    number; one that is not `comparable` has its reason there. `best` marks the best; a `reference`, from which the
+    others of its column are changes, competes with them as a change of 0. `row` is the row of the summary that it is,
+    if it is one, with the published value and the verdict.
     """
 
     mean: float | None
@@ -66,13 +66,13 @@ class Score:
     best: bool = False
     reference: bool = False
     lower_is_better: bool = False
-    words: str = "-"
+    without_number: str = "-"
     row: SummaryRow | None = None
 
     @property
     def mean_text(self) -> str:
         """The number as shown, or what stands there without one."""
-        return self.words if self.mean is None else self.digits.mean(self.mean)
+        return self.without_number if self.mean is None else self.digits.mean(self.mean)
 
     @property
     def deviation_text(self) -> str:
@@ -257,7 +257,7 @@ def table_of(
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
     """What blind guesses have, as a line; none where there is none. `joined` makes one text of those of a measure."""
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
-    line = Line(BLIND_GUESS, "", tuple(Score(None, words=guess or "-") for guess in guesses))
+    line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))
     return (line,) if any(guesses) else ()
 
 

@@ -266,7 +266,7 @@ def failure_texts(summary: Summary) -> list[str]:
     """Which runs failed or gave no number, and why: one text per model and task."""
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
-        alike = runs.setdefault((failure["words"], failure["task"]), {})
+        alike = runs.setdefault((failure["title"], failure["task"]), {})
         failed = failure["failed"]
         reason = failed if failure["value"] is not None else f"no number ({failed or 'not measured'})"
         alike.setdefault((reason, failure["learning_rate"]), []).append(failure["finetuning_seed"])

@@ -54,7 +54,7 @@ def _section_tables(summary: Summary, section: Section) -> Iterator[str]:
 def _cell(score: Score) -> Content:
     """The number with the interval of a single run, and the runs behind it."""
     if score.row is None:
-        return score.words
+        return score.without_number
     interval = score.row.interval()
     return replace(score.cell(), remark=f"{interval}{', ' * bool(interval)}n={score.row.runs()}")
 

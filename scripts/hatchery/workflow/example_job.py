@@ -54,7 +54,7 @@ def _text(job: Any, number: int, rules: "Rules") -> str:
         "command": [str(job.shellcmd)],
     }
     text = "".join(f"{part}\n" + "".join(f"  {line}\n" for line in lines) for part, lines in parts.items())
-    return f"{stage} {' '.join(rules.jobs.words(wildcards_of(job)))} (one job of {number})\n{text}"
+    return f"{stage} {' '.join(rules.jobs.names_of_wildcards(wildcards_of(job)))} (one job of {number})\n{text}"
 
 
 def _paths(name: str, paths: object) -> list[str]:

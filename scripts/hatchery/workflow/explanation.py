@@ -39,10 +39,10 @@ _MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason of one job, in words; causes with equal words of a rule are counted together."""
+    """One reason of one job, as text; causes with equal texts of a rule are counted together."""
 
     kind: str
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 
 
 def _general(path: str, job: PlannedJob) -> str:
-    """The path with the job's own names as placeholders, so that jobs of a rule have causes in equal words."""
+    """The path with the job's own names as placeholders, so that jobs of a rule have causes of equal texts."""
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))
 
@@ -166,8 +166,8 @@ def _causes(entry: RuleReasons, full: bool) -> str:
     texts = []
     shown = entry.causes if full else _limited(entry.causes)
     for cause, count in shown:
-        words = cause.words if full else shorten(cause.words, 160)
-        texts.append(words if count == entry.jobs else f"{words} ({count} of {entry.jobs})")
+        text = cause.text if full else shorten(cause.text, 160)
+        texts.append(text if count == entry.jobs else f"{text} ({count} of {entry.jobs})")
     rest = len(entry.causes) - len(shown)
     return "; ".join(texts) + (f"; and {rest} more changes (--full lists them)" if rest else "")
 

@@ -217,7 +217,7 @@ class Jobs:
         found = self.results_at(model, address)
         return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}
 
-    def words(self, wildcards: Mapping[str, str]) -> list[str]:
+    def names_of_wildcards(self, wildcards: Mapping[str, str]) -> list[str]:
         """What the wildcards of a job stand for: experiment, model and so on for an address that has a name."""
         named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
         return list((named or wildcards).values())

@@ -30,10 +30,10 @@ class BootstrapSettings(StartsSettings):
 def compare(settings: BootstrapSettings, study: Study) -> Findings:
     """A row for each pair of runs, test set and metric."""
     rows = list(_rows(settings, study))
-    words = {run.name: run.words for run in study.runs}
+    titles = {run.name: run.title for run in study.runs}
     columns = [Column("score", words=True), Column("difference"), Column("95 % interval"), Column("p")]
     groups = [
-        Group([_line(row) for row in rows if row["run"] == run], words[run])
+        Group([_line(row) for row in rows if row["run"] == run], titles[run])
         for run in dict.fromkeys(row["run"] for row in rows)
     ]
     notes = [

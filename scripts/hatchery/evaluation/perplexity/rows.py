@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from hatchery.artifacts.records import Infinite, Record
 from hatchery.settings.base import NonNegative, Range, Share
-from hatchery.settings.fields import hints_of, said_about
+from hatchery.settings.fields import hints_of, markers_of
 
 PERPLEXITY_FILE, WORDS_FILE, FREQUENCY_FILE = "perplexity.csv", "words.csv", "frequency.csv"
 
@@ -51,7 +51,7 @@ class Measured(Record):
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
         """Column and metric by the name of the measurement, in the order of the columns."""
         table: Any = cls
-        marked = {column: said_about(hint, Metric) for column, hint in hints_of(table).items()}
+        marked = {column: markers_of(hint, Metric) for column, hint in hints_of(table).items()}
         return {
             f"{column}_percent" if metric.percent else column: (column, metric)
             for column, metrics in marked.items()

@@ -22,7 +22,7 @@ class Need:
     """A kind of results: the tidy table where it stands, and what a user calls it."""
 
     table: str
-    words: str
+    name: str
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
     """Whether an experiment has it, as far as its configuration says."""
 

@@ -111,7 +111,7 @@ def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
     """The declaration of a figure of the experiment or study `of`. Raises ConfigError where that lacks a need."""
     figure = declared_figures()[name]
-    lacking = [NEEDS[need].words if need in NEEDS else f"analyses {need!r}" for need in figure.needs if need not in has]
+    lacking = [NEEDS[need].name if need in NEEDS else f"analyses {need!r}" for need in figure.needs if need not in has]
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))
         raise ConfigError(f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has: {drawn}")

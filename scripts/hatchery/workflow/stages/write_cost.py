@@ -68,7 +68,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
     # Only where there are such, so that other estimates stay as they are.
     more = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
-    more["label"] = chosen.words if chosen.label else ""
+    more["label"] = chosen.title if chosen.label else ""
     return entry | {key: value for key, value in more.items() if value}
 
 
