@@ -10,8 +10,6 @@ from io import StringIO
 from itertools import count
 from pathlib import Path
 
-from snakemake.cli import parse_args
-
 from hatchery.errors import ConfigError
 from hatchery.units import rough_duration
 from hatchery.workflow.resources import Resources
@@ -21,6 +19,9 @@ PROFILE = "slurm"
 
 def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
     """How often Snakemake starts a job again, as its command line and the profile that it names say."""
+    # With it comes NumPy.
+    from snakemake.cli import parse_args
+
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit, Exception):
         return int(parse_args(list(arguments))[1].retries)
     return 0
