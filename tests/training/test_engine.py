@@ -87,9 +87,10 @@ def train_with_engine(
     return model, norms
 
 
-def one_step(engine: Engine, batch: dict[str, Tensor]) -> Update:
+def one_step(engine: Engine, *batches: dict[str, Tensor]) -> Update:
     engine.begin_step(seed=3, step=0, learning_rate=0.02)
-    engine.backward(engine.forward(batch).loss_sum / 10)
+    for batch in batches:
+        engine.backward(engine.forward(batch).loss_sum / 10)
     return engine.step()
 
 
@@ -263,6 +264,18 @@ def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
         filled = engine.whole_states()
         for name, parameter in again.named_parameters():
             assert all(torch.equal(filled[parameter][key], moments[name][key]) for key in moments[name])
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_micro_batches_add_up_to_the_gradient_of_stage_0_at_every_stage(stage: int) -> None:
+    norms: list[list[float]] = []
+    for zero_stage in (0, stage):
+        model = make_model()
+        optimizer = build_optimizer(model, replace(OPTIMIZER, name="adamw"))
+        with Engine(model, optimizer, 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=zero_stage) as engine:
+            steps = ([make_batch(4, 10 * step + part) for part in range(3)] for step in range(3))
+            norms.append([one_step(engine, *parts).gradient_norm.item() for parts in steps])
+    assert norms[1] == pytest.approx(norms[0], rel=1e-5)
 
 
 def test_an_exception_that_passes_asks_no_other_process_for_anything(monkeypatch: pytest.MonkeyPatch) -> None:
