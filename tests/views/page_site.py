@@ -168,6 +168,7 @@ class Site:
         figures = [self.results / "figures" / f"{name}.svg" for name in ("learning_curves", "phenomena")]
         for figure in figures:
             write_text(figure, SVG)
+            write_text(figure.with_suffix(".pdf"), "%PDF")
             write_checksums([figure])
         figures.append(self.results / "figures" / "task_scores.svg")
         save_figure(two_panels, Style(), figures[-1], "Scores")

@@ -155,6 +155,8 @@ def test_the_same_tables_give_the_same_vector_file(
         run_stage(draw_figure, settings, tmp_path / f"{name}.svg", tables=given(figure, tables))
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    pdf = (tmp_path / "a.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF") and pdf == (tmp_path / "b.pdf").read_bytes()
     assert "<image" not in text
     assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
     assert f"<dc:title>{FIGURES[figure].title} of demo</dc:title>" in text
@@ -195,7 +197,7 @@ def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
     command = stage_command("draw_figure", settings, output, tables=given("task_scores", tables))
     result = forked.run(command, capture_output=True, text=True, timeout=120)
     assert (result.returncode, result.stderr) == (0, "")
-    assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
+    assert sorted(path.name for path in output.parent.iterdir()) == ["figure.pdf", "figure.sha256", "figure.svg"]
     tables["measurements"].write_text("{")
     result = forked.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 1

@@ -18,6 +18,7 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.citation import how_to_cite
 from hatchery.rendering.style import Style, model_styles
 from hatchery.typed import build
 from hatchery.views.figures.registry import declared_figures
@@ -211,8 +212,12 @@ def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
     assert groups == [["phenomenon average", "paradigm average"], ["agreement"]]
 
 
-def test_the_page_leads_to_the_cost_and_says_how_the_export_is_made(written: Site) -> None:
+def test_the_page_leads_to_the_cost_and_the_figures_and_says_how_to_cite_and_how_the_export_is_made(
+    written: Site,
+) -> None:
     text = written.page.read_text(encoding="utf-8")
+    assert '<a href="figures/phenomena.svg">phenomena.svg</a> and <a href="figures/phenomena.pdf">.pdf</a>' in text
+    assert how_to_cite() in text
     assert '<a href="cost.html">cost.html</a>' in text
     assert "<code>snakemake --cores 1 results/demo/export/README.md</code>" in text
     # It is not there when the page is written, so it is no link.

@@ -6,6 +6,7 @@ rule draw_figure:
         inputs("draw_figure"),
     output:
         figure="results/{experiment}/figures/{figure}.svg",
+        pdf="results/{experiment}/figures/{figure}.pdf",
         checksums="results/{experiment}/figures/{figure}.sha256",
     wildcard_constraints:
         figure="|".join(declared_figures()),

@@ -25,7 +25,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.atomic import write_bytes, write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.rendering.templates import NARROW_ID, prefixed_ids
@@ -74,6 +74,7 @@ def figure_style(style: Style) -> Iterator[None]:
         "hatch.linewidth": 0.6,
         "svg.hashsalt": "hatchery",
         "svg.fonttype": "path",
+        "pdf.fonttype": 42,
     }
     with mpl.rc_context(parameters):
         yield
@@ -85,15 +86,23 @@ def is_narrow(style: Style) -> bool:
 
 
 def save_drawings(
-    draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = ""
+    draw: Callable[[Style], Figure],
+    style: Style,
+    path: str | Path,
+    title: str,
+    remark: str = "",
+    pdf: Path | None = None,
 ) -> None:
-    """Write what `draw` makes of `style` to `path`, and with it what it makes of a phone's width.
+    """Write what `draw` makes of `style` to `path` (and as `pdf`), and with it what it makes of a phone's width.
 
     The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
     the figure is narrow as it is. A remark, of models that are left out say, stands above the drawing.
     """
     with figure_style(style):
-        wide = _svg(draw(style), title, remark)
+        figure = draw(style)
+        wide = _svg(figure, title, remark)
+        if pdf is not None:
+            write_bytes(pdf, _pdf(figure, title))
         if not is_narrow(style):
             narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title, remark)
             wide = _with_symbol(wide, narrow)
@@ -115,6 +124,14 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
     return buffer.getvalue()
 
 
+def _pdf(figure: Figure, title: str) -> bytes:
+    """The figure as it was drawn last, with text that stays text; the bytes hold no time."""
+    buffer = io.BytesIO()
+    metadata: Any = {"Title": title, "Creator": "Hatchery", "Producer": None, "CreationDate": None}
+    figure.savefig(buffer, format="pdf", metadata=metadata)
+    return buffer.getvalue()
+
+
 def _with_symbol(wide: str, narrow: str) -> str:
     """The document `wide` with the drawing of `narrow` in a symbol; its ids must not be those of the other drawing."""
     inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
@@ -127,9 +144,10 @@ def _with_symbol(wide: str, narrow: str) -> str:
 
 
 def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = "") -> None:
-    """Write a figure of an experiment with `save_drawings`, and its checksum, with which its page compares it."""
-    save_drawings(draw, style, path, title, remark)
-    write_checksums([path])
+    """Write a figure of an experiment with `save_drawings`, beside it the wide drawing as PDF, and their checksums."""
+    pdf = Path(path).with_suffix(".pdf")
+    save_drawings(draw, style, path, title, remark, pdf)
+    write_checksums([path, pdf])
 
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from hatchery.errors import EvaluationError
+from hatchery.rendering.citation import how_to_cite
 from hatchery.rendering.escaping import breakable, html_text, markdown_paragraph, markdown_text, readable
 from hatchery.sanitize import visible
 
@@ -50,6 +51,7 @@ def _environment(html: bool) -> "Environment":
         keep_trailing_newline=not html,
         finalize=_shown if html else _markdown,
     )
+    made.globals |= {"how_to_cite": how_to_cite}
     made.filters |= {"anchor": anchor, "breakable": breakable, "count": "{:,}".format}
     made.filters |= {"coded": coded}
     made.filters |= {"foreign": lambda text: Markup(markdown_text(text))}

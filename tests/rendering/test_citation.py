@@ -1,0 +1,21 @@
+"""What pages and cards say of citing is what CITATION.cff says, and that is whole."""
+
+import datetime
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from hatchery.rendering.citation import how_to_cite
+from hatchery.rendering.templates import card_html, card_markdown
+
+
+def test_the_version_and_the_date_are_in_the_file_and_on_every_card(repository: Path) -> None:
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert cited["version"] == project["version"]
+    assert isinstance(cited["date-released"], datetime.date)
+    said = f"The Hatchery contributors, Hatchery, version {cited['version']} ({cited['date-released']})"
+    assert said in how_to_cite()
+    for card in (card_html("a", "", []), card_markdown("a", "", [])):
+        assert said in card
