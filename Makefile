@@ -88,6 +88,19 @@ test-transformers-4: env ## test exported models with the version of transformer
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) $(PYTEST_OPTIONS) tests/export
 
+# PyTorch for CPUs comes without it, and nothing else needs it there.
+TRITON := .triton
+$(TRITON)/installed: requirements.lock
+	@rm -rf $(TRITON) && mkdir $(TRITON)
+	@sed -n '/^triton==/,/# via/p' $< > $(TRITON)/triton.lock
+	@.venv/bin/python -m pip install --quiet --no-deps --require-hashes --target $(TRITON) --requirement $(TRITON)/triton.lock
+	@touch $@
+
+.PHONY: test-kernels
+test-kernels: env ## test the kernels of a GPU on the CPU, by Triton's interpreter
+	@$(MAKE) --no-print-directory $(TRITON)/installed
+	@PYTHONPATH="$$PWD/$(TRITON)" TRITON_INTERPRET=1 $(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS) tests/modeling/test_kernels.py
+
 BENCH_OPTIONS ?=
 .PHONY: bench-gpu
 bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with what PYTHONPATH=folder holds

@@ -1,16 +1,16 @@
 """What is measured on a GPU, and how: rows of the table, sizes, and a step in all ways that a model can be computed.
 
-Steps are forward and backward of generated batches in bf16. They are timed one by one after a warm-up, with the device
-waited for before and after; the median counts. Operations are those of the model (PaLM, Appendix B).
+Steps are forward and backward of generated batches in bf16, some with clipping and LAMB. They are timed one by one
+after a warm-up, with the device waited for before and after; the median counts. Operations are those of the model
+(PaLM, Appendix B).
 """
 
 import importlib.util
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -18,12 +18,17 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from benchmarks import training_step
 from benchmarks.flex_attention import FlexSelfAttention
+from benchmarks.position_scores import ScoresOf, by_prefix_sums, skewed
 from benchmarks.training_step import Setting, Width
-from hatchery.modeling import attention
 from hatchery.modeling.families import training_flops
 from hatchery.modeling.flops import PassShape
+from hatchery.modeling.kernels.position_attention import use_kernels_
 from hatchery.modeling.language_model import UNLABELLED
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.training.compilation import compile_layers_
+from hatchery.training.optimizers import build_optimizer
+from hatchery.training.settings import OptimizerSettings
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Row:
     flops_per_second: float | None = None
     """Operations of the model; the share of a large product is made of it."""
     peak_gib: float | None = None
+    pairs: int | None = None
+    """Minimal pairs that were scored."""
     remark: str = ""
 
 
@@ -62,7 +69,7 @@ class Sizes:
 
 
 SIZES = {
-    "base": Sizes(Width(), 12, (128, 512), 16384, 20, 8192, "inductor", 24, 4_000_000, (0, 8), 67_000, 1024, 300),
+    "base": Sizes(Width(), 12, (128, 512), 32768, 8, 8192, "inductor", 16, 4_000_000, (0, 8), 6_700, 1024, 300),
     "tiny": Sizes(Width(96, 32, 4, 48), 2, (16, 32), 64, 2, 64, "eager", 4, 20_000, (0, 1), 12, 16, 60),
 }
 
@@ -84,11 +91,11 @@ class Bench:
         if self.on_gpu:
             torch.cuda.synchronize()
 
-    def setting(self, length: int, weighting: str = "none") -> Setting:
-        """A step of the model with that layer weighting."""
+    def setting(self, length: int, model: str = "ltg") -> Setting:
+        """A step of `model`, one of `training_step.CONFIGS`."""
         sizes = self.sizes
         shape = (sizes.layers, length, sizes.step_tokens, 0.0, torch.get_num_threads())
-        return Setting(self.device.type, "bf16", *shape, sizes.width, weighting)
+        return Setting(self.device.type, "bf16", *shape, sizes.width, model)
 
     def config(self, vocabulary_size: int) -> LtgBertConfig:
         """LTG-BERT of these sizes."""
@@ -145,20 +152,42 @@ def product(bench: Bench) -> Rows:
 
 
 Step = Callable[[], None]
+Change = Callable[[nn.Module, Bench], nn.Module]
 
 
-def _ours(bench: Bench, setting: Setting) -> Step:
-    return training_step.make_step("ours", setting)
+def _kernels_in(model: nn.Module, bench: Bench) -> nn.Module:
+    if bench.on_gpu and not use_kernels_(model, bench.device):
+        raise LeftOutError("the kernels are for Hopper chips and need Triton")
+    return model
 
 
-def _written_out(bench: Bench, setting: Setting) -> Step:
-    step = training_step.make_step("ours", setting)
+def _compiled_in(model: nn.Module, bench: Bench) -> nn.Module:
+    compile_layers_(model, bench.sizes.compiler)
+    return model
 
-    def written_out() -> None:
-        with patch.object(attention, "_fused_is_faster", return_value=False):
-            step()
 
-    return written_out
+def _made(bench: Bench, setting: Setting, changes: Sequence[Change] = ()) -> Step:
+    model = training_step.ours(setting)
+    for change in changes:
+        model = change(model, bench)
+    return training_step.make_step("ours", setting, model)
+
+
+def _whole(bench: Bench, setting: Setting, changes: Sequence[Change] = ()) -> Step:
+    """With clipping and LAMB."""
+    model = training_step.ours(setting)
+    for change in changes:
+        model = change(model, bench)
+    step, optimizer = training_step.make_step("ours", setting, model), build_optimizer(model, OptimizerSettings())
+    parameters = list(model.parameters())
+
+    def whole() -> None:
+        step()
+        norm = nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None], foreach=True)
+        nn.utils.clip_grads_with_norm_(parameters, 2.0, norm, foreach=True)
+        optimizer.step()
+
+    return whole
 
 
 def _plain(bench: Bench, setting: Setting) -> Step:
@@ -171,64 +200,55 @@ def _bert(bench: Bench, setting: Setting) -> Step:
     return training_step.make_step("bert", setting)
 
 
-def _undropped(bench: Bench, setting: Setting) -> Step:
-    return training_step.make_step("ours", replace(setting, attention_dropout=0.0))
+def _scores_by(function: ScoresOf) -> Change:
+    def change(model: nn.Module, bench: Bench) -> nn.Module:
+        for module in model.modules():
+            if isinstance(module, DisentangledSelfAttention):
+                module._position_scores = partial(function, module)
+        return model
+
+    return change
 
 
-def _flex_in(layers: Iterable[nn.Module], bench: Bench) -> None:
-    # A CPU refuses its gradients, compiled or not.
-    compiled = torch.compile(flex_attention, backend=bench.sizes.compiler) if bench.on_gpu else flex_attention
-    for layer in layers:
-        layer.attention = FlexSelfAttention(layer.attention, compiled)
+# A kernel that does not fit into the memory of a multiprocessor does not start at all.
+FLEX_BLOCKS = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_M1": 32, "BLOCK_N1": 64, "BLOCK_M2": 64, "BLOCK_N2": 32}
 
 
 def _flex(bench: Bench, setting: Setting) -> Step:
-    setting = replace(setting, attention_dropout=0.0)
-    model = training_step.ours(setting)
-    _flex_in(model.encoder.layers, bench)
-    return training_step.make_step("ours", setting, model)
+    # A CPU refuses its gradients, compiled or not.
+    compiled = torch.compile(flex_attention, backend=bench.sizes.compiler) if bench.on_gpu else flex_attention
+    blocks = {"kernel_options": {**FLEX_BLOCKS, "num_stages": 1}} if bench.on_gpu else {}
+
+    def flex_in(model: nn.Module, _: Bench) -> nn.Module:
+        for layer in model.encoder.layers:
+            layer.attention = FlexSelfAttention(layer.attention, partial(compiled, **blocks))
+        return model
+
+    return _made(bench, replace(setting, attention_dropout=0.0), (flex_in, _compiled_in))
 
 
-def _compiled_layers(bench: Bench, setting: Setting) -> Step:
-    model = training_step.ours(setting)
-    for layer in model.encoder.layers:
-        layer.compile(backend=bench.sizes.compiler)
-    return training_step.make_step("ours", setting, model)
-
-
-def _compiled_flex(bench: Bench, setting: Setting) -> Step:
-    setting = replace(setting, attention_dropout=0.0)
-    model = training_step.ours(setting)
-    _flex_in(model.encoder.layers, bench)
-    for layer in model.encoder.layers:
-        layer.compile(backend=bench.sizes.compiler)
-    return training_step.make_step("ours", setting, model)
-
-
-def _compiled(bench: Bench, setting: Setting) -> Step:
-    model = training_step.ours(setting)
-    model.compile(backend=bench.sizes.compiler)
-    return training_step.make_step("ours", setting, model)
-
-
+AS_SHIPPED, AS_SHIPPED_WHOLE = "as shipped", "as shipped, with clipping and LAMB"
+PLAIN = "plain definition (the authors' form)"
 WAYS: dict[str, Callable[[Bench, Setting], Step]] = {
-    "as it runs (fused attention)": _ours,
-    "plain definition (the authors' form)": _plain,
-    "attention written out": _written_out,
+    AS_SHIPPED: partial(_made, changes=(_kernels_in, _compiled_in)),
+    AS_SHIPPED_WHOLE: partial(_whole, changes=(_kernels_in, _compiled_in)),
+    "looked up, not compiled": _made,
+    "looked up, not compiled, with clipping and LAMB": _whole,
+    "kernels, not compiled": partial(_made, changes=(_kernels_in,)),
+    "looked up, layers compiled": partial(_made, changes=(_compiled_in,)),
     "BERT of transformers": _bert,
-    "no attention dropout": _undropped,
-    "no attention dropout, FlexAttention": _flex,
-    "layers compiled": _compiled_layers,
-    "no attention dropout, FlexAttention, layers compiled": _compiled_flex,
-    "all compiled (compute.compile)": _compiled,
+    PLAIN: _plain,
+    "prefix sums, layers compiled": partial(_made, changes=(_scores_by(by_prefix_sums), _compiled_in)),
+    "skewed, layers compiled": partial(_made, changes=(_scores_by(skewed), _compiled_in)),
+    "FlexAttention, layers compiled, no attention dropout": _flex,
 }
 """In the order of what must be known first: the time of a part can run out, and compiling takes longest."""
 
 
-def steps(bench: Bench, part: str, length: int, weighting: str) -> Rows:
-    """Forward and backward in all ways."""
-    setting = bench.setting(length, weighting)
-    for what, way in WAYS.items():
+def steps(bench: Bench, part: str, length: int, model: str, ways: slice) -> Rows:
+    """Forward and backward in some of the ways."""
+    setting = bench.setting(length, model)
+    for what, way in list(WAYS.items())[ways]:
         yield attempted(part, what, partial(_step_row, bench, part, what, setting, way))
         if bench.on_gpu:
             torch.cuda.empty_cache()
@@ -248,7 +268,7 @@ def _step_row(bench: Bench, part: str, what: str, setting: Setting, way: Callabl
     labelled = int((training_step.make_batch(setting)[2] != UNLABELLED).sum())
     shape = PassShape(setting.sequences, setting.length, labelled)
     # That of `transformers` has other operations: it predicts everywhere.
-    flops = None if way is _bert else training_flops(bench.config(setting.width.vocabulary), shape) / seconds
-    remark = f"first step {first:.1f} s" if "ompile" in what or "Flex" in what else ""
+    flops = None if way is _bert else training_flops(training_step.config_of(setting), shape) / seconds
+    remark = f"first step {first:.1f} s" if "compiled" in what or "shipped" in what else ""
     tokens = setting.sequences * setting.length
     return Row(part, what, tokens / seconds, 1000 * seconds, flops, peak, remark)

@@ -29,8 +29,10 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from hatchery.modeling import encoder
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
+from hatchery.modeling.gpt_bert.family import GptBertConfig
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initialise_, labelled_positions
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.training.speed import keep_freed_memory
@@ -63,7 +65,7 @@ class Setting:
     padding: float
     threads: int
     width: Width = Width()
-    layer_weighting: str = "none"
+    model: str = "ltg"
     attention_dropout: float = 0.1
 
     @property
@@ -88,18 +90,27 @@ def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
     return ids.to(setting.device), mask.to(setting.device), labels.to(setting.device)
 
 
-def ours(setting: Setting) -> nn.Module:
+CONFIGS: dict[str, Callable[..., ModelConfig]] = {
+    "ltg": LtgBertConfig,
+    "elc": partial(LtgBertConfig, layer_weighting="biased"),
+    "gpt": GptBertConfig,
+}
+
+
+def config_of(setting: Setting) -> ModelConfig:
     width = setting.width
-    config = LtgBertConfig(
+    return CONFIGS[setting.model](
         vocab_size=width.vocabulary,
         hidden_size=width.hidden,
         intermediate_size=width.intermediate,
         num_hidden_layers=setting.layers,
         num_attention_heads=width.heads,
-        layer_weighting=setting.layer_weighting,
         attention_probs_dropout_prob=setting.attention_dropout,
     )
-    model = LanguageModel(config)
+
+
+def ours(setting: Setting) -> nn.Module:
+    model = LanguageModel(config_of(setting))
     initialise_(model, 1)
     return model.to(setting.device)
 

@@ -44,8 +44,8 @@ def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(t
     page = tmp_path / "gpu.md"
     page.write_text(gpu.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--device", "cpu", "--sizes", "tiny"]
-    # The two other kinds of steps are these with a length or a layer weighting exchanged.
-    parts = ["product", "ltg_short", "elc_long", "score", "loop", "resume", "finetune"]
+    # The other kinds of steps are these with a length exchanged, and fewer ways.
+    parts = ["product", "elc_short", "gpt_short", "score", "finetune", "resume", "loop", "others_long"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*command, "--page", str(page), "--parts", *parts],
@@ -56,12 +56,11 @@ def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(t
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    rows = [line.strip("|").split(" | ") for line in page.read_text().splitlines() if line.count("|") == 8][2:]
+    rows = [line.strip("|").split(" | ") for line in page.read_text().splitlines() if line.count("|") == 9][2:]
     reasons = {row[1].strip(): row[-1].strip() for row in rows if "failed" in row[-1] or "left out" in row[-1]}
     expected = {
         "BERT of transformers": "left out: transformers is not installed here",
-        "no attention dropout, FlexAttention": "FlexAttention does not support backward on CPU",
-        "no attention dropout, FlexAttention, layers compiled": "FlexAttention does not support backward on CPU",
+        "FlexAttention, layers compiled, no attention dropout": "FlexAttention does not support backward on CPU",
         "waits for the device": "left out: nobody waits for a CPU",
     }
     assert reasons.keys() == expected.keys(), reasons
@@ -97,30 +96,35 @@ def test_a_part_that_takes_too_long_is_ended_and_keeps_its_rows(
 def test_operations_are_a_share_of_those_of_the_product_of_the_same_run() -> None:
     rows = [
         {"part": "product", "what": "large", "flops_per_second": 4e12, "milliseconds": 2.0},
-        {"part": "steps", "what": "ours", "flops_per_second": 2e12, "tokens_per_second": 1234.5, "peak_gib": 1.25},
+        {
+            "part": "ltg_long",
+            "what": "as shipped",
+            "flops_per_second": 2e12,
+            "tokens_per_second": 1234.5,
+            "peak_gib": 1.25,
+        },
         {"part": "steps", "what": "plain", "remark": "failed: a | b"},
     ]
     table = gpu.table_of(rows, "a device").splitlines()
     assert table[4:] == [
-        "| product | large |  | 2.00 | 100 % |  |  |",
-        "| steps | ours | 1,234 |  | 50 % | 1.2 |  |",
-        "| steps | plain |  |  |  |  | failed: a / b |",
+        "| product | large | 2.0 |  |  | 100 % |  |  |",
+        "| ltg_long | as shipped |  | 436.9 | 1,234 | 50 % | 1.2 |  |",
+        "| steps | plain |  |  |  |  |  | failed: a / b |",
     ]
 
 
 def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
     rows = [
         {"part": "product", "what": "large", "flops_per_second": 4e12},
-        {
-            "part": "ltg_short",
-            "what": "as it runs (fused attention)",
-            "tokens_per_second": 50.0,
-            "flops_per_second": 3e12,
-        },
-        {"part": "ltg_short", "what": "plain definition (the authors' form)", "tokens_per_second": 20.0},
+        {"part": "ltg_short", "what": "as shipped", "milliseconds": 50.0, "flops_per_second": 1e12},
+        {"part": "ltg_short", "what": "as shipped, with clipping and LAMB", "milliseconds": 60.0},
+        {"part": "elc_short", "what": "as shipped", "milliseconds": 55.0},
+        {"part": "score", "what": "TensorFloat-32", "milliseconds": 3000.0, "pairs": 6700},
     ]
-    assert "2.50 times the plain definition (3), 75 % MFU (50); the pairs in unmeasured s (60)" in gpu.aims(rows)
-    assert gpu.aims([]).count("unmeasured") == 3
+    found = gpu.aims(rows)
+    assert "in 60 ms (66)" in found and "25 % MFU at the short one (35)" in found and "ELC-BERT 1.10 times" in found
+    assert "in TensorFloat-32 30 s (40)" in found and found.count("unmeasured") == 3
+    assert gpu.aims([]).count("unmeasured") == 7
 
 
 def test_only_the_table_of_the_page_is_replaced(tmp_path: Path) -> None:

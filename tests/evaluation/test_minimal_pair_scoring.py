@@ -22,7 +22,8 @@ from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.settings import SuiteSettings
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.families import model_config
@@ -31,6 +32,7 @@ from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.typed import keys_of
 
 SETTINGS = {
     "stage": "score_minimal_pairs",
@@ -277,3 +279,12 @@ def test_sentences_are_framed_and_masked_with_the_ids_of_the_tokenizer(
         assert (batch[:, 0] == CLS).all() and (batch[:, -1] == SEP).all()
         assert ((batch == MASK).sum(dim=1) == 1).all()
         assert (batch[:, 1:-1] >= MASK).all()
+
+
+def test_a_suite_says_its_precision_only_where_it_is_another_than_before(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert "precision" not in keys_of(SuiteSettings())
+    assert keys_of(SuiteSettings(precision="tf32"))["precision"] == "tf32"
+    for precision, products in (("tf32", "high"), ("fp32", "highest")):
+        prepare_device("auto", precision=precision)
+        assert torch.get_float32_matmul_precision() == products

@@ -240,15 +240,6 @@ def test_without_a_limit_nothing_is_clipped_and_the_norm_is_known_all_the_same()
     assert torch.equal(weights[0], weights[1]) and not torch.allclose(weights[0], weights[2])
 
 
-def test_compiling_keeps_the_names_of_the_parameters() -> None:
-    model = make_model()
-    names = list(model.state_dict())
-    # Compilation itself happens at the first forward pass, which is not reached: it needs a compiler.
-    Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS, compiled=True)
-    assert list(model.state_dict()) == names and not any("_orig_mod" in name for name in names)
-    assert model._compiled_call_impl is not None
-
-
 def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
     model, again = make_model(), make_model()
     optimizers = [build_optimizer(one, replace(OPTIMIZER, name="adamw")) for one in (model, again)]

@@ -16,7 +16,7 @@ from hatchery.evaluation.baselines.loading import load_baseline
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import required_architecture
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.settings import is_imported
+from hatchery.evaluation.settings import MatrixPrecision, is_imported
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
@@ -75,12 +75,12 @@ def load_sentence_model(manifest_path: Path, device: torch.device, scoring: str 
     return HatcheryModel(network, tokenizer, device, required_architecture(scoring, use.kinds), use.predicted_before)
 
 
-def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device:
+def prepare_device(name: DeviceName, threads: int | None = None, precision: MatrixPrecision = "fp32") -> torch.device:
     """Choose the device and pin the numerics that decide near-ties.
 
     `auto` takes a CUDA device when there is one. `threads` bounds the CPU threads of PyTorch; None leaves its choice.
-    On CUDA, deterministic algorithms are asked for. Matrix products stay in full float32 (no TF32), because reduced
-    ones flip near-ties between two sentences.
+    On CUDA, deterministic algorithms are asked for. Matrix products stay in full float32 unless `precision` says
+    otherwise, because reduced ones flip near-ties between two sentences.
     Raises ConfigError when CUDA is demanded and absent, or `threads` is not positive.
     """
     if threads is not None:
@@ -90,7 +90,7 @@ def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise ConfigError("runtime.device: the device 'cuda' is demanded, but PyTorch finds none on this machine")
-    torch.set_float32_matmul_precision("highest")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = False
     if not available or name == "cpu":
         return torch.device("cpu")
@@ -99,4 +99,6 @@ def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # As `use_deterministic_algorithms(True, warn_only=True)`, which imports the compiler: a second.
     torch.set_deterministic_debug_mode("warn")
+    # It only helps to find uninitialised reads, and costs a pass over every new tensor.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda")

@@ -25,6 +25,10 @@ class PositionIndices(NamedTuple):
     """int64 [T * T]: element i * T + j points at (row i, bucket of i - j)."""
     by_key: Tensor
     """int64 [T * T]: element i * T + j points at (row j, bucket of i - j)."""
+    row_of_distance: Tensor
+    """int32 [2 T - 1]: the column of the distances 1 - T to T - 1."""
+    first_distance: Tensor
+    """int32 [R], a power of 2 above `n_rows`: the first distance of each column, and T behind the last."""
 
     def reached(self, relative_embedding: Tensor) -> Tensor:
         """The rows [n_rows, D] of `relative_embedding` that distances below T can reach.
@@ -73,4 +77,8 @@ class RelativePositions(nn.Module):
         columns = self.rows(length) - first_row
         table_row = torch.arange(length, device=columns.device) * n_rows
         by_query, by_key = columns + table_row[:, None], columns + table_row[None, :]
-        return PositionIndices(first_row, n_rows, by_query.flatten(), by_key.flatten())
+        row_of_distance = torch.cat([columns[0].flip(0), columns[1:, 0]])
+        room = torch.arange(max(16, 1 << n_rows.bit_length()), device=columns.device)
+        first_distance = torch.searchsorted(row_of_distance, room) - (length - 1)
+        by_distance = row_of_distance.int(), first_distance.int()
+        return PositionIndices(first_row, n_rows, by_query.flatten(), by_key.flatten(), *by_distance)

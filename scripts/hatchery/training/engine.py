@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from hatchery.modeling.encoder_decoder.decoding import DecoderLayer, LayerCache
+from hatchery.modeling.kernels.position_attention import use_kernels_
 from hatchery.modeling.language_model import LanguageModel, labelled_positions, moved
 from hatchery.modeling.layers import EncoderLayer
 from hatchery.training.checkpoints import States
+from hatchery.training.compilation import compile_layers_
 from hatchery.training.precision import InPrecision, Precision
 from hatchery.training.processes import import_deepspeed
 from hatchery.training.topology import Topology
@@ -96,9 +98,9 @@ class Engine:
     ) -> None:
         """`model` must lie on `device`; process 0's parameters are sent to all others here.
 
-        Without `max_gradient_norm` nothing is clipped. `compiled` hands the model to torch.compile, in place, so that
-        its parameters keep their names. `recomputed` layers are computed again in the backward pass. Above stage 0 a
-        state that `optimizer` holds already is shared among the processes.
+        Without `max_gradient_norm` nothing is clipped. `compiled` layers go through torch.compile, and `recomputed`
+        ones are computed again in the backward pass; both in place, so that parameters keep their names. Above stage 0
+        a state that `optimizer` holds already is shared among the processes.
         """
         self.model, self.optimizer = model, optimizer
         self.device, self.topology, self.precision = device, topology, precision
@@ -109,9 +111,10 @@ class Engine:
         # Open from the beginning of a step to its update. At stage 3 nobody keeps whole weights that long.
         self._casts = ExitStack()
         self._casts_once = precision.name != "fp32" and zero_stage < 3
-        self._recomputed = recompute_layers_(model) if recomputed else []
-        if compiled:
-            model.compile()
+        self._kernels_at = use_kernels_(model, device) if precision.name != "fp32" else []
+        self._replaced = compile_layers_(model) if compiled else []
+        if recomputed:
+            self._replaced += [layer for layer in recompute_layers_(model) if layer not in self._replaced]
         self._hook, states = None, dict(optimizer.state)
         self._averaged_over = topology.world_size if zero_stage == 3 else 1
         if zero_stage == 0:
@@ -215,8 +218,10 @@ class Engine:
             self._shards = None
             for name, parameter in self.model.named_parameters() if whole else ():
                 parameter.data = whole[name]
-        for layer in self._recomputed:
-            del layer.forward
+        for module in self._replaced:
+            del module.forward
+        for attention in self._kernels_at:
+            attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """A batch where the model is; one that is there already stays as it is."""

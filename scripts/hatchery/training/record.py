@@ -30,6 +30,7 @@ from hatchery.training.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
 )
+from hatchery.training.compilation import chosen_compilation
 from hatchery.training.early_stopping import BestWeights
 from hatchery.training.engine import Engine
 from hatchery.training.followers import Follower
@@ -72,6 +73,7 @@ class RunRecord:
         self.lease, self.check_inputs = lease, check_inputs
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
+        self.compilation = chosen_compilation(runtime, steps, device)
         self.milestones = tuple(sorted({*milestone_steps(runtime.milestones, steps), *milestones}))
         self.position = self.resumed_from = FROM_THE_START
         # Empty where a run may not stop early.
@@ -128,8 +130,8 @@ class RunRecord:
             self._progress = Progress(self.steps, self.label, "steps", initial=self.position.step).__enter__()
             if self.position.step:
                 self.note(f"goes on after step {self.position.step:,} from {self._loaded_from}")
-            if self.runtime.compile:
-                self.note("the model is compiled by torch.compile, so the first steps take long")
+            if self.compilation != "off":
+                self.note("layers are compiled by torch.compile, so the first step takes some ten seconds")
         return self
 
     def is_claimed(self) -> bool:

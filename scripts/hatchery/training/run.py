@@ -163,7 +163,8 @@ def train_run(
     if topology.is_first:
         deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
     _require_sharing(options.zero_stage, precision)
-    prepare_device(device, options.threads, options.compile)
+    compiled = record.compilation != "off"
+    prepare_device(device, options.threads, compiled)
     plan = StepPlan(settings)
     size = options.micro_batch_size
     batches = TrainingBatches(plan, settings.seed, topology, size, examples_of_length, objective.order)
@@ -210,7 +211,7 @@ def train_run(
         if settings.early_stopping is not None:
             stopping = EarlyStopping(settings.early_stopping, record.rows(), objective.criterion)
         clip = settings.optimizer.max_gradient_norm
-        chosen = options.compile, options.zero_stage, options.activation_checkpointing
+        chosen = compiled, options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, scored, record, probes, deadline, stopping)
     for follower in record.followers:

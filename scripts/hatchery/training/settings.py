@@ -268,8 +268,9 @@ class TrainingRuntime(Settings):
     """Write checkpoints while training goes on."""
     workers: Natural = 0
     """Processes that draw batches ahead; 0 is one thread."""
-    compile: bool = False
-    """torch.compile of the model; needs a C++ compiler."""
+    compile: Literal["auto", "layers", "off"] = "auto"
+    """torch.compile of the layers in training; auto is on a GPU, for trainings of some hundred steps and more, where
+    Triton and a C compiler are."""
     activation_checkpointing: bool = False
     """Compute the layers again in the backward pass instead of keeping what they computed: less memory, a third more
     time, the same numbers."""

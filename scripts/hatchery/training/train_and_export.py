@@ -157,6 +157,7 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
         # What other runs start from is vouched for. An early end may leave the last ones out.
         for path in sorted(milestone_folder(folder, step).glob("*")):
             run.add_output(path)
+    run.volatile["compile"] = record.compilation
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
     run.volatile["training_seconds"] = round(record.training_seconds, 3)
     run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)

@@ -199,7 +199,8 @@ def score_suite(
     if settings.expected is not None:
         check_size(pairs, settings.suite, settings.expected)
     pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
-    language_model = load_sentence_model(model, prepare_device(runtime.device, runtime.threads), settings.scoring)
+    device = prepare_device(runtime.device, runtime.threads, settings.precision)
+    language_model = load_sentence_model(model, device, settings.scoring)
     scoring = scoring_name(settings.scoring, language_model.architecture)
     started = time.monotonic()
     own_blank = language_model.leading_blank

@@ -7,6 +7,7 @@ bucket and then looked up for every pair of tokens, so nothing of the size T x T
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -30,6 +31,7 @@ class DisentangledSelfAttention(nn.Module):
         size, eps = config.hidden_size, config.layer_norm_eps
         self.n_heads, self.head_size = config.num_attention_heads, config.head_size
         self.is_relative = config.position_embedding == "relative"
+        self.position_bucket_size = config.position_bucket_size
         # Content, query-to-position and position-to-key scores are added, hence 3 (LTG-BERT, Section 4).
         self.scale = 1 / math.sqrt((3 if self.is_relative else 1) * self.head_size)
         self.position_head_layout = config.position_head_layout
@@ -43,6 +45,8 @@ class DisentangledSelfAttention(nn.Module):
         self.output_projection = nn.Linear(size, size)
         self.post_layer_norm = LayerNorm(size, eps, affine=True) if has_post_norm else None
         self.dropout = Dropout(config.attention_probs_dropout_prob)
+        # What computes scores and context of whole texts in one operation, where such was handed in.
+        self.attend_at_once: Callable[..., Tensor] | None = None
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
@@ -57,6 +61,8 @@ class DisentangledSelfAttention(nn.Module):
             asking = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
             return self.closed(self._context_at_one(hidden, inputs, inputs.query_rows), self._value_and_gate(asking)[1])
         packing = inputs.packing
+        if self.attend_at_once is not None and inputs.cache is None and packing is None:
+            return self._at_once(self.attend_at_once, hidden, inputs)
         query, key = self.query_key(hidden, inputs)
         value, gate = self._value_and_gate(hidden)
         value = split_heads(value, self.n_heads, packing)
@@ -92,6 +98,27 @@ class DisentangledSelfAttention(nn.Module):
             context = context * self.head_scale.repeat_interleave(self.head_size)
         output = self.output_projection(context)
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
+
+    def _at_once(self, attend_at_once: Callable[..., Tensor], hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """What `forward` returns for the normalised `hidden` [B, T, D]."""
+        positions = inputs.positions
+        assert inputs.relative_embedding is not None and positions is not None
+        position_query, position_key = self.position_vectors(self.dropout(positions.reached(inputs.relative_embedding)))
+        query_key = self.query_key_projection(hidden)
+        value, gate = self._value_and_gate(hidden)
+        context = attend_at_once(
+            query_key,
+            value,
+            position_key.transpose(1, 2),
+            position_query.transpose(1, 2),
+            positions.row_of_distance,
+            positions.first_distance,
+            inputs.mask,
+            self.dropout,
+            self.n_heads,
+            self.scale,
+        )
+        return self.closed(context, gate)
 
     def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, query_rows: Tensor) -> Tensor:
         """The context [B, D] of one query per sequence of the normalised `hidden`."""

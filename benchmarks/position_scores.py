@@ -1,0 +1,72 @@
+"""Other ways to compute LTG-BERT's position scores, which `benchmarks/gpu.py` measures beside those that are shipped.
+
+Skewed, the table is written out for all distances, multiplied with queries and keys, and shifted into T x T by a view:
+its gradient is a product and no scatter, and memory pays for it. With prefix sums the lookup is the usual one, and the
+gradient of a bucket, whose distances are neighbours in every row, is a difference of two of them. Both give what the
+lookup gives (tests/modeling/test_position_scores.py).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.relative_positions import PositionIndices
+
+ScoresOf = Callable[[DisentangledSelfAttention, Tensor, Tensor, Tensor, PositionIndices], Tensor]
+"""`DisentangledSelfAttention._position_scores`: of queries and keys [B, H, T, d] and the normalised table."""
+
+
+def skewed(
+    attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
+) -> Tensor:
+    """Scaled position scores [B, H, T, T]."""
+    batch, heads, length, _ = query.shape
+    position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
+    rows = positions.row_of_distance
+    by_distance = (position_key * attention.scale).index_select(2, rows.flip(0))
+
+    def shifted(vectors: Tensor, by_distance: Tensor) -> Tensor:
+        found = torch.matmul(vectors, by_distance.unsqueeze(0)).flatten(2)
+        last = length - 1 + length * (2 * length - 2)
+        return found[..., length - 1 : last].view(batch, heads, length, 2 * length - 2)[..., :length]
+
+    by_query = shifted(query, by_distance)
+    return by_query + shifted(key, (position_query * attention.scale).index_select(2, rows)).transpose(2, 3)
+
+
+def by_prefix_sums(
+    attention: DisentangledSelfAttention, query: Tensor, key: Tensor, table: Tensor, positions: PositionIndices
+) -> Tensor:
+    """Scaled position scores [B, H, T, T]."""
+    length = query.shape[2]
+    position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
+    columns, first = positions.columns(length), positions.first_distance[: positions.n_rows + 1].long()
+    at = torch.arange(length, device=columns.device)[:, None]
+    # Of query i row r and those behind it are the keys up to i - first; of key j those before it are the queries below
+    # j + first.
+    keys_up_to, queries_up_to = (at - first + 1).clamp(0, length), (at + first).clamp(0, length)
+    by_query = torch.matmul(query, (position_key * attention.scale).unsqueeze(0))
+    by_key = torch.matmul(key, (position_query * attention.scale).unsqueeze(0))
+    scores = _LookedUp.apply(by_query, columns, keys_up_to, -1)
+    return scores + _LookedUp.apply(by_key, columns.t(), queries_up_to, 1).transpose(2, 3)
+
+
+class _LookedUp(torch.autograd.Function):
+    """[B, H, T, T] of a table [B, H, T, rows] at `columns` int64 [T, T]; `bounds` [T, rows + 1] part the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, columns: Tensor, bounds: Tensor, sign: int) -> Tensor:
+        ctx.save_for_backward(bounds)
+        ctx.sign = sign
+        return table.gather(3, columns.expand(*table.shape[:3], columns.shape[1]))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        (bounds,) = ctx.saved_tensors
+        sums = F.pad(gradient.float().cumsum(3), (1, 0))
+        up_to = sums.gather(3, bounds.expand(*sums.shape[:3], -1))
+        return (ctx.sign * up_to.diff(dim=3)).to(gradient.dtype), None, None, None

@@ -1,0 +1,335 @@
+"""Triton kernels of attention with position scores: nothing of the size T x T reaches the memory of the GPU.
+
+A score is `scale * (q_i k_j + q_i p_r + k_j u_r)` with the row r of the distance i - j (LTG-BERT, Section 4). A block
+of queries (keys) is multiplied with all rows of the table of position keys (queries), and every pair looks its row up.
+Backward, a row of the table gets the sum of the scores' gradients over the distances of its bucket. These are
+neighbours, so the sum is a difference of prefix sums, and nothing is scattered.
+
+Softmax goes over blocks of keys and is computed again in the backward pass, as in FlashAttention. Products are in the
+precision of the tensors, sums in fp32. `position_attention` beside this file is the operation made of them.
+"""
+
+import triton
+import triton.language as tl
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+# Finite: a query that may attend to nothing spreads no NaN.
+HIDDEN = tl.constexpr(-1.0e30)
+
+
+@triton.jit
+def _mixed(x):
+    """uint32 whose bits all depend on all bits of `x`."""
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def _random_keys(seed_pointer, of):
+    """Two uint32 of a seed and a number."""
+    seed = tl.load(seed_pointer)
+    low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
+    first = _mixed(low ^ _mixed(of.to(tl.uint32)))
+    return first, _mixed(high + first)
+
+
+@triton.jit
+def _kept(first, second, pair, threshold):
+    """Whether the probability of a `pair` (i * T + j) is kept: its number, one of 2^32, is not below `threshold`."""
+    x = pair.to(tl.uint32) * 0x9E3779B1 + first
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = ((x ^ (x >> 15)) ^ second) * 0x846CA68B
+    return (x ^ (x >> 16)) >= threshold.to(tl.uint32)
+
+
+@triton.jit
+def _tile(pointer, rows, n_rows, stride, D: tl.constexpr):
+    """The `rows` of a matrix of `n_rows` rows; zeros beyond."""
+    columns = tl.arange(0, D)
+    there = pointer + rows[:, None].to(tl.int64) * stride + columns[None, :]
+    return tl.load(there, mask=rows[:, None] < n_rows, other=0.0)
+
+
+@triton.jit
+def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
+    """Unscaled scores [A, B] of `asking` [A, D] and `asked` [B, D].
+
+    `of_asking` [A, R] and `of_asked` [B, R] are their products with all rows of the tables, `rows` int32 [A, B] the row
+    of a pair.
+    """
+    scores = tl.dot(asking, tl.trans(asked), input_precision=PRECISION)
+    scores += tl.gather(of_asking, rows, 1)
+    return scores + tl.trans(tl.gather(of_asked, tl.trans(rows), 1))
+
+
+@triton.jit
+def _up_to(sums, last, N: tl.constexpr):
+    """The prefix sums [A, N] at the columns `last` int32 [A, R]; 0 before the first, the total behind the last."""
+    return tl.where(last < 0, 0.0, tl.gather(sums, tl.minimum(tl.maximum(last, 0), N - 1), 1))
+
+
+@triton.jit
+def _visible(mask_pointer, i, j, length, stride_i, stride_j, MASK: tl.constexpr):
+    """Whether query `i` may attend to key `j`; the two are shaped to be compared, `mask_pointer` is of one sequence."""
+    keys = j < length
+    if MASK == "keys":
+        keys = keys & (tl.load(mask_pointer + j * stride_j, mask=keys, other=0) != 0)
+    visible = keys & (i < length)
+    if MASK == "pairs":
+        there = mask_pointer + i.to(tl.int64) * stride_i + j * stride_j
+        visible = visible & (tl.load(there, mask=visible, other=0) != 0)
+    return visible
+
+
+@triton.jit
+def forward_kernel(
+    query_key,
+    value,
+    position_key,
+    position_query,
+    row_of_distance,
+    mask,
+    seed,
+    context,
+    log_sums,
+    length,
+    n_rows,
+    scale,
+    threshold,
+    kept_scale,
+    table_stride_h,
+    table_stride_r,
+    mask_stride_b,
+    mask_stride_i,
+    mask_stride_j,
+    H: tl.constexpr,
+    D: tl.constexpr,
+    R: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    MASK: tl.constexpr,
+    DROPOUT: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """The context [B, T, H * D] of M queries of one head, and the logarithms (to 2) of their sums of exponentials.
+
+    `query_key` is [B, T, 2 * H * D], `value` [B, T, H * D]; the tables are [H, n_rows, D].
+    """
+    n_blocks = tl.cdiv(length, M)
+    bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
+    b, h = bh // H, bh % H
+    text = query_key + b.to(tl.int64) * length * (2 * H * D) + h * D
+    values = value + b.to(tl.int64) * length * (H * D) + h * D
+    i, r = block * M + tl.arange(0, M), tl.arange(0, R)
+    of_text = mask + b.to(tl.int64) * mask_stride_b
+    first, second = _random_keys(seed, bh)
+    queries = _tile(text, i, length, 2 * H * D, D)
+    keys_of_rows = _tile(position_key + h * table_stride_h, r, n_rows, table_stride_r, D)
+    queries_of_rows = _tile(position_query + h * table_stride_h, r, n_rows, table_stride_r, D)
+    by_query = tl.dot(queries, tl.trans(keys_of_rows), input_precision=PRECISION)
+    highest = tl.full([M], float("-inf"), tl.float32)
+    total = tl.zeros([M], tl.float32)
+    mixed = tl.zeros([M, D], tl.float32)
+    for start in range(0, length, N):
+        j = start + tl.arange(0, N)
+        keys = _tile(text + H * D, j, length, 2 * H * D, D)
+        by_key = tl.dot(keys, tl.trans(queries_of_rows), input_precision=PRECISION)
+        distance = i[:, None] - j[None, :] + length - 1
+        rows = tl.load(row_of_distance + tl.minimum(tl.maximum(distance, 0), 2 * length - 2))
+        scores = _scores(queries, keys, by_query, by_key, rows, PRECISION) * (scale * LOG2_E)
+        visible = _visible(of_text, i[:, None], j[None, :], length, mask_stride_i, mask_stride_j, MASK)
+        scores = tl.where(visible, scores, HIDDEN)
+        scores = tl.where(j[None, :] < length, scores, float("-inf"))
+        higher = tl.maximum(highest, tl.max(scores, 1))
+        shrunk = tl.exp2(highest - higher)
+        found = tl.exp2(scores - higher[:, None])
+        total = total * shrunk + tl.sum(found, 1)
+        if DROPOUT:
+            found = tl.where(_kept(first, second, i[:, None] * length + j[None, :], threshold), found, 0.0)
+        weighed = _tile(values, j, length, H * D, D)
+        mixed = mixed * shrunk[:, None] + tl.dot(found.to(weighed.dtype), weighed, input_precision=PRECISION)
+        highest = higher
+    mixed = mixed * (kept_scale / total)[:, None]
+    there = context + b.to(tl.int64) * length * (H * D) + h * D + i[:, None].to(tl.int64) * (H * D)
+    tl.store(there + tl.arange(0, D)[None, :], mixed.to(context.dtype.element_ty), mask=i[:, None] < length)
+    tl.store(log_sums + bh.to(tl.int64) * length + i, highest + tl.log2(total), mask=i < length)
+
+
+@triton.jit
+def query_gradient_kernel(
+    query_key,
+    value,
+    position_key,
+    position_query,
+    row_of_distance,
+    first_distance,
+    mask,
+    seed,
+    context,
+    log_sums,
+    gradient,
+    deltas,
+    query_key_gradient,
+    by_query_gradient,
+    length,
+    n_rows,
+    scale,
+    threshold,
+    kept_scale,
+    table_stride_h,
+    table_stride_r,
+    mask_stride_b,
+    mask_stride_i,
+    mask_stride_j,
+    H: tl.constexpr,
+    D: tl.constexpr,
+    R: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    MASK: tl.constexpr,
+    DROPOUT: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """The gradients of M queries, and of their products with the rows of the table: `by_query_gradient` [B, H, T, R].
+
+    `first_distance` int32 [R] is the first distance of a row, T for those from `n_rows` on, of which there is one at
+    least. Leaves the sums of gradient times context of each query in `deltas`.
+    """
+    n_blocks = tl.cdiv(length, M)
+    bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
+    b, h = bh // H, bh % H
+    text = query_key + b.to(tl.int64) * length * (2 * H * D) + h * D
+    of_head = b.to(tl.int64) * length * (H * D) + h * D
+    i, r = block * M + tl.arange(0, M), tl.arange(0, R)
+    of_text = mask + b.to(tl.int64) * mask_stride_b
+    first, second = _random_keys(seed, bh)
+    queries = _tile(text, i, length, 2 * H * D, D)
+    keys_of_rows = _tile(position_key + h * table_stride_h, r, n_rows, table_stride_r, D)
+    queries_of_rows = _tile(position_query + h * table_stride_h, r, n_rows, table_stride_r, D)
+    by_query = tl.dot(queries, tl.trans(keys_of_rows), input_precision=PRECISION)
+    incoming = _tile(gradient + of_head, i, length, H * D, D)
+    outgoing = _tile(context + of_head, i, length, H * D, D)
+    delta = tl.sum(incoming.to(tl.float32) * outgoing.to(tl.float32), 1)
+    tl.store(deltas + bh.to(tl.int64) * length + i, delta, mask=i < length)
+    log_sum = tl.load(log_sums + bh.to(tl.int64) * length + i, mask=i < length, other=0.0)
+    of_row = tl.load(first_distance + r)
+    found_gradient = tl.zeros([M, D], tl.float32)
+    behind = tl.zeros([M, R], tl.float32)
+    for start in range(0, length, N):
+        j = start + tl.arange(0, N)
+        keys = _tile(text + H * D, j, length, 2 * H * D, D)
+        by_key = tl.dot(keys, tl.trans(queries_of_rows), input_precision=PRECISION)
+        distance = i[:, None] - j[None, :] + length - 1
+        rows = tl.load(row_of_distance + tl.minimum(tl.maximum(distance, 0), 2 * length - 2))
+        scores = _scores(queries, keys, by_query, by_key, rows, PRECISION) * (scale * LOG2_E)
+        visible = _visible(of_text, i[:, None], j[None, :], length, mask_stride_i, mask_stride_j, MASK)
+        found = tl.exp2(tl.where(visible, scores - log_sum[:, None], HIDDEN))
+        weighed = _tile(value + of_head, j, length, H * D, D)
+        towards = tl.dot(incoming, tl.trans(weighed), input_precision=PRECISION)
+        if DROPOUT:
+            kept = _kept(first, second, i[:, None] * length + j[None, :], threshold)
+            towards = tl.where(kept, towards * kept_scale, 0.0)
+        of_scores = found * (towards - delta[:, None])
+        found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
+        # Row r and those behind it are the keys up to i - (first distance of r).
+        behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
+    after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
+    by_row = ((behind - after) * scale).to(keys_of_rows.dtype)
+    found_gradient = found_gradient * scale + tl.dot(by_row, keys_of_rows, input_precision=PRECISION)
+    there = query_key_gradient + b.to(tl.int64) * length * (2 * H * D) + h * D + i[:, None].to(tl.int64) * (2 * H * D)
+    tl.store(there + tl.arange(0, D)[None, :], found_gradient.to(query_key.dtype.element_ty), mask=i[:, None] < length)
+    there = by_query_gradient + (bh.to(tl.int64) * length + i[:, None]) * R + r[None, :]
+    tl.store(there, by_row, mask=i[:, None] < length)
+
+
+@triton.jit
+def key_gradient_kernel(
+    query_key,
+    value,
+    position_key,
+    position_query,
+    row_of_distance,
+    first_distance,
+    mask,
+    seed,
+    log_sums,
+    gradient,
+    deltas,
+    query_key_gradient,
+    value_gradient,
+    by_key_gradient,
+    length,
+    n_rows,
+    scale,
+    threshold,
+    kept_scale,
+    table_stride_h,
+    table_stride_r,
+    mask_stride_b,
+    mask_stride_i,
+    mask_stride_j,
+    H: tl.constexpr,
+    D: tl.constexpr,
+    R: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    MASK: tl.constexpr,
+    DROPOUT: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """The gradients of N keys and values, and of the keys' products with the rows of the table.
+
+    Everything is transposed: [N, M] for a block of keys and queries.
+    """
+    n_blocks = tl.cdiv(length, N)
+    bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
+    b, h = bh // H, bh % H
+    text = query_key + b.to(tl.int64) * length * (2 * H * D) + h * D
+    of_head = b.to(tl.int64) * length * (H * D) + h * D
+    j, r = block * N + tl.arange(0, N), tl.arange(0, R)
+    of_text = mask + b.to(tl.int64) * mask_stride_b
+    first, second = _random_keys(seed, bh)
+    keys = _tile(text + H * D, j, length, 2 * H * D, D)
+    weighed = _tile(value + of_head, j, length, H * D, D)
+    keys_of_rows = _tile(position_key + h * table_stride_h, r, n_rows, table_stride_r, D)
+    queries_of_rows = _tile(position_query + h * table_stride_h, r, n_rows, table_stride_r, D)
+    by_key = tl.dot(keys, tl.trans(queries_of_rows), input_precision=PRECISION)
+    of_row = tl.load(first_distance + r)
+    key_found = tl.zeros([N, D], tl.float32)
+    value_found = tl.zeros([N, D], tl.float32)
+    before = tl.zeros([N, R], tl.float32)
+    for start in range(0, length, M):
+        i = start + tl.arange(0, M)
+        queries = _tile(text, i, length, 2 * H * D, D)
+        incoming = _tile(gradient + of_head, i, length, H * D, D)
+        log_sum = tl.load(log_sums + bh.to(tl.int64) * length + i, mask=i < length, other=0.0)
+        delta = tl.load(deltas + bh.to(tl.int64) * length + i, mask=i < length, other=0.0)
+        by_query = tl.dot(queries, tl.trans(keys_of_rows), input_precision=PRECISION)
+        distance = i[None, :] - j[:, None] + length - 1
+        rows = tl.load(row_of_distance + tl.minimum(tl.maximum(distance, 0), 2 * length - 2))
+        scores = _scores(keys, queries, by_key, by_query, rows, PRECISION) * (scale * LOG2_E)
+        visible = _visible(of_text, i[None, :], j[:, None], length, mask_stride_i, mask_stride_j, MASK)
+        found = tl.exp2(tl.where(visible, scores - log_sum[None, :], HIDDEN))
+        towards = tl.dot(weighed, tl.trans(incoming), input_precision=PRECISION)
+        dropped = found
+        if DROPOUT:
+            kept = _kept(first, second, i[None, :] * length + j[:, None], threshold)
+            towards = tl.where(kept, towards * kept_scale, 0.0)
+            dropped = tl.where(kept, found * kept_scale, 0.0)
+        value_found += tl.dot(dropped.to(incoming.dtype), incoming, input_precision=PRECISION)
+        of_scores = found * (towards - delta[None, :])
+        key_found += tl.dot(of_scores.to(queries.dtype), queries, input_precision=PRECISION)
+        # Rows before r are the queries before j + (first distance of r).
+        before += _up_to(tl.cumsum(of_scores, 1), j[:, None] + of_row[None, :] - 1 - start, M)
+    after = tl.gather(before, tl.zeros([N, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
+    by_row = ((after - before) * scale).to(keys.dtype)
+    key_found = key_found * scale + tl.dot(by_row, queries_of_rows, input_precision=PRECISION)
+    there = j[:, None].to(tl.int64) * (H * D) + tl.arange(0, D)[None, :]
+    inside = j[:, None] < length
+    tl.store(value_gradient + of_head + there, value_found.to(value.dtype.element_ty), mask=inside)
+    there = query_key_gradient + b.to(tl.int64) * length * (2 * H * D) + h * D + H * D
+    there += j[:, None].to(tl.int64) * (2 * H * D) + tl.arange(0, D)[None, :]
+    tl.store(there, key_found.to(query_key.dtype.element_ty), mask=inside)
+    there = by_key_gradient + (bh.to(tl.int64) * length + j[:, None]) * R + r[None, :]
+    tl.store(there, by_row, mask=inside)
