@@ -23,6 +23,9 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
     found = jobs.results.evaluations("demo")
     assert {result: jobs.place(path) for result, path in found.items() if result in own} == places
     assert jobs.results.pretrained("demo").keys() == before.results.pretrained("demo").keys()
+    # What reads single manifests of an experiment's runs is given no others.
+    kind = "minimal_pairs"
+    assert jobs.results.of_kind("demo", kind).keys() == before.results.of_kind("demo", kind).keys()
     added = [result for result in found if result not in own]
     assert [(result.kind, result.run, result.name) for result in added] == [
         ("minimal_pairs", f"ltg_bert-s42-step{step}", "demo_pairs") for step in STEPS

@@ -193,8 +193,6 @@ class StageRun:
     """What a stage collects while it runs; `stage_run` writes it down at the end."""
 
     folder: Path
-    inputs: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of what was read, by name."""
     outputs: list[Path] = field(default_factory=list)
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
@@ -230,7 +228,8 @@ def stage_run(
     output.with_name(FINISHED).unlink(missing_ok=True)
     remove_leftovers(output.parent)
     started = time.time()
-    run = StageRun(output.parent, input_digests(inputs or {}))
+    digests = input_digests(inputs or {})
+    run = StageRun(output.parent)
     yield run
     entries, modified = [], {}
     for path in run.outputs:
@@ -241,7 +240,7 @@ def stage_run(
         "stage": settings.get("stage", ""),
         "stage_version": settings.get("stage_version", 0),
         "settings": dict(settings),
-        "inputs": dict(sorted(run.inputs.items())),
+        "inputs": digests,
         "outputs": sorted(entries, key=lambda entry: str(entry["path"])),
         "measures": run.measures,
     }

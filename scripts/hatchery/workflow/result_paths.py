@@ -150,9 +150,10 @@ class ResultPaths:
         return {result: ReadablePath(experiment, *filter(None, result)) for result in found}
 
     def of_kind(self, experiment: str, kind: str) -> dict[str, str]:
-        """Those of one kind by `RUN:NAME`, or by `RUN` where the kind has no names."""
-        found = self.evaluations(experiment)
-        return {result.of_its_kind: path for result, path in found.items() if result.kind == kind}
+        """Those of one kind by `RUN:NAME`, or by `RUN` where the kind has no names; not those of milestones."""
+        found, milestones = self.evaluations(experiment), self.project.milestones(experiment)
+        chosen = {one: path for one, path in found.items() if one.kind == kind and one.run not in milestones}
+        return {result.of_its_kind: path for result, path in chosen.items()}
 
     def held_out_text(self, experiment: str, run: str) -> dict[str, str]:
         """What a perplexity is measured on: token shards, or documents for a model with a tokenizer of its own."""

@@ -3,15 +3,19 @@
 Its files lie beside the finished model, whose manifest vouches for them; nothing is copied or computed.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import Manifest, stage_run
 from hatchery.errors import ManifestError
+from hatchery.job_spec import Paths
 from hatchery.runner import Job
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.jobs import Jobs
 
 
 def milestone_settings(project: "Project", model: str, milestone: str) -> dict[str, object]:
@@ -19,16 +23,29 @@ def milestone_settings(project: "Project", model: str, milestone: str) -> dict[s
     return {"model": model, "milestone": milestone}
 
 
+def milestone_inputs(jobs: "Jobs", model: str) -> dict[str, Paths]:
+    """The manifest of the training, and all that the training read: whoever reads a model asks what that was."""
+    return {"pretraining": f"results/models/{model}/manifest.json", **jobs.call_at(model).arguments}
+
+
 @Stage(
     version=1,
     settings=milestone_settings,
-    inputs=lambda model: {"pretraining": f"results/models/{model}/manifest.json"},
+    inputs=milestone_inputs,
     environment="sources",
     runs_on="local",
     memory_mb=500,
     minutes=10,
 )
-def export_milestone(job: Job, settings: dict[str, object], pretraining: Manifest) -> None:
+def export_milestone(
+    job: Job,
+    settings: Mapping[str, Any],
+    pretraining: Manifest,
+    tokens: Path,
+    tokenizer: Path,
+    initial_model: Path | None = None,
+    counts: Path | None = None,
+) -> None:
     """Write the manifest: settings and inputs of the training, and the number of its steps.
 
     Raises ManifestError where the training has no such model, because it ended earlier.
@@ -39,7 +56,6 @@ def export_milestone(job: Job, settings: dict[str, object], pretraining: Manifes
         trained = pretraining.measures.get("steps")
         raise ManifestError(f"{pretraining.path}: there is no model after {steps} steps; it was trained for {trained}")
     with stage_run(job.output, {**pretraining.settings, "milestone": steps}, job.inputs) as run:
-        run.inputs |= pretraining.inputs
         for path in found:
             run.add_output(path)
         run.measures |= {"steps": steps, "parameters": pretraining.measures["parameters"]}
