@@ -3,18 +3,31 @@
 from pathlib import Path
 
 import pytest
+import torch
 from projects import LINKED, rows_of, snakemake
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.evaluation.finetuning.finetune_on_task import train_run
+from hatchery.evaluation.finetuning.task_data import encode_task
+from hatchery.evaluation.runtime import load_encoder
+from hatchery.evaluation.tasks.settings import FinetuneSettings
+from hatchery.typed import build
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[dict[str, str]]:
+def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     for name in (*LINKED, "config"):
         (folder / name).symlink_to((repository / name).resolve())
     result = snakemake(folder, "--cores", "2", "results/demo/summary.csv", timeout=1800)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo(folder: Path) -> list[dict[str, str]]:
     return rows_of(folder / "results/demo/summary.csv")
 
 
@@ -42,3 +55,28 @@ def test_pretraining_beats_random_initialisation_after_finetuning(
     model: str, task: str, demo: list[dict[str, str]]
 ) -> None:
     assert mean(demo, model, "demo", task) > mean(demo, "random", "demo", task) + 3
+
+
+@pytest.mark.parametrize("model", ["ltg_bert", "elc_bert"])
+def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights(
+    model: str, demo: list[dict[str, str]], folder: Path
+) -> None:
+    rows = [row for row in demo if row["model"] == model and row["suite"] == "demo" and row["n_failed"]]
+    assert rows and {row["n_failed"] for row in rows} == {"0"}
+    assert mean(demo, model, "demo", "demo_entailment") >= 90
+    # Another processor rounds otherwise: as if the weights were a little different.
+    manifest = read_manifest(folder / f"results/demo/finetuning/{model}-s42/demo_entailment/manifest.json")
+    found = {name: value for name, value in manifest.settings.items() if not name.startswith("stage")}
+    settings = build(FinetuneSettings, found)
+    encoder, tokenizer = load_encoder(folder / f"results/demo/pretraining/{model}-s42/manifest.json")
+    sources = {"demo_entailment": folder / "resources/sources/embedded_glue.json"}
+    task = encode_task(settings, sources, None, tokenizer)
+    (rate,) = settings.protocol.learning_rates
+    for seed in (5, 642):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for weights in encoder.parameters():
+                weights.mul_(1 + 1e-4 * torch.randn_like(weights))
+        run = train_run(settings, task, encoder, seed, rate, torch.device("cpu"))
+        accuracy = run.sets["validation"].values["accuracy"]
+        assert accuracy is not None and accuracy >= 0.9
