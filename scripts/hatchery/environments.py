@@ -159,6 +159,8 @@ def _requirements(names: Iterable[str], lock: Mapping[str, LockedPackage]) -> It
 LIBRARY = "hatchery"
 OWN = {LIBRARY, "demo"}
 LOADS_NEIGHBOURS = {"import_module", "iter_modules", "walk_packages"}
+# What PyTorch's builds for GPUs bring with them, and no other build.
+WITH_PYTORCH = {"triton"}
 
 
 def third_party_imports(command: Path) -> dict[str, str]:
@@ -171,7 +173,7 @@ def third_party_imports(command: Path) -> dict[str, str]:
     for path in import_closure(command):
         for module in sorted(imported_modules(path, root)):
             top = module.partition(".")[0]
-            if top not in OWN and top not in sys.stdlib_module_names:
+            if top not in {*OWN, *WITH_PYTORCH, *sys.stdlib_module_names}:
                 found.setdefault(top, str(path.relative_to(root)))
     return dict(sorted(found.items()))
 
