@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,7 @@ SWEEP = "sweep"
 # A longer value is cut in names, and a digest tells it from others.
 VALUE_LENGTH = 40
 # Keys whose value is a list.
-LISTS = ("milestones",)
+LISTS = frozenset(key.name for key in fields(PretrainingSettings) if key.default == ())
 HOW = f"write {SWEEP}: [first, second]"
 
 Path = tuple[str, ...]
