@@ -34,7 +34,7 @@ from hatchery.workflow.open_workflow import (
 )
 from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
-prepare_call(workflow, lambda wildcards: JOBS.words(wildcards))
+prepare_call(workflow, lambda wildcards: JOBS.names_of_wildcards(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 RULES = open_workflow(
     with_plain_errors(frozen_configuration)(
