@@ -1,0 +1,22 @@
+"""An example of a rule's jobs says what the rule does not; a rule without a job here is one line."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import PlanError
+from hatchery.workflow.example_job import example_text
+
+
+def test_an_example_names_what_a_job_reads_and_writes_its_settings_and_what_it_asks_for(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    lines = example_text("write_page", ["results/demo/index.html"]).splitlines()
+    assert lines[0] == "write_page demo (one job of 1)"
+    assert {"  summary: results/demo/summary.parquet", "  tables: none", "  results/demo/index.html"} <= set(lines)
+    assert {"  experiment: demo", "  threads: 1", "  mem_mb: 2000", "  analysis.yaml"} <= set(lines)
+    assert any(line.startswith("  python scripts/run.py write_page results/settings/") for line in lines)
+    for rule, message in (("write_pge", "did you mean 'write_page'"), ("import_model", "needs no job of")):
+        with pytest.raises(PlanError, match=message):
+            example_text(rule, ["results/demo/index.html"])
