@@ -83,13 +83,13 @@ def test_published_rows_are_those_of_the_experiments_under_the_names_of_the_stud
 
 def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experiments(folder: Path) -> None:
     call = Jobs(Project(folder)).call("write_page", experiment="side")
-    assert call.arguments["part"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
-    assert call.arguments["analysis"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
+    assert call.arguments["parts"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
+    assert call.arguments["analyses"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
     assert "demo/random-s42" in call.arguments["pretraining"]
     of_experiment = Jobs(Project(folder)).call("write_page", experiment="demo").arguments
-    assert of_experiment["part"] == {}
+    assert of_experiment["parts"] == {}
     own = ("minimal_pair_tests", "finetuning_tests", "misjudged_pairs", "training_overlap")
-    assert of_experiment["analysis"] == {name: f"results/demo/analyses/{name}/manifest.json" for name in own}
+    assert of_experiment["analyses"] == {name: f"results/demo/analyses/{name}/manifest.json" for name in own}
 
 
 def test_models_of_an_experiment_are_tested_on_pairs_and_tasks_without_a_word_in_its_file(folder: Path) -> None:

@@ -105,11 +105,13 @@ class Toy:
         )
 
     def tuned(self, task: str, printed: Mapping[str, float], max_length: int = 512) -> Path:
-        """A fine-tuning manifest with the printed numbers of rows, of which the printed share is cut."""
+        """A fine-tuning manifest with the printed numbers of rows, of which the printed share is cut, in both sets."""
         rows = {name: int(printed[name]) for name in ("train_rows", "validation_rows")}
         cut = round(sum(rows.values()) * printed["at_least_512_subwords_percent"] / 100)
         with stage_run(self.folder / task / "manifest.json", {"protocol": {"max_length": max_length}}) as run:
-            run.measures |= rows | {"truncated_train_rows": cut, "truncated_validation_rows": 0}
+            validation = min(cut // 2, rows["validation_rows"])
+            cut_rows = {"truncated_train_rows": cut - validation, "truncated_validation_rows": validation}
+            run.measures |= rows | cut_rows
         return run.folder / "manifest.json"
 
     @staticmethod
