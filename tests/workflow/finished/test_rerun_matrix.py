@@ -26,7 +26,7 @@ EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"collect_measurements", "summarise", "write_provenance", "write_page", *EXPORT}
 COST = {"write_cost", "write_page"}
 # The tables of an experiment are written together, so all its figures follow from any new number.
-FINETUNE = {"finetune", *FIGURES, *SUMMARY}
+FINETUNE = {"finetune", "analyse", *FIGURES, *SUMMARY}
 AFTER_PRETRAINING = {
     *("fill_sentences", "score_minimal_pairs", "analyse", "measure_perplexity", "finetune"),
     *(*FIGURES, *SUMMARY),
