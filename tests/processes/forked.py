@@ -33,8 +33,12 @@ LOADED = (
     *("transformers", "scipy.special", "scipy.stats"),
     *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
 )
-# Not loaded, since few processes need it and every fork would copy its memory.
-LARGE = ("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.raw.hub")
+# Not loaded, since few processes need it and every fork would copy its memory; and what needs Triton, which has no
+# wheel for a processor.
+LARGE = (
+    *("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.raw.hub"),
+    "hatchery.modeling.kernels.triton_",
+)
 # Settings of Python that change nothing that a test sees, and the Makefile's variable, which is none.
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
