@@ -1,9 +1,13 @@
 """Exported folders in the `transformers` library: the same numbers as ours, and the behaviour that its users expect."""
 
+import importlib
+import sys
+
 import pytest
 import torch
 
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.modeling.families import family_of
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.store import load_language_model
@@ -56,6 +60,32 @@ def test_loading_leaves_no_parameter_out_and_starts_none_anew(load, ours):
     expected = dict(ours.named_parameters())
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+CLASSES = ("ForMaskedLM", "ForCausalLM", "Model", "ForSequenceClassification")
+
+
+@torch.no_grad()
+def test_classes_that_are_imported_directly_keep_all_weights(hub, exported, ours, variant, monkeypatch):
+    """Some versions initialise every module of such classes again, and guard only what their own functions write."""
+    folder = exported(variant)
+    (path,) = folder.glob("modeling_*.py")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, path.stem, raising=False)
+    module = importlib.import_module(path.stem)
+    expected = {
+        name.split(".", 1)[1]: tensor for name, tensor in ours.named_parameters() if name.startswith("encoder.")
+    }
+    for end in CLASSES:
+        model = getattr(module, f"{family_of(ours.config).exported.classes}{end}").from_pretrained(folder)
+        encoder = model.encoder if end == "Model" else model.model.encoder
+        assert all(torch.equal(tensor, expected[name]) for name, tensor in encoder.named_parameters())
+        for part in encoder.modules():
+            for tensor in part.parameters(recurse=False):
+                tensor._is_hf_initialized = True
+            if isinstance(part, torch.nn.ParameterList):
+                model._init_weights(part)
+        assert all(torch.equal(tensor, expected[name]) for name, tensor in encoder.named_parameters())
 
 
 @torch.no_grad()

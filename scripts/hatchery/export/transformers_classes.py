@@ -113,7 +113,10 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         elif isinstance(module, nn.ParameterList):
             for mixture in self.word_encoder.modules():
                 if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
-                    mixture.reset_parameters()
+                    for parameter, start in zip(module, mixture.initial_weights(), strict=True):
+                        # The mark of what was loaded, which the library's own functions look at.
+                        if not getattr(parameter, "_is_hf_initialized", False):
+                            parameter.copy_(start)
         else:
             for name, parameter in module.named_parameters(recurse=False):
                 if (isinstance(module, LayerNorm) and name == "weight") or name in ("head_scale", "residual_scale"):

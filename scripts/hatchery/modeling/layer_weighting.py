@@ -78,17 +78,21 @@ class LayerMixture(nn.Module):
     def __init__(self, weighting: LayerWeighting, n_layers: int) -> None:
         super().__init__()
         self.weighting = weighting
-        vectors = [torch.zeros(size) for size in weighting.sizes(n_layers)]
-        self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in vectors)
-        self.reset_parameters()
+        self.sizes = tuple(weighting.sizes(n_layers))
+        self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in self.initial_weights())
+
+    def initial_weights(self) -> list[Tensor]:
+        """Where training starts. The output mixture has no preferred layer in any variant."""
+        vectors = [torch.zeros(size) for size in self.sizes]
+        for vector in vectors:
+            vector[-1] = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias
+        return vectors
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Set the weights to where training starts. The output mixture has no preferred layer in any variant."""
-        last = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias
-        for vector in self.layer_weights:
-            vector.zero_()
-            vector[-1] = last
+        """Set the weights to where training starts."""
+        for vector, start in zip(self.layer_weights, self.initial_weights(), strict=True):
+            vector.copy_(start)
 
     def alphas(self, consumer: int) -> Tensor:
         """Weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
