@@ -233,7 +233,7 @@ def test_a_pattern_that_no_model_is_called_is_told() -> None:
     analysis.check(settings_of("correlation", {"models": ["sm*"]}), study)
     with pytest.raises(ConfigError, match=r"models: got 'tiny\*', which no model of this study is called"):
         analysis.check(settings_of("correlation", {"models": ["tiny*"]}), study)
-    with pytest.raises(ConfigError, match="tabulated: got True, expected it with a `paper` only"):
+    with pytest.raises(ConfigError, match="tabulated: got true, expected it with a `paper` only"):
         settings_of("correlation", {"tabulated": True})
 
 

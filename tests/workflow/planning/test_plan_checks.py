@@ -117,7 +117,7 @@ def test_the_names_of_blocks_are_those_that_the_rules_take(repository: Path) -> 
     [
         (["-n", "results/demo/summary.csv"], Request(("results/demo/summary.csv",), "local", True)),
         (["--cores", "2", "--report", "report.html", "--", "a", "b"], Request(("a", "b"), "local", False)),
-        (["--profile", "slurm", "a"], Request(("a",), "slurm", False)),
+        (["--profile", "slurm", "a"], Request(("a",), "slurm", False, 5)),
         (["--config", "x=1", "--until", "pretrain", "-c1"], Request((), "local", False)),
         (["--unlock", "a"], None),
     ],
