@@ -134,10 +134,10 @@ EXPECTED = {
         f"{GPU_JOB.format(minutes=240, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
     ),
     "score_minimal_pairs": (
-        f"{GPU_JOB.format(minutes=35, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
+        f"{GPU_JOB.format(minutes=480, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
     ),
     "finetune": (
-        f"{GPU_JOB.format(minutes=24, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
+        f"{GPU_JOB.format(minutes=480, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
     ),
 }
 
