@@ -123,11 +123,11 @@ def test_what_a_page_and_a_summary_are_given_lies_in_files(project: Path, monkey
     monkeypatch.chdir(project)
     jobs = Jobs(Project("config"))
     jobs.write_calls()
-    for stage in ("write_page", "collect_measurements"):
+    for stage, key in (("write_page", "pretraining"), ("collect_measurements", "model")):
         job = jobs.call(stage, experiment="many")
         call = read_call(job.path)
         assert len(str(call.path)) < 40 and call.arguments == job.arguments
-        assert call.arguments["pretraining"] == jobs.results.pretrained("many")
+        assert call.arguments[key] == jobs.results.models("many")
 
 
 def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(project: Path) -> None:

@@ -58,7 +58,7 @@ def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
     entries = {
         PAIR_TESTS: (several and pairs, tests),
         TASK_TESTS: (several and tasks, tests),
-        MISJUDGED: (pairs, {}),
+        MISJUDGED: (pairs, {"untrained": untrained_models(experiment)}),
         OVERLAP: (pairs, {}),
     }
     return {
@@ -77,9 +77,13 @@ def tested_against(experiment: "Experiment") -> str | None:
     models = [*experiment.runs, *experiment.baselines]
     if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:
         return experiment.tests_against
+    return next(iter((*untrained_models(experiment), *experiment.baselines, *models)))
+
+
+def untrained_models(experiment: "Experiment") -> list[str]:
+    """The models of an experiment that are never trained, and go on from no other model."""
     started = {name: run.pretraining for name, run in experiment.runs.items()}
-    untrained = [name for name, each in started.items() if not each.steps and each.initialise_from is None]
-    return next(iter((*untrained, *experiment.baselines, *models)))
+    return [name for name, each in started.items() if not each.steps and each.initialise_from is None]
 
 
 def check_study(project: "Project", name: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.misjudged_pairs import ANALYSIS, MisjudgedPairsSettings
-from hatchery.analysis.tidy_tables import RUNS, write_rows
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
@@ -53,17 +52,11 @@ def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
     return folder / "manifest.json"
 
 
-def found_of(folder: Path, source: Path, models: Mapping[str, Path], untrained: str = "") -> Findings:
-    runs = [
-        {"experiment": "mine", "model": model, "run": f"{model}-s1", "seed": 1, "initial": ""}
-        | {"steps": 0 if model == untrained else 10}
-        for model in models
-    ]
-    write_rows(folder / "runs.parquet", RUNS, runs)
+def found_of(source: Path, models: Mapping[str, Path], untrained: str = "") -> Findings:
     tables = {f"minimal_pairs/{model}-s1:own": path for model, path in models.items()}
-    tables |= {"runs": folder / "runs.parquet", "pair_files/own": source}
+    tables |= {"pair_files/own": source}
     study = Study("mine", tuple(SeededRun.of(model, 1) for model in models), tables=tables)
-    return ANALYSIS.run(MisjudgedPairsSettings(), study)
+    return ANALYSIS.run(MisjudgedPairsSettings(untrained=(untrained,) if untrained else ()), study)
 
 
 def rows(found: Findings, kind: str) -> list[Mapping[str, Any]]:
@@ -75,7 +68,7 @@ def test_a_paradigm_that_an_untrained_model_judges_is_biased_and_its_lengths_sta
 ) -> None:
     half = range(2, 17)
     models = {"random": judged(tmp_path / "random", {"agreement": half}), "ltg": judged(tmp_path / "ltg", {})}
-    found = found_of(tmp_path, source, models, untrained="random")
+    found = found_of(source, models, untrained="random")
     added, agreement = rows(found, "paradigm")
     assert (agreement["untrained_percent"], agreement["biased"], agreement["shorter_is_good_percent"]) == (50, 0, 50)
     assert (added["untrained_percent"], added["biased"], added["shorter_is_good_percent"]) == (100, 1, 100)
@@ -87,7 +80,7 @@ def test_a_paradigm_that_an_untrained_model_judges_is_biased_and_its_lengths_sta
 
 
 def test_without_an_untrained_model_lengths_alone_tell_of_a_bias(tmp_path: Path, source: Path) -> None:
-    found = found_of(tmp_path, source, {"ltg": judged(tmp_path / "ltg", {})})
+    found = found_of(source, {"ltg": judged(tmp_path / "ltg", {})})
     assert [(row["paradigm"], row["biased"], row["untrained_percent"]) for row in rows(found, "paradigm")] == [
         ("added", 1, None),
         ("agreement", 0, None),
@@ -101,7 +94,7 @@ def test_pairs_that_most_models_misjudge_come_first_with_their_sentences(tmp_pat
         "ltg": judged(tmp_path / "ltg", {"agreement": range(4, 12), "added": [3]}),
         "elc": judged(tmp_path / "elc", {"agreement": [5]}),
     }
-    found = found_of(tmp_path, source, models, untrained="random")
+    found = found_of(source, models, untrained="random")
     first, *rest = rows(found, "pair")
     assert (first["pair_id"], first["good"], first["bad"]) == ("5", "dogs3 sleep", "dogs3 sleeps")
     assert first["misjudged_by"] == "ltg;elc" and len(rest) == 8
@@ -118,4 +111,4 @@ def test_files_with_other_pairs_than_were_scored_are_refused(tmp_path: Path, sou
     (tmp_path / "pairs/agreement.csv").write_text(csv_text(("good", "bad"), [("a", "b")]), encoding="utf-8")
     register_source("pairs", tmp_path / "pairs", source)
     with pytest.raises(EvaluationError, match=r"ltg/manifest\.json: these are other pairs than those of"):
-        found_of(tmp_path, source, {"ltg": path})
+        found_of(source, {"ltg": path})

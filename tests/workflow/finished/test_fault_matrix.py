@@ -31,6 +31,7 @@ ELSEWHERE = {
     "import_model": (
         "tests/evaluation/baselines/test_import_model.py::test_a_file_that_changed_since_it_was_registered_is_refused"
     ),
+    "export_milestone": "tests/training/test_export_milestone.py::test_an_altered_model_is_refused",
     "select_tokenizer": "tests/test_runner.py::test_every_damage_to_what_is_vouched_for_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
     "translate_tests": "tests/training/test_translation.py::test_altered_models_and_test_sets_are_named",

@@ -18,11 +18,11 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.evaluation import Evaluated, Evaluation, Row, measured
+from hatchery.evaluation.evaluation import Evaluated, Evaluation, TidyRow, measured
 from hatchery.stage import Shared, Stage
 
 
-def letter_rows(evaluated: Evaluated) -> list[Row]:
+def letter_rows(evaluated: Evaluated) -> list[TidyRow]:
     """The share of the vocabulary, in percent."""
     share = json.loads(evaluated.manifest.file("share.json").read_text())["share"]
     return [measured("letters", evaluated.name, "task", "share_percent", 100 * share)]

@@ -24,6 +24,7 @@ from hatchery.analysis.analyses.paired_tests import manifests_of
 from hatchery.analysis.settings import labels_of
 from hatchery.errors import EvaluationError
 from hatchery.rendering.table import Column, Content, Group, Table
+from hatchery.settings.fields import NotEmpty
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +39,11 @@ NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class MisjudgedPairsSettings(AnalysisSettings):
-    """It has no settings of its own."""
+    """What it has to know beside the scores."""
+
+    untrained: tuple[NotEmpty, ...] = ()
+    """Models that were never trained and go on from no other model: what they have right says which pairs are biased.
+    The analysis that an experiment has by itself names them."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class _Suite:
 
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
     """Rows of the kinds `paradigm` and `pair`. Raises EvaluationError where files hold other pairs than were scored."""
-    untrained = _untrained(study)
+    untrained = set(settings.untrained)
     judged = {
         suite: _read(models, study.tables[f"{PAIR_FILES}/{suite}"], untrained)
         for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
@@ -70,16 +75,6 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
     biased = [row for row in paradigms if row["biased"]]
     tables = [*_biased_table(biased), *_pair_table(pairs, judged, labels_of(study.runs))]
     return Findings(paradigms + pairs, tables, _notes(judged, paradigms, biased, pairs))
-
-
-def _untrained(study: Study) -> set[str]:
-    """The models that were never trained, and go on from no other model."""
-    import polars as pl
-
-    from hatchery.analysis.tidy_tables import RUNS, read_frame
-
-    runs = read_frame(study.tables["runs"], RUNS, ["model", "steps", "initial"])
-    return set(runs.filter(pl.col("steps") == 0, pl.col("initial").fill_null("") == "")["model"])
 
 
 def _are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
@@ -275,5 +270,5 @@ ANALYSIS = Analysis(
     version=1,
     settings=MisjudgedPairsSettings,
     run=find,
-    needs=("runs", MINIMAL_PAIRS, PAIR_FILES),
+    needs=(MINIMAL_PAIRS, PAIR_FILES),
 )
