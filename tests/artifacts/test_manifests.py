@@ -194,7 +194,8 @@ def test_a_view_without_a_line_of_its_own_is_refused(tmp_path: Path) -> None:
     write_checksums(views)
     assert [verified_view(view) for view in views] == views
     listing = checksums_of(views[0])
-    listing.write_text(listing.read_text("ascii").splitlines(keepends=True)[1], encoding="ascii")
+    lines = listing.read_text("ascii").splitlines(keepends=True)
+    listing.write_text("".join(line for line in lines if "summary.csv" not in line), encoding="ascii")
     assert verified_view(views[1]) == views[1]
     with pytest.raises(ManifestError, match=r"summary\.sha256: has no line for summary\.csv; remove .*csv to"):
         verified_view(views[0])

@@ -232,7 +232,7 @@ def test_any_number_of_processes_goes_on_from_a_checkpoint_with_the_same_global_
     model, optimizer = make()
     step = load_checkpoint(folder, model, optimizer).position.step
     # Nothing but the step says where the data stand, and the shares of the processes are the global batch.
-    assert json.loads((folder / STATE).read_text()) == {"run": tmp_path.name, "step": 23, "tokens": 23}
+    assert json.loads((folder / STATE).read_text()) == {"run": tmp_path.name, "step": 23, "tokens": 23, "words": None}
     batch = sequences_from(step * 32, 32, 100, lambda epoch: epoch_permutation(7, epoch, 100))
     expected = np.concatenate([part.indices for part in batch])
     for world_size in (1, 2, 4):

@@ -60,6 +60,11 @@ class Trained(NamedTuple):
     special: SpecialTokens
 
 
+def batch_size(settings: Mapping[str, Any]) -> int:
+    """Sequences of the last length, and of the first step, are at least one of each kind."""
+    return 32 if "length_schedule" in settings else 8
+
+
 def shrunk(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run with tiny numbers; embeddings stay narrower or wider than hidden states, or as wide."""
     model, embedding = dict(settings["model"]), settings["model"].get("embedding_size")
@@ -75,7 +80,7 @@ def shrunk(settings: Mapping[str, Any]) -> dict[str, Any]:
         "model": model,
         "steps": STEPS,
         "sequence_length": 16,
-        "batch_size": 60 if settings["objective"].get("task") == "translation" else 8,
+        "batch_size": 60 if settings["objective"].get("task") == "translation" else batch_size(settings),
         "evaluation_interval_steps": STEPS,
         "evaluation_sequences": 0,
         "seed": 0,
