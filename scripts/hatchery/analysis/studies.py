@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import AnalysisSettings, Study, analysis_called, kind_of
 from hatchery.analysis.analyses.paired_tests import EVERY_TWO_UP_TO
@@ -55,7 +55,7 @@ def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
     several = len([*experiment.runs, *experiment.baselines]) > 1
     pairs, tasks = bool(experiment.minimal_pairs), bool(experiment.finetuning.tasks)
     tests = {"against": tested_against(experiment)}
-    entries = {
+    entries: dict[str, tuple[bool, dict[str, Any]]] = {
         PAIR_TESTS: (several and pairs, tests),
         TASK_TESTS: (several and tasks, tests),
         MISJUDGED: (pairs, {"untrained": untrained_models(experiment)}),
