@@ -73,6 +73,7 @@ def test_a_kind_of_evaluation_is_a_stage_with_its_record_a_rule_and_a_key(
     for name in ("scripts", "workflow"):
         (folder / name).unlink()
         shutil.copytree(repository / name, folder / name)
+    shutil.copy(repository / "CITATION.cff", folder)
     before = {path: path.read_bytes() for path in (folder / "scripts").rglob("*.py")}
     (folder / "scripts/hatchery/evaluation/stages/count_letters.py").write_text(STAGE, encoding="utf-8")
     with (folder / "workflow/rules/evaluation.smk").open("a", encoding="utf-8") as rules:
