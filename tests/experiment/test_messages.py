@@ -151,12 +151,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{model: elc_demo, model_changes: {num_attention_heads: 5}}",
             "num_attention_heads: got 5, expected a divisor of hidden_size (96)",
         ),
-        "a causal model that is fine-tuned": (
-            "{mask_probability: 0.4}",
-            "{task: causal}",
-            "objective.task: got 'causal', expected masked where the head of a task (demo_acceptability) reads the "
-            "first token, which has seen nothing in a causal model: say finetuning.head_options: {pooling: last_token}",
-        ),
         "scale of a tied matrix": (
             "  schedule: {warm",
             "  output_bias: {kind: unigram, weight_scale: frobenius}\n  schedule: {warm",
@@ -209,7 +203,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "unknown family": (
             "hidden_size",
             "family: robrta\nhidden_size",
-            "family: got 'robrta'; did you mean 'roberta'? Allowed are: encoder_decoder, ltg, roberta",
+            "family: got 'robrta'; did you mean 'roberta'? Allowed are: encoder_decoder, gpt_bert, ltg, roberta",
         ),
         "a key of the other family": ("hidden_size", "embedding_size: 32\nhidden_size", "embedding_size: unknown key"),
         "a misspelt key of the family that is not named": (
@@ -306,6 +300,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "unknown data": ("data: blimp", "data: blump", "data: got 'blump', not under `data`"),
     },
     "experiments/strict.yaml": {
+        "a causal model that is fine-tuned": (
+            "objective: {at_least_one: false}",
+            "objective: {task: causal}",
+            "objective.task: got 'causal', expected masked where the head of a task (babylm_cola) reads the "
+            "first token, which has seen nothing in a causal model: say finetuning.head_options: {pooling: last_token}",
+        ),
         "unknown protocol": (
             "{base: elc_bert}",
             "{base: elc_bret}",
