@@ -258,7 +258,11 @@ def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_micro_batches_add_up_to_the_gradient_of_stage_0_at_every_stage(stage: int) -> None:
+def test_micro_batches_add_up_to_the_gradient_of_stage_0_at_every_stage(
+    stage: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At stage 3 DeepSpeed puts a linear layer of its own in the place of PyTorch's, for good.
+    monkeypatch.setattr(torch.nn.functional, "linear", torch.nn.functional.linear)
     norms: list[list[float]] = []
     for zero_stage in (0, stage):
         model = make_model()
