@@ -113,7 +113,7 @@ def shorten_demo(folder: Path) -> None:
         ("batch_size: 32", "batch_size: 16"),
         ("evaluation_interval_steps: 250", "evaluation_interval_steps: 10"),
         ("evaluation_sequences: 256", "evaluation_sequences: 16"),
-        ("epochs: 14", "epochs: 1"),
+        ("epochs: 8", "epochs: 1"),
         ("seeds: [12, 642, 369]", "seeds: [12, 642]"),
     ):
         assert text.count(long) == 1, f"demo.yaml does not say `{long}` once: mend this helper"
