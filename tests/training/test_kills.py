@@ -5,12 +5,14 @@ the process is stopped when a partial folder shows, and killed only if the folde
 newest checkpoint is truncated or tampered with, so that the run has to go back to the one before.
 """
 
+import json
 import random
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,19 @@ import pytest
 from hatchery.training.checkpoints import MODEL, OPTIMIZER, checkpoint_folders, checkpoint_step
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
 from hatchery.training.run_folder import locked_run_folder, remove_run_folder
+from hatchery.training.telemetry import SECONDS, SPEED_FILE
 
 Make = Callable[..., Any]
 
 # One kill in every five steps; the last steps are left for the end of the run.
 STEPS, KILLS, STEPS_PER_KILL = 120, 20, 5
 # Every step is a checkpoint, so about half of a tiny run's time is spent on writing.
-RUNTIME = {"checkpoint_interval_steps": 1, "keep_checkpoints": 3, "background_checkpoints": True}
+RUNTIME = {
+    "checkpoint_interval_steps": 1,
+    "keep_checkpoints": 3,
+    "background_checkpoints": True,
+    "log_interval_steps": 1,
+}
 
 
 def kill_when_it_writes(command: Any, process: subprocess.Popen[str], number: signal.Signals) -> None:
@@ -69,7 +77,7 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
     rng.shuffle(numbers)
     rng.shuffle(during_writing)
     damages = {6: "truncated", 13: "tampered"}
-    half_written, expected_step = 0, None
+    half_written, expected_step, seconds = 0, None, [0.0]
     for kill, (number, in_writing) in enumerate(zip(numbers, during_writing, strict=True)):
         wanted = STEPS_PER_KILL * kill + rng.randint(1, STEPS_PER_KILL)
         # At least one step of this attempt has to be done: the file of metrics still tells those of the one before.
@@ -94,6 +102,8 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
             assert not partial_folders(command.run_folder)
         elif in_writing:
             half_written += len(partial_folders(command.run_folder))
+        told = (command.run_folder / SPEED_FILE).read_text(encoding="utf-8").splitlines()
+        seconds.append(json.loads(told[-1])[SECONDS])
         expected_step = None
         if kill in damages:
             expected_step = checkpoint_step(damage_newest(command.run_folder, damages[kill]))
@@ -101,6 +111,9 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
     assert half_written >= 3
     assert "goes on after step" in log
     assert command.digests() == uninterrupted.digests()
+    # The time of all attempts, not of the last one.
+    assert all(earlier < later for earlier, later in pairwise(seconds))
+    assert command.provenance()[SECONDS] > seconds[-1]
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ RUNS = TidyTable(
         Column("initial", "text", "what it started from: empty (random), `weights` or `training` of another model"),
         Column("earlier_steps", "integer", "steps of that model; null if unknown or random", "steps"),
         Column("earlier_tokens", "integer", "tokens of that model; null if unknown or random", "tokens"),
-        Column("seconds", "number", "time in the last attempt's training loop; changes when trained anew", "s", True),
+        Column("seconds", "number", "training time of all attempts; changes when trained anew", "s", True),
         Column("day", "text", "day on which the last attempt began (UTC); changes when trained anew", "", True),
         _MANIFEST,
     ),

@@ -39,7 +39,7 @@ from hatchery.training.precision import Precision
 from hatchery.training.run_folder import RunLease
 from hatchery.training.settings import RuntimeSettings
 from hatchery.training.speed import Speedometer, peak_flops_of
-from hatchery.training.telemetry import Telemetry, open_sinks
+from hatchery.training.telemetry import SECONDS, Telemetry, open_sinks
 from hatchery.training.topology import Topology, from_first_process
 
 FROM_THE_START = Position(step=0, tokens=0, words=0)
@@ -83,7 +83,8 @@ class RunRecord:
         self.skipped_steps = 0
         # Of the finished steps, in nats; where another run is continued, of those since then.
         self.lowest_loss = math.inf
-        self.training_seconds = 0.0
+        # Of this attempt and of those before it, evaluation and checkpoints included.
+        self._own_seconds = self._earlier_seconds = 0.0
         # On the CPU there is no queue that reading a loss would empty.
         self._read_interval = 1 if device.type == "cpu" else runtime.log_interval_steps
         self._peak = peak_flops_of(device, precision.name)
@@ -125,6 +126,7 @@ class RunRecord:
         if self.topology.is_first:
             sinks = open_sinks(self.runtime.sinks, self.sinks_folder, self.label, self.position.step)
             self._telemetry = Telemetry(self.folder, self._text, sinks)
+            self._earlier_seconds = self._telemetry.seconds()
             keep, background = self.runtime.keep_checkpoints, self.runtime.background_checkpoints
             self._writer = CheckpointWriter(self.folder, keep, self.milestones, background)
             self._progress = Progress(self.steps, self.label, "steps", initial=self.position.step).__enter__()
@@ -177,6 +179,8 @@ class RunRecord:
             return
         is_due = self.position.step % self.runtime.log_interval_steps == 0 or self.position.step == self.steps
         volatile = self._speed.read() if is_due and finished else {}
+        if volatile:
+            volatile[SECONDS] = round(self._earlier_seconds + time.monotonic() - self._started, 3)
         self._telemetry.step(row, volatile)
         self._progress.update(finished, **_fields(row, volatile))
 
@@ -229,14 +233,18 @@ class RunRecord:
         folders = checkpoint_folders(self.folder)
         return f"the last good checkpoint is {folders[0]}" if folders else "there is no checkpoint yet"
 
+    def training_seconds(self) -> float:
+        """How long all attempts trained, killed ones up to their last reading; the first process knows it."""
+        return self._earlier_seconds + self._own_seconds
+
     def tokens_per_second(self) -> float:
         """Mean speed of this process's part of the run, over all processes, evaluation and checkpoints included."""
-        return (self.position.tokens - self.resumed_from.tokens) / max(self.training_seconds, 1e-9)
+        return (self.position.tokens - self.resumed_from.tokens) / max(self._own_seconds, 1e-9)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.training_seconds = time.monotonic() - self._started
+        self._own_seconds = time.monotonic() - self._started
         try:
             if self._progress is not None:
                 self._progress.__exit__(kind, error, traceback)

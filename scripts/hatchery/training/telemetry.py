@@ -19,6 +19,8 @@ from hatchery.errors import ConfigError, first_line
 
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
+SECONDS = "training_seconds"
+"""In a row of `speed.jsonl`: how long the run has trained by then, in all its attempts."""
 
 
 class TensorBoardSink:
@@ -151,6 +153,11 @@ class Telemetry:
     def speed_text(self) -> str:
         """All lines of `speed.jsonl`, those of earlier attempts included."""
         return self._speed.text()
+
+    def seconds(self) -> float:
+        """How long the attempts before this one trained, up to their last reading."""
+        last = self.speed_text().splitlines()[-1:]
+        return float(json.loads(last[0]).get(SECONDS, 0.0)) if last else 0.0
 
     def close(self) -> None:
         """Close files and sinks."""

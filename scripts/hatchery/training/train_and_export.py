@@ -159,7 +159,7 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
             run.add_output(path)
     run.volatile["compile"] = record.compilation
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
-    run.volatile["training_seconds"] = round(record.training_seconds, 3)
+    run.volatile["training_seconds"] = round(record.training_seconds(), 3)
     run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)
     run.volatile["resumed_from_step"] = record.resumed_from.step
 

@@ -80,7 +80,7 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
     # Two digits of the minute or less that tiny models take.
     told = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
-    return told and f"Training time of ours in minutes, that of the last attempt: {told}"
+    return told and f"Training time of ours in minutes, all attempts together: {told}"
 
 
 def _day(text: str | None) -> date | None:
