@@ -49,6 +49,8 @@ class BaselineTokenizer:
             self.cls_id = self.found(first, last)
         self.between_ids, self.end_ids = [self.sep_id] * max(1, between), [self.sep_id]
         self.pad_id: int = self.found("pad_token_id", "eos_token_id")
+        self.unknown_id: int | None = getattr(tokenizer, "unk_token_id", None)
+        """What stands for text that it cannot write; None where it can write everything."""
 
     @property
     def longest_input(self) -> int | None:

@@ -1,0 +1,1 @@
+"""Surprisal of words: of any text, of texts that people read, and of words that children learn."""
