@@ -1,0 +1,189 @@
+"""When a model learns words, beside when children do: BabyLM's age of acquisition
+(docs/papers/babylm-2026.md, "Age of acquisition").
+
+A sigmoid is fitted to the share of children that say a word at every age, and one to minus the surprisal of the word
+over the logarithm of the words that the model has seen. Where the first crosses 0.5 and the second the middle between a
+blind guess and the word's lowest surprisal, the word is acquired. The score is the correlation of both over all words
+for which both are known.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.surprisal.reading import Model
+
+Rules = Literal["2025", "2026"]
+ACQUIRED = 0.5
+"""Share of children."""
+FEWEST_WORDS, FEWEST_POINTS, LEAST_SIGNIFICANT = 3, 3, 0.1
+"""Fewest words of a correlation and points of a fit; a correlation with a larger p counts as 0."""
+CHANCE_OF_2025 = math.log2(300_000)
+SMALLEST = 1e-6
+"""A curve that rises less, or more slowly, than this does not rise."""
+
+
+class Sigmoid(NamedTuple):
+    """height / (1 + exp(-slope (x - middle))) + floor."""
+
+    height: float
+    slope: float
+    middle: float
+    floor: float
+
+    def where(self, value: float) -> float | None:
+        """The x at which the curve has a value; None where it never has."""
+        share = (value - self.floor) / self.height if self.height else math.inf
+        if not 0 < share < 1 or not self.slope:
+            return None
+        return self.middle - math.log(1 / share - 1) / self.slope
+
+
+class Bounds(NamedTuple):
+    """Where the fit of a curve begins, and between what its values may lie; None: anywhere."""
+
+    start: Sigmoid
+    lowest: Sigmoid | None = None
+    highest: Sigmoid | None = None
+
+
+def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmoid | None:
+    """The least-squares curve through the points [N]; None where no fit is found within so many evaluations."""
+    from scipy.optimize import OptimizeWarning, curve_fit
+
+    def curve(at: np.ndarray, height: float, slope: float, middle: float, floor: float) -> np.ndarray:
+        return height / (1 + np.exp(-slope * (at - middle))) + floor
+
+    limits = {} if bounds.lowest is None else {"bounds": (bounds.lowest, bounds.highest)}
+    try:
+        with warnings.catch_warnings(), np.errstate(over="ignore"):
+            warnings.simplefilter("ignore", OptimizeWarning)
+            found, _ = curve_fit(curve, x, y, p0=bounds.start, maxfev=evaluations, **limits)
+    except (RuntimeError, ValueError, TypeError):
+        # Not converged; a start outside its bounds; fewer points than parameters.
+        return None
+    return Sigmoid(*found.tolist())
+
+
+def child_age(shares: Mapping[float, float]) -> float | None:
+    """The age, in months, at which half of the children say a word, of their share at every age; None: unknown."""
+    known = {age: share for age, share in shares.items() if not math.isnan(share)}
+    if len(known) < FEWEST_POINTS:
+        return None
+    ages = np.array(sorted(known))
+    bounds = Bounds(
+        Sigmoid(1, 0.1, float(ages.mean()), 0),
+        Sigmoid(0, 0, float(ages.min()), -0.5),
+        Sigmoid(2, 1, float(ages.max()), 0.5),
+    )
+    curve = fit(ages, np.array([known[age] for age in ages]), bounds, evaluations=1000)
+    age = None if curve is None else curve.where(ACQUIRED)
+    return age if age is not None and ages.min() <= age <= ages.max() else None
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The surprisals of a word, in nats, in each of its contexts, by the words that a model had seen.
+
+    `pieces` is how many tokens the word adds to a text.
+    """
+
+    surprisals: Mapping[int, Sequence[float]]
+    pieces: int
+
+    def chance(self, vocabulary_size: int, rules: Rules) -> float:
+        """What a blind guess has."""
+        return CHANCE_OF_2025 if rules == "2025" else self.pieces * math.log(vocabulary_size)
+
+
+def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -> float | None:
+    """log10 of the words seen at which a model knows a word; None: unknown, or not within what was measured.
+
+    A checkpoint with a surprisal that is NaN does not count.
+    """
+    if len(learning.surprisals) < FEWEST_POINTS:
+        return None
+    points = [
+        (math.log10(seen + 1), value)
+        for seen, values in sorted(learning.surprisals.items())
+        for value in ([float(np.mean(values))] if rules == "2026" else values)
+    ]
+    known = np.array([point for point in points if not math.isnan(point[1])]).reshape(-1, 2)
+    if not len(known):
+        return None
+    x, y = known[:, 0], -known[:, 1]
+    low, high = float(y.min()), float(y.max())
+    threshold = -(learning.chance(vocabulary_size, rules) - high) / 2
+    curve = fit(x, y, *_search(x, low, high, rules))
+    if curve is None or curve.height <= SMALLEST or curve.slope <= SMALLEST:
+        return None
+    at = curve.where(threshold)
+    return at if at is not None and x.min() <= at <= x.max() else None
+
+
+def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bounds, int]:
+    """Where a fit of a model's curve begins, what bounds it, and how long it may take."""
+    span, middle = high - low, float(x.mean())
+    start = Sigmoid(span, 1, middle, low)
+    if rules == "2025":
+        return Bounds(start), 1000
+    lowest = Sigmoid(0, 0, float(x.min()) - 1, low - 2 * span - 1)
+    highest = Sigmoid(10 * span + 1, 100, float(x.max()) + 1, high + 1)
+    return Bounds(start, lowest, highest), 20_000
+
+
+class Acquisition(NamedTuple):
+    """A correlation of ages as it counts (-1 to 1), its p, and the ages of the words: (months, log10 of words)."""
+
+    score: float
+    p: float | None
+    ages: Mapping[str, tuple[float, float]]
+
+
+def acquisition(
+    children: Mapping[str, Mapping[float, float]],
+    learnt: Mapping[str, Learning],
+    vocabulary_size: int,
+    rules: Rules = "2026",
+) -> Acquisition:
+    """The score of a model, of the shares of children by word and age, and of what the model has learnt by word."""
+    from scipy.stats import pearsonr
+
+    ages = {}
+    for word, shares in children.items():
+        if word not in learnt:
+            continue
+        child, model = child_age(shares), model_age(learnt[word], vocabulary_size, rules)
+        if child is not None and model is not None:
+            ages[word] = child, model
+    if len(ages) < FEWEST_WORDS:
+        return Acquisition(0.0, None, ages)
+    both = np.array(list(ages.values()))
+    with warnings.catch_warnings():
+        # Of ages that are all the same there is no correlation.
+        warnings.simplefilter("ignore")
+        score, p = map(float, pearsonr(both[:, 0], both[:, 1]))
+    if math.isnan(score):
+        return Acquisition(0.0, None, ages)
+    return Acquisition(score if p <= LEAST_SIGNIFICANT else 0.0, p, ages)
+
+
+def surprisals_behind(
+    model: Model, words: Sequence[tuple[str, str]], scoring: str = "auto", tokens_per_batch: int | None = None
+) -> list[float]:
+    """Surprisal, in nats, of every word behind its context: of the tokens of `<context> <word>` that overlap the word.
+
+    NaN where the word has no token.
+    """
+    given = [f"{context.strip()} " for context, _ in words]
+    texts = [context + word for context, (_, word) in zip(given, words, strict=True)]
+    encoded = model.encode(texts, given=[len(context) for context in given])
+    scored = [index for index, one in enumerate(encoded) if one.scored > 0]
+    values = sentence_scores(token_scores(model, [encoded[index] for index in scored], scoring, tokens_per_batch))
+    found = dict(zip(scored, (-values).tolist(), strict=True))
+    return [found.get(index, math.nan) for index in range(len(words))]

@@ -1,0 +1,213 @@
+"""Reading times and the surprisal of words, as BabyLM's pipeline of 2026 relates them
+(docs/papers/babylm-2026.md, "Reading times").
+
+The probability of a word behind its context is the product over its pieces. As published, the word has no blank in
+front, and every piece after the first is decoded, tokenised again by itself, and asked for behind the text so far. So a
+piece inside a word may become the token that begins one: the numbers are comparable with published ones, and not what
+`surprisal.words` calls the surprisal of a word.
+
+A score says how much of the variance of reading times that word length, frequency and context length leave is explained
+by surprisal: (R2 with it - R2 without it) / (1 - R2 without it), times 100.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, groupby
+from typing import Any
+
+import numpy as np
+import torch
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.json_lines import Record
+from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, target_log_probabilities
+
+MASKS = 3
+"""Masks behind the context of a masked model; the first of them is asked."""
+EYE_TRACKING = ("RTfirstfix", "RTfirstpass", "RTgopast", "RTrightbound")
+SELF_PACED = "self_paced_reading_time"
+OF_THE_WORD = ("Subtlex_log10", "length", "context_length")
+OF_THE_ONE_BEFORE = ("prev_length", "prev_surprisal")
+NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
+TEXTS = ("item", "word", "prev_item", "prev_word")
+
+Model = HatcheryModel | BaselineModel
+
+
+@dataclass(frozen=True)
+class ReadWord:
+    """A word that people read: the text before it, the word before it with the text before that, and numbers (NUMBERS).
+
+    A number that is missing is NaN.
+    """
+
+    context: str
+    word: str
+    before: tuple[str, str] | None
+    numbers: Mapping[str, float]
+
+
+def read_word(record: Record) -> ReadWord:
+    """A row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
+    numbers = {}
+    for name in NUMBERS:
+        text = record.string(name).strip()
+        try:
+            numbers[name] = float(text) if text else math.nan
+        except ValueError:
+            raise EvaluationError(f"{record.where}: {name}: got {text!r}, expected a number") from None
+    previous = record.string("prev_word")
+    return ReadWord(
+        record.text("item"), record.text("word"), (record.text("prev_item"), previous) if previous else None, numbers
+    )
+
+
+Context = tuple[str | int, ...]
+"""Text, and between it the ids of pieces that no text spells: the unknown token."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call: the token `target` behind `context`."""
+
+    context: Context
+    target: int
+
+
+def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
+    """The pieces of a word that are asked for, the ones after the first tokenised again by themselves."""
+    backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
+    asked: list[Asked] = []
+    parts: list[str | int] = [context]
+    for piece in backend.encode(word, add_special_tokens=False).ids:
+        spelled = backend.decode([piece], skip_special_tokens=False)
+        again = [piece] if not asked or piece == unknown else backend.encode(spelled, add_special_tokens=False).ids
+        asked.append(Asked(tuple(parts), again[0] if again else piece))
+        if piece == unknown:
+            parts += [piece, ""]
+        else:
+            parts[-1] = f"{parts[-1]}{spelled}"
+    return asked
+
+
+def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]:
+    """The ids of a context in the model's frame, and the position that predicts what follows.
+
+    The frame of a model of others is its tokenizer's own template, whatever else it is asked with here.
+    """
+    backend = model.tokenizer.backend
+    before, after = model.frame.before, model.frame.after
+    if isinstance(model, BaselineModel):
+        framed = backend.encode("a")
+        text = [index for index, special in enumerate(framed.special_tokens_mask) if not special]
+        before, after = tuple(framed.ids[: text[0]]), tuple(framed.ids[text[-1] + 1 :])
+    parts = ([one] if isinstance(one, int) else backend.encode(one, add_special_tokens=False).ids for one in context)
+    ids = (*before, *chain.from_iterable(parts))
+    if model.mask_id is None:
+        return (*ids, *after), len(ids) + len(after) - 1
+    return (*ids, *[model.mask_id] * MASKS, *after), len(ids)
+
+
+def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_batch: int | None = None) -> list[float]:
+    """-ln p (nats) of each word behind its context, as published; equal ones are asked for once.
+
+    Raises EvaluationError for a context of a causal model without tokens, and for one that is longer than an input.
+    """
+    wanted = list(words)
+    pieces = {pair: pieces_as_published(model, *pair) for pair in dict.fromkeys(wanted)}
+    distinct = sorted(
+        {one for asked in pieces.values() for one in asked}, key=lambda one: (str(one.context), one.target)
+    )
+    contexts = {context: inputs_behind(model, context) for context in dict.fromkeys(one.context for one in distinct)}
+    for context, (ids, position) in contexts.items():
+        if position < 0:
+            raise EvaluationError(
+                f"reading: the context {_text(context)!r} has no token, and nothing stands in front of it"
+            )
+        if model.longest_input is not None and len(ids) > model.longest_input:
+            raise EvaluationError(
+                f"reading: the context {_text(context)[:60]!r}... becomes {len(ids):,} tokens, expected at most "
+                f"{model.longest_input:,}"
+            )
+    budget = tokens_per_batch_for(model, tokens_per_batch)
+    # By length and content, so that nothing is padded and no score depends on the order of the rows.
+    ordered = sorted(contexts.items(), key=lambda item: (len(item[1][0]), item[1], str(item[0])))
+    targets = {context: [one.target for one in group] for context, group in groupby(distinct, lambda one: one.context)}
+    found: dict[Asked, float] = {}
+    for length, bucket in groupby(ordered, key=lambda item: len(item[1][0])):
+        rows = list(bucket)
+        at_once = max(1, budget // length)
+        for start in range(0, len(rows), at_once):
+            found |= _scored(model, rows[start : start + at_once], targets)
+    return [-math.fsum(found[one] for one in pieces[pair]) for pair in wanted]
+
+
+def _scored(
+    model: Model, rows: Sequence[tuple[Context, tuple[tuple[int, ...], int]]], targets: Mapping[Context, Sequence[int]]
+) -> dict[Asked, float]:
+    ids = torch.tensor([ids for _, (ids, _) in rows], device=model.device)
+    flat = torch.tensor([row * ids.shape[1] + position for row, (_, (_, position)) in enumerate(rows)])
+    asked = [(row, Asked(context, target)) for row, (context, _) in enumerate(rows) for target in targets[context]]
+    of = torch.tensor([row for row, _ in asked])
+    wanted = torch.tensor([one.target for _, one in asked])
+    values = target_log_probabilities(model, ids, *(part.to(model.device) for part in (flat, of, wanted)))
+    return dict(zip((one for _, one in asked), values.cpu().double().tolist(), strict=True))
+
+
+def _text(context: Context) -> str:
+    return "".join(one for one in context if isinstance(one, str))
+
+
+def reading_surprisals(
+    words: Sequence[ReadWord], surprisals: Callable[[Iterable[tuple[str, str]]], list[float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Float64 [rows] each: the surprisal of every word, and of the one before it, NaN where there is none."""
+    pairs = [(one.context, one.word) for one in words]
+    before = [one.before for one in words if one.before is not None]
+    values = surprisals([*pairs, *before])
+    of_before = iter(values[len(pairs) :])
+    return np.array(values[: len(pairs)]), np.array(
+        [math.nan if one.before is None else next(of_before) for one in words]
+    )
+
+
+def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
+    """(R2 of base and added - R2 of base) / (1 - R2 of base) of least squares with an intercept.
+
+    `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are left out. NaN where no row is left
+    or the base explains everything.
+    """
+    whole = np.column_stack([outcome, base, added])
+    whole = whole[~np.isnan(whole).any(axis=1)]
+    without, with_it = (_unexplained(whole[:, 0], whole[:, 1:end]) for end in (-1, whole.shape[1]))
+    return (without - with_it) / without if without > 0 else math.nan
+
+
+def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
+    """1 - R2."""
+    if not len(outcome) or np.ptp(outcome) == 0:
+        return math.nan
+    # Products of frequencies and lengths differ by orders of magnitude; R2 does not depend on the scale.
+    spread = columns.std(axis=0)
+    scaled = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    design = np.column_stack([np.ones(len(outcome)), scaled])
+    left = outcome - design @ np.linalg.lstsq(design, outcome, rcond=None)[0]
+    return float(left @ left / np.square(outcome - outcome.mean()).sum())
+
+
+def reading_scores(words: Sequence[ReadWord], surprisal: np.ndarray, before: np.ndarray) -> dict[str, float]:
+    """Fractions by name: of every outcome, their means `rt` (eye tracking) and `spr` (self-paced), and `reading`."""
+    columns: dict[str, Any] = {name: np.array([one.numbers[name] for one in words]) for name in NUMBERS}
+    columns["prev_surprisal"] = before
+    of_the_word = _with_products([columns[name] for name in OF_THE_WORD])
+    of_both = _with_products([columns[name] for name in (*OF_THE_WORD, *OF_THE_ONE_BEFORE)])
+    gains = {name: gain(columns[name], of_the_word, surprisal) for name in EYE_TRACKING}
+    eye, self_paced = math.fsum(gains.values()) / len(gains), gain(columns[SELF_PACED], of_both, surprisal)
+    return {**gains, "rt": eye, "spr": self_paced, "reading": (eye + self_paced) / 2}
+
+
+def _with_products(columns: Sequence[np.ndarray]) -> np.ndarray:
+    return np.column_stack([*columns, *(one * other for one, other in combinations(columns, 2))])
