@@ -24,7 +24,8 @@ def main(arguments: argparse.Namespace) -> None:
     if names:
         # Also where there is nothing to choose: another job may want fewer and find them free.
         wanted = min(arguments.gpus, len(names))
-        held = claim(names, wanted, arguments.locks or lock_folder(os.environ), lambda: _waiting(names, wanted))
+        locks = arguments.locks or lock_folder(os.environ)
+        held = claim(names, wanted, locks, lambda: _waiting(names, wanted), jobs_per_gpu=arguments.jobs_per_gpu)
         environment[VISIBLE] = ",".join(held)
     try:
         os.execvpe(command[0], command, environment)
@@ -39,6 +40,7 @@ def _waiting(names: list[str], wanted: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, required=True, help="how many the command may use")
+    parser.add_argument("--jobs-per-gpu", type=int, default=1, help="how many such commands may share a GPU")
     parser.add_argument(
         "--locks", type=Path, help="folder of the lock files (default: a temporary one of this machine)"
     )

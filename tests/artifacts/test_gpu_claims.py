@@ -121,6 +121,26 @@ def test_several_gpus_are_claimed_at_once_or_not_at_all(tmp_path):
     release(second)
 
 
+def test_jobs_that_share_a_gpu_are_spread_and_share_none_with_one_that_wants_it_whole(tmp_path):
+    def full() -> None:
+        raise TimeoutError
+
+    shares = [claim(["a", "b"], 1, tmp_path, full, jobs_per_gpu=2) for _ in range(4)]
+    assert sorted(name for held in shares for name in held) == ["a", "a", "b", "b"]
+    with pytest.raises(TimeoutError):
+        claim(["a", "b"], 1, tmp_path, full, jobs_per_gpu=2)
+    release(shares[1])
+    (other,) = shares[1]
+    with pytest.raises(TimeoutError):
+        claim([other], 1, tmp_path, full)
+    for held in shares:
+        release(held)
+    whole = claim([other], 1, tmp_path, full)
+    with pytest.raises(TimeoutError):
+        claim([other], 1, tmp_path, full, jobs_per_gpu=2)
+    release(whole)
+
+
 @pytest.mark.parametrize("wanted", [0, 3])
 def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, wanted):
     with pytest.raises(ConfigError, match=f"{wanted} are wanted, but this process may use 2 \\(0, 1\\)"):

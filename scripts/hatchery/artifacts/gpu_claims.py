@@ -1,9 +1,9 @@
 """Which GPUs of a machine a job takes, where no scheduler hands them out: those that no other job has claimed.
 
-A claim is a lock on a small file, held by the process and its children and given back by the system when they end,
-however they end. It binds all jobs of one user on one machine, of several workflows too; a job of somebody else is
-not seen. Everybody may write in a temporary folder, so the folder of the claims must be this user's own, and neither it
-nor a claim may be a link.
+A claim is a lock on a small file for each GPU, which jobs that share a GPU lock together. It is held by the process and
+its children and given back by the system when they end, however they end. It binds all jobs of one user on one machine,
+of several workflows too; a job of somebody else is not seen. Everybody may write in a temporary folder, so the folder
+of the claims must be this user's own, and neither it nor a claim may be a link.
 """
 
 import fcntl
@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from hatchery.errors import ConfigError
@@ -54,12 +55,14 @@ def claim(
     folder: Path,
     waiting: Callable[[], None] = lambda: None,
     poll_seconds: float = 1.0,
-) -> dict[str, int]:
+    jobs_per_gpu: int = 1,
+) -> dict[str, list[int]]:
     """Claim `wanted` of the named GPUs, the first that are free; their lock files' descriptors by GPU.
 
-    Waits, after one call of `waiting`, until so many are free at once; what is free meanwhile is left to jobs that
-    want fewer. The descriptors outlive `exec`: whoever holds them holds the GPUs. Raises ConfigError when there are
-    fewer GPUs than wanted, and for a folder or a claim that others could have made.
+    With `jobs_per_gpu` above 1 one place of so many on a GPU, where the fewest are taken. Waits, after one call of
+    `waiting`, until so many are free at once; what is free meanwhile is left to jobs that want fewer. The descriptors
+    outlive `exec`: whoever holds them holds the GPUs. Raises ConfigError when there are fewer GPUs than wanted, and for
+    a folder or a claim that others could have made.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
@@ -70,13 +73,13 @@ def claim(
     try:
         told = False
         while True:
-            held: dict[str, int] = {}
-            for name in names:
-                descriptor = _lock(own, f"{name.replace('/', '_')}.lock")
-                if descriptor is not None:
-                    held[name] = descriptor
-                if len(held) == wanted:
-                    return held
+            held: dict[str, list[int]] = {}
+            for place in range(jobs_per_gpu):
+                for name in names:
+                    if locked := _lock_gpu(own, name.replace("/", "_"), place if jobs_per_gpu > 1 else None):
+                        held[name] = locked
+                    if len(held) == wanted:
+                        return held
             release(held)
             if not told:
                 waiting()
@@ -86,9 +89,9 @@ def claim(
         os.close(own)
 
 
-def release(held: Mapping[str, int]) -> None:
+def release(held: Mapping[str, Sequence[int]]) -> None:
     """Give claimed GPUs back."""
-    for descriptor in held.values():
+    for descriptor in chain.from_iterable(held.values()):
         with suppress(OSError):
             os.close(descriptor)
 
@@ -113,11 +116,23 @@ def _own_folder(folder: Path) -> int:
     raise ConfigError(f"{folder}: others may write in this folder for claims on GPUs; {remedy}")
 
 
-def _lock(own: int, name: str) -> int | None:
-    """The descriptor of a claim, None where another process holds it."""
+def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
+    """The descriptors of a claim on a whole GPU, or on a place of it; empty where others are in the way."""
+    whole = _lock(own, f"{name}.lock", fcntl.LOCK_EX if place is None else fcntl.LOCK_SH)
+    if whole is None or place is None:
+        return [] if whole is None else [whole]
+    taken = _lock(own, f"{name}.{place}.lock", fcntl.LOCK_EX)
+    if taken is None:
+        os.close(whole)
+        return []
+    return [whole, taken]
+
+
+def _lock(own: int, name: str, kind: int) -> int | None:
+    """The descriptor of a lock, None where another process holds it."""
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None

@@ -208,6 +208,9 @@ class ClusterSettings(Settings):
     """Nodes of one pretraining."""
     gpus_per_node: Natural = 0
     """GPUs of one pretraining on each node; 0 for processors only. Every other GPU job takes one."""
+    jobs_per_gpu: Count = 1
+    """Evaluations that may compute on one GPU at once where no Slurm gives GPUs out; a pretraining shares none. Models
+    below 200 million parameters fit several times into 80 GB."""
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
     """Type of the GPUs in Slurm's generic resources, as `sinfo -o %G` names it; null for any."""
     cpus_per_gpu: Count | None = None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Resource = int | str
 LEAST_MINUTES = 5
+SLOTS = "gpu_slots"
 TOKENIZATION_THREADS = 2
 """More do not help: tokenizers are trained and applied by one library call per shard."""
 
@@ -44,8 +45,9 @@ def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attemp
     `mem_mb` is for a node, `runtime` in minutes. Both grow with the attempt, because neither the executor nor we know
     whether a job died of memory or of time, up to what the partition grants. The memory of a pretraining stays as it is
     where no bound is known: its attempts are pieces of one run, and a node's memory times six exists nowhere.
-    `gpu_slots` counts the GPUs of one machine where jobs run at once; Slurm's executor does not know it and reads
-    `gres`. Raises ConfigError for an impossible number of threads, minutes or attempts.
+    `gpu_slots` counts places on the GPUs of one machine where jobs run at once, `jobs_per_gpu` on each; Slurm's
+    executor does not know it and reads `gres`. Raises ConfigError for an impossible number of threads, minutes or
+    attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")
@@ -85,7 +87,7 @@ def gres(cluster: ClusterSettings, gpus: int) -> str | None:
 
 
 def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
-    resources: dict[str, Resource] = {"gpu_slots": 1}
+    resources: dict[str, Resource] = {SLOTS: 1}
     if cluster.gpus_per_node:
         resources["gres"] = str(gres(cluster, 1))
         if cluster.cpus_per_gpu is not None:
@@ -103,7 +105,7 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
     nodes, per_node = cluster.nodes, cluster.processes_per_node
     resources: dict[str, Resource] = {
         "cpus_per_task": cluster.cpus_per_gpu or facts.threads,
-        "gpu_slots": per_node,
+        SLOTS: per_node * cluster.jobs_per_gpu,
     }
     generic = gres(cluster, cluster.gpus_per_node)
     if generic is not None:
@@ -148,15 +150,21 @@ class Resources:
             return first
         return first | {key: self._growing(record, key) for key in ("mem_mb", "runtime")}
 
-    def gpu_claim(self, resources: Any) -> str:
+    def gpu_slots_here(self) -> int | None:
+        """How many `gpu_slots` this machine has; None where jobs compute on processors."""
+        return None if self._config.compute.device == "cpu" else self._gpus_here * self._cluster.jobs_per_gpu or None
+
+    def gpu_claim(self, resources: Any, shared: bool = False) -> str:
         """The beginning of a command that computes on GPUs: it takes as many of this machine as the job may have.
 
-        A function of the job's resources, so that no rerun follows from it; empty where jobs compute on processors.
+        A `shared` one takes a place of a GPU. A function of the job's resources, so that no rerun follows from it;
+        empty where jobs compute on processors.
         """
-        slots = resources.get("gpu_slots")
+        slots, each = resources.get(SLOTS), self._cluster.jobs_per_gpu
         if not slots or self._config.compute.device == "cpu":
             return ""
-        return f"python scripts/claim_gpus.py --gpus {slots} -- "
+        wanted = f"--gpus {slots} --jobs-per-gpu {each}" if shared and each > 1 else f"--gpus {slots // each}"
+        return f"python scripts/claim_gpus.py {wanted} -- "
 
     def launch(self, resources: Any) -> str:
         """The beginning of the command of a pretraining with these resources, which starts its processes.

@@ -23,7 +23,7 @@ from hatchery.sanitize import visible
 from hatchery.stage import Stage, arguments_for, function_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES
-from hatchery.workflow.resources import Resources
+from hatchery.workflow.resources import SLOTS, Resources
 from hatchery.workflow.result_paths import readable_path
 
 Result = TypeVar("Result")
@@ -130,6 +130,7 @@ class Rules:
         Rules are added by `workflow.rule(name, ...)`, a decorator of what the rule's own directives have put together.
         """
         add_rule = workflow.rule
+        self._count_gpus(workflow)
 
         def rule(name: str, **place: Any) -> Callable[[Any], Any]:
             def add(info: Any) -> Any:
@@ -140,6 +141,13 @@ class Rules:
             return add
 
         workflow.rule = rule
+
+    def _count_gpus(self, workflow: Any) -> None:
+        """Tell Snakemake what this machine has, so that jobs which would wait for a GPU take no processors."""
+        # A cluster's jobs are limited by their number, and their GPUs are not here.
+        is_here = self._is_planning and workflow.resource_settings.nodes is None
+        if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
+            workflow.register_resource(SLOTS, slots)
 
     def _complete(self, info: Any, record: Stage, workflow: Any) -> None:
         positional, own = info.params or ((), {})
@@ -164,7 +172,7 @@ class Rules:
             "given": self._given(record),
         }
         if record.runs_on == "gpu":
-            params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources)
+            params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources, shared=True)
         if record.runs_on == "gpus":
             params["launch"] = lambda wildcards, resources: self.resources.launch(resources)
         return {name: with_plain_errors(function) for name, function in params.items()}

@@ -200,7 +200,15 @@ def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
     jobs = jobs_of(repository)
     assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
     assert Resources(jobs).gpu_claim({}) == ""
+    # Of a GPU that evaluations share, a pretraining takes every place.
+    jobs = jobs_of(repository, jobs_per_gpu=4, gpus_per_node=2)
+    assert Resources(jobs).of_rule("pretrain")["gpu_slots"] == 8
+    assert Resources(jobs).gpu_claim({"gpu_slots": 8}) == "python scripts/claim_gpus.py --gpus 2 -- "
+    assert Resources(jobs).of_rule("finetune")["gpu_slots"] == 1
+    shared = "python scripts/claim_gpus.py --gpus 1 --jobs-per-gpu 4 -- "
+    assert Resources(jobs).gpu_claim({"gpu_slots": 1}, shared=True) == shared
     jobs = Jobs(Project(repository / "config", {"compute": {"device": "cpu"}}))
+    assert Resources(jobs).gpu_slots_here() is None
     assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == ""
 
 
@@ -258,26 +266,34 @@ def test_a_main_process_inside_an_allocation_is_no_slurm_job() -> None:
 
 
 WORKFLOW = """
+import sys
+sys.path.insert(0, "scripts")
+from pathlib import Path
+from hatchery.experiment.project import Project
+from hatchery.workflow.rules import Rules
+
+Rules(Project(Path("config"), {{"cluster": {{"jobs_per_gpu": {each}}}}})).complete_rules(workflow)
+
 rule all:
     default_target: True
     input:
-        expand("{i}.json", i=range(4)),
+        expand("{{i}}.json", i=range(4)),
         "large.json",
 
 rule small:
-    output: "{i}.json"
+    output: "{{i}}.json"
     resources: gpu_slots=1
-    shell: "python scripts/claim_gpus.py --gpus 1 --locks locks -- python note.py {output}"
+    shell: "python scripts/claim_gpus.py --gpus 1 --jobs-per-gpu {each} --locks locks -- python note.py {{output}}"
 
 rule large:
     output: "large.json"
-    resources: gpu_slots=2
-    shell: "python scripts/claim_gpus.py --gpus {resources.gpu_slots} --locks locks -- python note.py {output}"
+    resources: gpu_slots=8 * {each}
+    shell: "python scripts/claim_gpus.py --gpus 2 --locks locks -- python note.py {{output}}"
 """
 NOTE = """
 import json, os, pathlib, sys, time
 gpus, start = os.environ["CUDA_VISIBLE_DEVICES"].split(","), time.monotonic()
-time.sleep(0.3)
+time.sleep(0.5)
 pathlib.Path(sys.argv[1]).write_text(json.dumps([gpus, start, time.monotonic()]))
 """
 
@@ -293,15 +309,16 @@ def test_profiles_are_found_by_their_names_from_the_top_of_the_checkout(reposito
     assert not {"default-resources", "resources", "executor", "jobs", "retries"} & default.keys()
 
 
-def test_jobs_of_one_machine_share_no_gpu_under_the_profile(repository, tmp_path, monkeypatch):
-    for name, target in (("gpus", "workflow/profiles/gpus"), ("scripts", "scripts")):
+@pytest.mark.parametrize("each", [1, 2])
+def test_jobs_of_one_machine_share_no_gpu_under_the_profile_unless_they_may(repository, tmp_path, monkeypatch, each):
+    for name, target in (("gpus", "workflow/profiles/gpus"), ("scripts", "scripts"), ("config", "config")):
         (tmp_path / name).symlink_to((repository / target).resolve())
-    (tmp_path / "Snakefile").write_text(WORKFLOW, encoding="utf-8")
+    (tmp_path / "Snakefile").write_text(WORKFLOW.format(each=each), encoding="utf-8")
     (tmp_path / "note.py").write_text(NOTE, encoding="utf-8")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     run = forked.run(
-        [sys.executable, "-m", "snakemake", "--profile", "gpus", "--cores", "5", "--resources", "gpu_slots=2"],
+        [sys.executable, "-m", "snakemake", "--profile", "gpus", "--cores", "9"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -314,6 +331,7 @@ def test_jobs_of_one_machine_share_no_gpu_under_the_profile(repository, tmp_path
     jobs = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")]
     assert max(len(gpus) for gpus, _, _ in jobs) == 2
     for gpu in ("4", "7"):
-        times = sorted((start, end) for gpus, start, end in jobs if gpu in gpus)
-        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(times))
+        times = sorted((start, end, len(gpus)) for gpus, start, end in jobs if gpu in gpus)
+        together = [one for one in itertools.pairwise(times) if one[0][1] > one[1][0]]
+        assert not together if each == 1 else together and all(one[2] == other[2] == 1 for one, other in together)
     assert {gpu for gpus, _, _ in jobs for gpu in gpus} == {"4", "7"}
