@@ -55,6 +55,16 @@ CELL ?=
 trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to the raw data, and compare all checksums
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/trace.py "results/$(EXPERIMENT)/summary.csv" --cell "$(CELL)" --verify --verify-raw
 
+.PHONY: try
+try: env ## ask the models of EXPERIMENT=name at a prompt: gaps, beginnings, two sentences to compare
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/try_models.py "$(EXPERIMENT)"
+
+A ?=
+B ?=
+.PHONY: diff
+diff: env ## show where the experiments A=name and B=name differ: settings, and numbers with intervals (ALL=1: all)
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/compare.py "$(A)" "$(B)" $(if $(ALL),--all)
+
 CHECK_OPTIONS ?=
 .PHONY: cluster-check
 cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and ask Slurm whether it would take them; sends none

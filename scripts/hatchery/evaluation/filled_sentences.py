@@ -26,6 +26,7 @@ import torch
 from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import CorpusError, EvaluationError
+from hatchery.evaluation.baselines.loading import BaselineTokenizer
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.evaluation.trained_objective import use_of
@@ -249,17 +250,32 @@ def left_out(tokenizer: Tokenizer, sentence: str) -> Gap | None:
 
 @torch.no_grad()
 def guesses(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Answer]:
-    """The most probable subwords at the one mask among `ids`, special tokens left out; equally probable ones by id."""
+    """The most probable subwords at the one mask among `ids`; see `best_subwords`."""
     hidden = model.encoder(torch.tensor([ids]))[-1][0, list(ids).index(tokenizer.mask_id)]
-    probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size]
-    # Never among the first: a mark of structure is nothing that could be written.
-    probabilities[: tokenizer.n_special] = 0
+    best = best_subwords(tokenizer, model.logits_at(hidden), number)
+    return [Answer(text, round(100 * probability, 1)) for text, probability in best]
+
+
+def best_subwords(
+    tokenizer: Tokenizer | BaselineTokenizer, logits: torch.Tensor, number: int
+) -> list[tuple[str, float]]:
+    """The most probable subwords under `logits` [V], as people read them, with their probabilities.
+
+    Equally probable ones come by id. Special tokens are left out; of a model of others, nobody knows which are.
+    """
+    probabilities = logits.double().softmax(-1)
+    if isinstance(tokenizer, Tokenizer):
+        probabilities = probabilities[: tokenizer.vocabulary_size]
+        # Never among the first: a mark of structure is nothing that could be written.
+        probabilities[: tokenizer.n_special] = 0
     probabilities, order = probabilities.sort(descending=True, stable=True)
-    spelled = tokenizer.tokens
-    return [
-        Answer(_readable(tokenizer, int(index), spelled[int(index)]), round(100 * float(probability), 1))
-        for probability, index in zip(probabilities[:number], order[:number], strict=True)
-    ]
+    best = order[:number].tolist()
+    if isinstance(tokenizer, Tokenizer):
+        spelled = tokenizer.tokens
+        texts = [_readable(tokenizer, index, spelled[index]) for index in best]
+    else:
+        texts = [tokenizer.backend.decode([index]).strip() for index in best]
+    return [*zip(texts, probabilities[:number].tolist(), strict=True)]
 
 
 def _readable(tokenizer: Tokenizer, index: int, spelled: str) -> str:

@@ -1,0 +1,166 @@
+"""A pretrained model as people ask it: what fits a gap, how a text goes on, how probable sentences and words are.
+
+It serves whoever imports `hatchery`, and `make try`. Numbers are those of the evaluations: sentences are scored by
+`minimal_pairs.scoring`, words by `surprisal.words`; gaps and continuations are asked for as in `filled_sentences`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+from hatchery.artifacts.manifests import MANIFEST, read_manifest
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
+from hatchery.evaluation.filled_sentences import MOST_TOKENS, best_subwords, continuation
+from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.runtime import load_sentence_model, prepare_device
+from hatchery.evaluation.sentences_file import GAP
+from hatchery.evaluation.surprisal.words import word_surprisals
+from hatchery.evaluation.trained_objective import use_of
+from hatchery.settings.base import DeviceName
+
+GAPS = re.compile(r"_{2,}")
+# Stands in a gap while a sentence is cut into tokens; nearly every vocabulary has it as a word.
+_IN_A_GAP = "a"
+
+
+@dataclass(frozen=True)
+class HiddenStates:
+    """The states of one sentence: `states` is float32 [L, T, D], the embedding first; `tokens` has T texts.
+
+    Special tokens are among them. With some layer weightings there is one state more, which heads read.
+    """
+
+    tokens: tuple[str, ...]
+    states: np.ndarray
+
+
+class AskedModel:
+    """A pretrained model of Hatchery's, or one of others that was imported, with its tokenizer."""
+
+    def __init__(self, path: str | Path, device: DeviceName = "cpu") -> None:
+        """`path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, or the `manifest.json` in it.
+
+        Raises ManifestError, ModelError and TokenizationError for what is missing or damaged, EvaluationError for a
+        model that translates, and ConfigError for a GPU that is not there.
+        """
+        path = Path(path)
+        manifest = path if path.name == MANIFEST else path / MANIFEST
+        model = load_sentence_model(manifest, prepare_device(device))
+        assert isinstance(model, HatcheryModel | BaselineModel)
+        self._model = model
+        self._is_ours = isinstance(model, HatcheryModel)
+        self.kinds: tuple[str, ...] = (model.architecture,)
+        """What it was trained as: `masked`, `causal`, or both; of others also `encoder_decoder`."""
+        if isinstance(model, HatcheryModel):
+            self.kinds = use_of(read_manifest(manifest), model.network).kinds
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether `fill` can be asked."""
+        return self._model.mask_id is not None
+
+    @property
+    def continues(self) -> bool:
+        """Whether `continuation` can be asked."""
+        return self._is_ours and "causal" in self.kinds
+
+    def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
+        """How probable sentences are: a row of `sentence`, `score` (natural logarithm) and `tokens` for each.
+
+        `auto` is the log-likelihood from left to right of causal models, the pseudo-log-likelihood of others; the other
+        ways are those of docs/evaluation.md. Raises EvaluationError for a sentence without tokens, ConfigError for a
+        way that does not fit the model.
+        """
+        values = token_scores(self._model, self._model.encode(sentences, words=True), scoring)
+        columns = {"sentence": list(sentences), "score": sentence_scores(values), "tokens": [len(v) for v in values]}
+        return pl.DataFrame(columns)
+
+    def surprisals(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
+        """The surprisal of every word in bits, a row each; see `evaluation.surprisal.words.word_surprisals`."""
+        return word_surprisals(self._model, sentences, scoring=scoring)
+
+    @torch.no_grad()
+    def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
+        """The `number` most probable subwords for each gap, which is written `____`.
+
+        A row of `gap` and `rank` (both from 1), `text` and `probability` (0 to 1) for each. A subword that does not
+        begin a word has an ellipsis before it. Raises ConfigError for a model that was not trained to see both sides of
+        a gap, EvaluationError for a sentence without a gap, or with one inside a word.
+        """
+        model = self._model
+        if model.mask_id is None:
+            raise ConfigError("fill: this model reads from left to right alone; ask for the `continuation` of a text")
+        ids, gaps = self._with_gaps(sentence, model.mask_id)
+        logits = model.logits_at(torch.tensor([ids], device=model.device), torch.tensor(gaps, device=model.device))
+        rows = [
+            {"gap": gap, "rank": rank, "text": text, "probability": probability}
+            for gap, own in enumerate(logits.cpu(), start=1)
+            for rank, (text, probability) in enumerate(best_subwords(model.tokenizer, own, number), start=1)
+        ]
+        return pl.DataFrame(rows)
+
+    def continuation(self, beginning: str, seed: int | None = None, most_tokens: int = MOST_TOKENS) -> str:
+        """How a causal model goes on: by the most probable token each time, or by tokens drawn with `seed`.
+
+        It ends with the text or the paragraph. Raises ConfigError for a model that was not trained for it.
+        """
+        model = self._model
+        if not (isinstance(model, HatcheryModel) and self.continues):
+            raise ConfigError("continuation: needs a model that was trained with task causal or hybrid")
+        (ids,) = model.tokenizer.encode_sentences([beginning])
+        generator = None if seed is None else np.random.Generator(np.random.Philox(seed))
+        start = [model.tokenizer.cls_id, *ids]
+        return model.tokenizer.decode(
+            continuation(model.network.cpu(), model.tokenizer, start, generator, most_tokens)
+        ).strip()
+
+    @torch.no_grad()
+    def hidden_states(self, sentence: str) -> HiddenStates:
+        """The states of all layers for one sentence."""
+        model = self._model
+        (encoded,) = model.encode([sentence])
+        ids = [*model.frame.before, *encoded.ids, *model.frame.after]
+        encoder = (
+            model.network.encoder
+            if isinstance(model, HatcheryModel)
+            else BaselineEncoder(model.network, model.architecture, model.tokenizer)
+        )
+        states = encoder(torch.tensor([ids], device=model.device))
+        tokens = tuple(str(model.tokenizer.backend.id_to_token(index)).strip() for index in ids)
+        return HiddenStates(tokens, torch.cat(states).float().cpu().numpy())
+
+    def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
+        """The framed sentence with a mask at each gap, and where these are."""
+        gaps = [match.span() for match in GAPS.finditer(sentence)]
+        if not gaps:
+            raise EvaluationError(f"{sentence!r}: there is no gap; write {GAP} for it")
+        text, spans, done = "", [], 0
+        for start, end in gaps:
+            text += sentence[done:start]
+            spans.append((len(text), len(text) + len(_IN_A_GAP)))
+            text, done = text + _IN_A_GAP, end
+        text += sentence[done:]
+        encoding = self._model.tokenizer.backend.encode(text, add_special_tokens=False)
+        ids, places = list(self._model.frame.before), list[int]()
+        waiting = list(spans)
+        for index, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+            gap = waiting[0] if waiting else (len(text) + 1, 0)
+            if start < gap[1] and end > gap[0]:
+                if text[start:end].strip() != _IN_A_GAP:
+                    raise EvaluationError(f"{sentence!r}: a gap stands for a whole word; write blanks around {GAP}")
+                places.append(len(ids))
+                ids.append(mask_id)
+                waiting.pop(0)
+            # The blank before a gap belongs to it, also where the tokenizer makes a token of it.
+            elif end != gap[0] or not text[start:end].isspace():
+                ids.append(index)
+        if waiting:
+            raise EvaluationError(f"{sentence!r}: the tokenizer makes nothing of a gap")
+        return [*ids, *self._model.frame.after], places

@@ -1,0 +1,93 @@
+"""What `make try` answers: a line of text in, words and bars out.
+
+A gap is filled, a beginning goes on, two sentences are compared, and of other text every word gets its surprisal.
+"""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import MANIFEST, RESULTS
+from hatchery.errors import ConfigError
+from hatchery.sanitize import visible
+from hatchery.settings.problems import offered
+
+if TYPE_CHECKING:
+    from hatchery.evaluation.asked_model import AskedModel
+
+BAR = 30
+BETWEEN = "|"
+DRAWS = 2
+
+HELP = """\
+A line with a gap (The dog ____ the cat.) is filled by a masked model. A beginning goes on where a model was trained for
+that; otherwise every word gets its surprisal. Two sentences with | between them are compared. The number or the name of
+a model asks that one from then on. Ctrl-D quits."""
+
+
+def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
+    """The folders of the models of an experiment that are pretrained, by their names.
+
+    Raises ConfigError for an experiment without any, with the nearest match.
+    """
+    found = sorted((results / experiment / "pretraining").glob(f"*/{MANIFEST}"))
+    if not found:
+        others = sorted({path.parents[2].name for path in results.glob(f"*/pretraining/*/{MANIFEST}")})
+        raise ConfigError(
+            f"{results / experiment}: there is no finished model; make run EXPERIMENT={experiment}"
+            f"{offered(experiment, others) if others else ''}"
+        )
+    return {path.parent.name: path.parent for path in found}
+
+
+def chosen_model(word: str, names: Sequence[str]) -> str | None:
+    """The model that a line names, by its name or its number; None where it is a text."""
+    if word in names:
+        return word
+    return names[int(word) - 1] if word.isascii() and word.isdigit() and 1 <= int(word) <= len(names) else None
+
+
+def answer(model: "AskedModel", line: str) -> Iterator[str]:
+    """The lines that `model` answers with. Raises HatcheryError for what it cannot be asked."""
+    from hatchery.evaluation.asked_model import GAPS
+
+    if BETWEEN in line:
+        yield from _compared(model, [part.strip() for part in line.split(BETWEEN)])
+    elif GAPS.search(line):
+        rows = model.fill(line).rows(named=True)
+        several = rows[-1]["gap"] > 1
+        for row in rows:
+            if several and row["rank"] == 1:
+                yield f"gap {row['gap']}"
+            yield _line(visible(row["text"]), f"{100 * row['probability']:5.1f} %", row["probability"])
+    elif model.continues:
+        yield f"{line} {visible(model.continuation(line))}"
+        yield from (f"{line} {visible(model.continuation(line, seed))}   (drawn)" for seed in range(1, DRAWS + 1))
+    else:
+        yield from _words(model, line)
+
+
+def _words(model: "AskedModel", line: str) -> Iterator[str]:
+    rows = model.surprisals([line]).rows(named=True)
+    most = max((row["surprisal"] or 0.0 for row in rows), default=0.0)
+    for row in rows:
+        bits = row["surprisal"]
+        yield _line(visible(row["word"]), "" if bits is None else f"{bits:5.1f} bits", (bits or 0.0) / (most or 1.0))
+
+
+def _compared(model: "AskedModel", sentences: Sequence[str]) -> Iterator[str]:
+    if len(sentences) != 2:
+        raise ConfigError(f"got {len(sentences)} sentences, expected two with one {BETWEEN} between them")
+    bits = [-score / math.log(2) for score in model.scores(sentences)["score"]]
+    for sentence, own in zip(sentences, bits, strict=True):
+        yield _line(visible(sentence), f"{own:6.1f} bits", own / max(*bits, 1e-9), width=max(map(len, sentences)))
+    difference = abs(bits[0] - bits[1])
+    first = sentences[0] if bits[0] < bits[1] else sentences[1]
+    yield "equally probable" if not difference else f"more probable, by {difference:.1f} bits: {visible(first)}"
+
+
+def _line(words: str, number: str, share: float, width: int = 22) -> str:
+    block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
+    return f"  {words:<{width}}  {number:>10}  {block * round(BAR * share)}".rstrip()

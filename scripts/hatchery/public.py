@@ -1,0 +1,122 @@
+"""What `import hatchery` offers people, in notebooks and in programs of their own; docs/python.md shows it at work.
+
+Results and models are read where they lie; nothing here writes, and nothing needs Snakemake. Every mistake is a
+`HatcheryError`. Nothing in the library imports this module.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TidyTable, read_frame
+from hatchery.artifacts.checksums import verified_view
+from hatchery.errors import ConfigError, ManifestError, first_line
+from hatchery.evaluation.asked_model import AskedModel
+from hatchery.experiment.kinds import FOLDERS
+from hatchery.experiment.project import Project
+from hatchery.settings.base import DeviceName
+from hatchery.training.stages.pretrain import pretraining_settings
+from hatchery.typed import build, plain
+from hatchery.workflow.cost_estimate import estimate
+from hatchery.workflow.stages.write_cost import CostSettings, cost_settings
+
+
+class Results:
+    """The tables of a finished experiment or study as polars frames, each read when it is first asked for.
+
+    docs/tables.md lists their columns. Raises ManifestError for a table that is missing, or was altered.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def measurements(self) -> pl.DataFrame:
+        """A row for each number of each run."""
+        return self._table(MEASUREMENTS)
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """A row for each pretrained model: sizes, steps, tokens, losses."""
+        return self._table(RUNS)
+
+    @cached_property
+    def curves(self) -> pl.DataFrame:
+        """A row for each logged step of each pretraining."""
+        return self._table(CURVES)
+
+    @cached_property
+    def layers(self) -> pl.DataFrame:
+        """A row for each weight of a layer."""
+        return self._table(LAYERS)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """A row for each model and measure, with the mean over runs and the published value: summary.csv."""
+        path = self.folder / "summary.parquet"
+        try:
+            return pl.read_parquet(verified_view(path))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+
+    def _table(self, table: TidyTable) -> pl.DataFrame:
+        return read_frame(self.folder / f"{table.name}.parquet", table)
+
+
+class Experiment:
+    """An experiment as its file says: checked, with sweeps and grids written out, before anything is trained."""
+
+    def __init__(self, project: Project, name: str) -> None:
+        self.name = name
+        self.description = project.experiment(name).description
+        self._project = project
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """The models that are pretrained: a row of `run`, `model`, `seed` and `label` for each."""
+        rows = [(run.name, run.model, run.seed, run.title) for run in self._project.seeded_runs(self.name)]
+        return pl.DataFrame(rows, schema=["run", "model", "seed", "label"], orient="row")
+
+    def settings(self, run: str) -> dict[str, Any]:
+        """Everything that the weights of a run depend on, apart from its data: model, objective, training, seed.
+
+        Raises ConfigError with the nearest match for a run that there is not.
+        """
+        found: dict[str, Any] = plain(pretraining_settings(self._project, self.name, run))
+        return found
+
+    @property
+    def costs(self) -> pl.DataFrame:
+        """What pretraining will cost: a row for each run with parameters, FLOPs, hours and bytes, as in cost.csv."""
+        settings = build(CostSettings, cost_settings(self._project, self.name), "cost")
+        return pl.DataFrame([asdict(cost) for cost in estimate(settings)])
+
+
+def results(path: str | Path) -> Results:
+    """The results in a folder such as `results/demo`. Raises ManifestError for a folder without tables."""
+    folder = Path(path)
+    if not (folder / f"{MEASUREMENTS.name}.parquet").is_file():
+        raise ManifestError(f"{folder}: there are no tables here; to make them: snakemake {folder}/summary.csv")
+    return Results(folder)
+
+
+def experiment(path: str | Path) -> Experiment:
+    """The experiment in a file such as `config/experiments/demo.yaml`. Raises ConfigError for every mistake in it."""
+    file = Path(path)
+    if file.parent.name != FOLDERS["experiment"] or file.suffix != ".yaml":
+        raise ConfigError(f"{file}: expected a file such as config/{FOLDERS['experiment']}/demo.yaml")
+    project = Project(file.parent.parent)
+    project.check("experiment", file.stem)
+    return Experiment(project, file.stem)
+
+
+def model(path: str | Path, device: DeviceName = "cpu") -> AskedModel:
+    """The model in a folder such as `results/demo/pretraining/ltg_bert-s42`; see `AskedModel` for what it answers."""
+    return AskedModel(path, device)
+
+
+__all__: Sequence[str] = ["experiment", "model", "results"]

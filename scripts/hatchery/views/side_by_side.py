@@ -1,0 +1,177 @@
+"""Two experiments beside each other: the settings in which they differ, and their numbers with intervals.
+
+The interval of a difference is that of Welch: 95 %, with the standard error over runs on each side. A single run has
+the deviation that the choice of its items gives it, so there the interval is too wide where both saw the same items
+(`minimal_pair_tests` of a study compares item by item). A number without either has no interval.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.scores import Scores, name_of, read_scores
+from hatchery.analysis.settings import labels_of
+from hatchery.analysis.summary_rows import SummaryRow, decimals_of
+from hatchery.experiment.project import Project
+from hatchery.rendering.setting_texts import differences, shorten
+from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.training.stages.pretrain import pretraining_settings
+from hatchery.typed import plain
+
+LEVEL = 0.95
+# What says nothing of how a number comes about.
+_TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A difference of means with its interval; `low` and `high` are None where nothing says how noisy it is."""
+
+    difference: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
+    """`other` less `one`; both have a mean."""
+    assert one.mean is not None and other.mean is not None
+    difference = other.mean - one.mean
+    noise = [_noise(row) for row in (one, other)]
+    if None in noise:
+        return Estimate(difference)
+    variances, freedoms = zip(*((error**2, freedom) for error, freedom in filter(None, noise)), strict=True)
+    total = math.fsum(variances)
+    if not total:
+        return Estimate(difference, difference, difference)
+    from scipy.stats import t
+
+    freedom = total**2 / math.fsum(own**2 / of for own, of in zip(variances, freedoms, strict=True))
+    reach = float(t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(total)
+    return Estimate(difference, difference - reach, difference + reach)
+
+
+def _noise(row: SummaryRow) -> tuple[float, float] | None:
+    """Standard error and degrees of freedom of a mean."""
+    if row.std is not None and row.n > 1:
+        return row.std / math.sqrt(row.n), row.n - 1
+    # Of hundreds of items: as good as normal.
+    return None if row.sampling_deviation is None else (row.sampling_deviation, 1e6)
+
+
+def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
+    """The settings that differ and the numbers that do: averages and what is clear, or all with `everything`.
+
+    Raises ConfigError for an unknown or wrong experiment, ManifestError for tables that were altered.
+    """
+    for name in experiments:
+        project.require("experiment", name, "make diff")
+        project.check("experiment", name)
+    columns = [Column("", words=True), *(Column(name, words=True) for name in experiments), Column("difference")]
+    settings = Group([*_setting_rows(project, experiments)], "Settings that differ")
+    notes, numbers = list[str](), Group([], "Numbers")
+    if missing := [name for name in experiments if not (results / name / "summary.parquet").is_file()]:
+        notes.append(f"There are no results of {' and '.join(missing)} yet: make run EXPERIMENT={missing[0]}")
+    else:
+        scores = [
+            read_scores(results / name / "summary.parquet", labels_of(project.seeded_runs(name)))
+            for name in experiments
+        ]
+        rows, left_out = _number_rows(scores, everything)
+        numbers = Group(rows, "Numbers")
+        notes.append(
+            f"In brackets the {100 * LEVEL:.0f} % interval of the difference; bold: it leaves out 0. A difference "
+            "without an interval rests on single runs of which nothing tells the noise."
+        )
+        notes += (
+            [f"Left out are {left_out} that differ by no more than their noise; ALL=1 shows them."] if left_out else []
+        )
+        notes += _only_on_one_side(experiments, [score.models for score in scores])
+    groups = [group for group in (settings, numbers) if group.rows]
+    return Table(columns, groups, " and ".join(experiments), notes=notes)
+
+
+def _setting_rows(project: Project, experiments: tuple[str, str]) -> Iterator[Sequence[str]]:
+    first, second = (_common_settings(project, name) for name in experiments)
+    for found in differences(first, second):
+        yield _setting_row("", found)
+    runs = [_settings_of_models(project, name) for name in experiments]
+    shared = [model for model in runs[0] if model in runs[1]]
+    of_models: dict[Any, list[str]] = {}
+    for model in shared:
+        for found in differences(runs[0][model], runs[1][model]):
+            of_models.setdefault(found, []).append(model)
+    for found, models in of_models.items():
+        yield _setting_row("" if models == shared else f"{', '.join(models)}: ", found)
+
+
+def _setting_row(of: str, found: Any) -> list[str]:
+    sides = ("none" if value is None else shorten(value) for value in (found.old, found.new))
+    return [of + found.key, *([found.counts, ""] if found.counts else sides), ""]
+
+
+def _common_settings(project: Project, name: str) -> dict[str, Any]:
+    block = project.experiment(name)
+    # Of each block its content: one that stands in the experiment's own file is called like the experiment.
+    content = {kind: plain(project.block(kind, getattr(block, kind))) for kind in ("corpus", "tokenizer")}
+    return {
+        key: {own: inner for own, inner in value.items() if own != "description"} if key in content else value
+        for key, value in (plain(block) | content).items()
+        if key not in _TOLD_ELSEWHERE
+    }
+
+
+def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]]:
+    """The settings of each model's pretraining, with its seeds."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in project.seeded_runs(name):
+        settings = found.setdefault(run.model, {**plain(pretraining_settings(project, name, run.name)), "seed": []})
+        settings["seed"].append(run.seed)
+    return found
+
+
+def _number_rows(scores: Sequence[Scores], everything: bool) -> tuple[list[Sequence[str | Cell]], int]:
+    """The rows, and how many numbers are left out that differ."""
+    one, other = scores
+    headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}
+    both = set(one.keys()) & set(other.keys())
+    keys = sorted(both, key=one.keys().index)
+    rows: list[Sequence[str | Cell]] = []
+    left_out = 0
+    for model in (model for model in one.models if model in other.models):
+        for key in keys:
+            pair = one.row(model, *key), other.row(model, *key)
+            if pair[0] is None or pair[1] is None or pair[0].mean is None or pair[1].mean is None:
+                continue
+            estimate, digits = difference_of(pair[0], pair[1]), decimals_of(key[2])
+            if not (everything or key in headline or estimate.is_clear):
+                left_out += bool(estimate.difference)
+                continue
+            sides = [
+                Cell(f"{row.mean:.{digits}f}", "" if row.std is None else f"{row.std:.{digits}f}")
+                for row in (pair[0], pair[1])
+            ]
+            rows.append([f"{one.label(model)}: {name_of(key)}", *sides, _difference_cell(estimate, digits)])
+    return rows, left_out
+
+
+def _difference_cell(estimate: Estimate, digits: int) -> Cell:
+    interval = "" if estimate.low is None else f"{estimate.low:+.{digits}f} to {estimate.high:+.{digits}f}"
+    return Cell(f"{estimate.difference:+.{digits}f}", remark=interval, bold=estimate.is_clear)
+
+
+def _only_on_one_side(experiments: Iterable[str], models: Sequence[Sequence[str]]) -> Iterator[str]:
+    for name, own, others in zip(experiments, models, reversed(models), strict=True):
+        if alone := [model for model in own if model not in others]:
+            yield f"Only in {name}: {', '.join(alone)}."
+
+
+def shown(table: Table) -> str:
+    """The table for a terminal, with its notes."""
+    return "\n".join([table.markdown(aligned=True), *(f"\n{note}" for note in table.notes)]) + "\n"

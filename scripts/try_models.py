@@ -1,0 +1,54 @@
+"""Try the models of a finished experiment at a prompt: sentences with gaps, beginnings, two sentences to compare.
+
+For example: python scripts/try_models.py demo
+"""
+
+import argparse
+from contextlib import suppress
+from pathlib import Path
+
+from hatchery.command import run_command
+from hatchery.errors import HatcheryError
+from hatchery.evaluation.prompt import HELP, answer, chosen_model, finished_models
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Answer line by line until the input ends."""
+    models = finished_models(arguments.experiment, arguments.project / "results")
+    names = list(models)
+    for number, name in enumerate(names, start=1):
+        print(f"{number:3}  {name}")
+    print(f"\n{HELP}\n")
+    # It loads PyTorch, and is needed from the first answer on.
+    from hatchery.evaluation.asked_model import AskedModel
+
+    loaded: dict[str, AskedModel] = {}
+    name = names[0]
+    while True:
+        try:
+            line = input(f"{name}> ").strip()
+        except EOFError:
+            print()
+            return
+        if not line:
+            continue
+        if chosen := chosen_model(line, names):
+            name = chosen
+            continue
+        try:
+            if name not in loaded:
+                loaded[name] = AskedModel(models[name])
+            for text in answer(loaded[name], line):
+                print(text)
+        except HatcheryError as error:
+            print(f"  {error}")
+
+
+if __name__ == "__main__":
+    with suppress(ImportError):
+        # Arrow keys and earlier lines; not every Python has it.
+        import readline  # noqa: F401
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", help="an experiment with finished models, by its name")
+    parser.add_argument("--project", type=Path, default=Path(), help="the folder with results/")
+    run_command(main, parser)

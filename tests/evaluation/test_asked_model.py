@@ -1,0 +1,120 @@
+"""What people ask a model: the same numbers as the evaluations, and every mistake in one line."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+import hatchery
+from hatchery.evaluation.filled_sentences import continuation, guesses, left_out
+from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.sentences_file import GAP
+
+SENTENCES = ["The old dogs sleep .", "The old dog sleeps ."]
+
+
+@pytest.fixture(scope="module")
+def causal_manifest(make_model_manifest: Callable[..., Path]) -> Path:
+    return make_model_manifest(causal=True)
+
+
+def test_a_gap_is_filled_as_on_the_page(model_manifest: Path) -> None:
+    network, tokenizer = load_pretrained(model_manifest)
+    network.eval()
+    gap = left_out(tokenizer, "She likes old houses .")
+    assert gap is not None
+    before, _, after = gap.parts
+    filled = hatchery.model(model_manifest.parent).fill(f"{before}{GAP}{after}", number=3)
+    expected = guesses(network, tokenizer, gap.ids, 3)
+    assert filled["text"].to_list() == [one.text for one in expected]
+    assert np.allclose(100 * filled["probability"].to_numpy(), [one.percent for one in expected], atol=0.06)
+    two = hatchery.model(model_manifest).fill("The __ near the __ sleep .", number=2)
+    assert two.select("gap", "rank").rows() == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def test_scores_add_up_to_surprisals_and_states_are_those_of_the_framed_sentence(model_manifest: Path) -> None:
+    model = hatchery.model(model_manifest)
+    scores, words = model.scores(SENTENCES), model.surprisals(SENTENCES)
+    assert scores["sentence"].to_list() == SENTENCES
+    bits = words.group_by("sentence", maintain_order=True).agg(pl.col("surprisal").sum())["surprisal"]
+    assert np.allclose(-scores["score"].to_numpy() / math.log(2), bits.to_numpy(), atol=1e-4)
+    found = model.hidden_states(SENTENCES[0])
+    assert found.states.shape == (3, len(found.tokens), 32)
+    assert found.tokens[0] == "[CLS]" and found.tokens[-1] == "[SEP]"
+
+
+def test_a_beginning_goes_on_as_on_the_page_and_draws_depend_on_their_seed_alone(causal_manifest: Path) -> None:
+    model = hatchery.model(causal_manifest)
+    network, tokenizer = load_pretrained(causal_manifest)
+    (ids,) = tokenizer.encode_sentences(["The old"])
+    expected = tokenizer.decode(continuation(network.eval(), tokenizer, [tokenizer.cls_id, *ids])).strip()
+    assert model.continuation("The old") == expected
+    assert model.continuation("The old", seed=1) == model.continuation("The old", seed=1)
+    assert len({model.continuation("The old", seed=seed) for seed in range(5)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda model: model.fill("The dogs sleep ."), "there is no gap; write ____ for it"),
+        (lambda model: model.fill("The c____t sleep ."), "a gap stands for a whole word"),
+        (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
+        (lambda model: model.scores([""]), "a sentence has no tokens"),
+        (lambda model: model.scores(["The"], scoring="left_to_right"), "needs a causal language model"),
+    ],
+)
+def test_what_cannot_be_asked_is_an_error_in_one_line(model_manifest: Path, ask, message: str) -> None:
+    with pytest.raises(hatchery.HatcheryError, match=message) as told:
+        ask(hatchery.model(model_manifest))
+    assert "\n" not in str(told.value)
+
+
+def test_a_causal_model_has_no_gaps(causal_manifest: Path) -> None:
+    with pytest.raises(hatchery.HatcheryError, match="reads from left to right alone"):
+        hatchery.model(causal_manifest).fill("The ____ sleep .")
+
+
+def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_input(
+    model_manifest: Path, causal_manifest: Path, repository: Path, tmp_path: Path
+) -> None:
+    trained = tmp_path / "results" / "mine" / "pretraining"
+    trained.mkdir(parents=True)
+    (trained / "a-s1").symlink_to(model_manifest.parent)
+    (trained / "b-s1").symlink_to(causal_manifest.parent)
+    lines = [
+        "The ____ sleep .",
+        "b-s1",
+        "The old",
+        "The ____ sleep .",
+        "1",
+        "The old dogs",
+        "The dogs | A cat",
+        "a|b|c",
+    ]
+    command = [sys.executable, str(repository / "scripts" / "try_models.py"), "mine", "--project", str(tmp_path)]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = done.stdout.split("> ")
+    assert "  1  a-s1" in answers[0] and "  2  b-s1" in answers[0]
+    assert answers[1].count(" %") == 5
+    assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
+    assert "reads from left to right alone" in answers[4]
+    assert answers[6].count(" bits") == 3
+    assert answers[7].count(" bits") == 3 and "more probable, by" in answers[7]
+    assert "got 3 sentences" in answers[8]
+    command[2] = "min"
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert refused.returncode == 1
+    assert "there is no finished model; make run EXPERIMENT=min; did you mean 'mine'?" in refused.stderr
+
+
+def test_asking_leaves_the_threads_of_the_caller_alone(model_manifest: Path) -> None:
+    threads = torch.get_num_threads()
+    hatchery.model(model_manifest).scores(SENTENCES)
+    assert torch.get_num_threads() == threads

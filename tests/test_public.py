@@ -1,0 +1,64 @@
+"""`import hatchery` from anywhere: cheap, and what it offers reads results and experiments without Snakemake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import hatchery
+from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, write_rows
+
+ROW = {"experiment": "mine", "model": "a", "run": "a-s1", "seed": 1, "metric": "accuracy_percent", "value": 61.5}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for table in TABLES:
+        write_rows(tmp_path / f"{table.name}.parquet", table, [ROW] if table is MEASUREMENTS else [])
+    return tmp_path
+
+
+def test_importing_loads_none_of_the_large_packages_and_the_package_experiment_stays_one(repository: Path) -> None:
+    program = (
+        "import sys, hatchery\n"
+        "large = {'torch', 'polars', 'pyarrow', 'numpy', 'pydantic', 'snakemake'}\n"
+        "assert not large & set(sys.modules), large & set(sys.modules)\n"
+        "from hatchery.experiment.project import Project\n"
+        "import hatchery.experiment\n"
+        "assert callable(hatchery.experiment) and hatchery.experiment.project.Project is Project\n"
+        "found = hatchery.experiment('config/experiments/demo.yaml')\n"
+        "assert found.runs['run'].to_list() == ['random-s42', 'ltg_bert-s42', 'elc_bert-s42']\n"
+        "assert found.settings('ltg_bert-s42')['seed'] == 42\n"
+        "assert found.costs['run'].to_list() == found.runs['run'].to_list() and min(found.costs['parameters']) > 0\n"
+        "assert 'snakemake' not in sys.modules and 'transformers' not in sys.modules\n"
+    )
+    surroundings = {"PYTHONPATH": str(repository / "scripts")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=repository, env=surroundings, capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_results_are_the_tidy_tables_as_frames(folder: Path) -> None:
+    results = hatchery.results(folder)
+    assert results.measurements.filter(pl.col("value") > 61)["run"].to_list() == ["a-s1"]
+    for table in TABLES:
+        assert getattr(results, table.name).columns == table.names
+
+
+def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, repository: Path) -> None:
+    (folder / "measurements.parquet").write_bytes(b"altered")
+    for ask, message in (
+        (lambda: hatchery.results(folder).measurements, "measurements.parquet: has the checksum|expected"),
+        (lambda: hatchery.results(folder).summary, "summary.parquet"),
+        (lambda: hatchery.results(folder / "none"), "there are no tables here; to make them: snakemake"),
+        (lambda: hatchery.experiment("demo"), "expected a file such as config/experiments/demo.yaml"),
+        (lambda: hatchery.experiment(repository / "config/experiments/dem.yaml"), "did you mean 'demo'"),
+        (lambda: hatchery.model(folder), "the manifest is missing"),
+    ):
+        with pytest.raises(hatchery.HatcheryError, match=message):
+            ask()
+    with pytest.raises(AttributeError, match="no attribute 'result'"):
+        hatchery.result  # noqa: B018

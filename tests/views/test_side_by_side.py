@@ -1,0 +1,63 @@
+"""Two experiments beside each other: settings that differ, and numbers with the intervals of their differences."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hatchery.analysis.summary_rows import SummaryRow, write_parquet
+from hatchery.artifacts.checksums import write_checksums
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.views.side_by_side import difference_of, shown, side_by_side
+
+
+def row(task: str, mean: float, std: float | None, n: int, sampling: float | None = None) -> SummaryRow:
+    made = SummaryRow("demo", "ltg_bert", "demo", task, "accuracy_percent", mean, std, n, 0, mean, 0, *[None] * 6, "")
+    return replace(made, published_source="", verdict="", sampling_deviation=sampling)
+
+
+def test_the_interval_is_that_of_welch() -> None:
+    one, other = np.array([60.0, 64.0, 65.0]), np.array([70.0, 71.0, 75.0, 76.0])
+    rows = [row("a", float(x.mean()), float(x.std(ddof=1)), len(x)) for x in (one, other)]
+    expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(0.95)
+    found = difference_of(*rows)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.is_clear
+    single = difference_of(row("a", 60.0, None, 1, 3.0), row("a", 64.0, None, 1, 4.0))
+    assert (single.low, single.high) == pytest.approx((4 - 1.96 * 5, 4 + 1.96 * 5), abs=1e-3)
+    assert not single.is_clear
+    assert difference_of(row("a", 60.0, None, 1), row("a", 64.0, 1.0, 3)).low is None
+
+
+def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path, tmp_path: Path) -> None:
+    (configuration / "experiments/other.yaml").write_text(
+        "base: demo\ndescription: another rate\nruns:\n  ltg_bert: {pretraining: {optimizer: {learning_rate: 0.001}}}\n"
+    )
+    project, results = Project(configuration), tmp_path / "results"
+    names = ("demo", "other")
+    without = shown(side_by_side(project, names, results))
+    assert [line.split("|")[1:4] for line in without.splitlines() if "learning_rate" in line] == [
+        [" ltg_bert: optimizer.learning_rate ", " 0.008 ", " 0.001 "]
+    ]
+    assert without.count("|") == 5 * 4, "nothing else differs"
+    assert "There are no results of demo and other yet: make run EXPERIMENT=demo" in without
+    rows = [row("clear", 60.0, 1.0, 3), row("noise", 60.0, 9.0, 3), row("same", 60.0, 1.0, 3)]
+    for name, numbers in (("demo", rows), ("other", [replace(one, mean=(one.mean or 0) + 5) for one in rows[:2]])):
+        path = results / name / "summary.parquet"
+        path.parent.mkdir(parents=True)
+        write_parquet(path, numbers)
+        write_checksums([path])
+    some, everything = (shown(side_by_side(project, names, results, every)) for every in (False, True))
+    reach = stats.t.ppf(0.975, 4) * math.sqrt(2 / 3)
+    assert f"**+5.0** ({5 - reach:+.1f} to {5 + reach:+.1f})" in some
+    assert "demo: noise" not in some and "Left out are 1 that differ by no more than their noise" in some
+    assert "+5.0 (-15.4 to +25.4)" in everything
+
+
+def test_a_name_that_there_is_not_is_told_with_the_nearest(configuration: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="make diff: got 'dem', no such experiment; did you mean 'demo'"):
+        side_by_side(Project(configuration), ("demo", "dem"), tmp_path)
