@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hatchery import progress
 from hatchery.artifacts.checksums import write_checksums
+from hatchery.evaluation.minimal_pairs.decisions import Accuracy, accuracy_csv
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
-from hatchery.evaluation.minimal_pairs.score_suite import Accuracy, accuracy_csv
 from hatchery.evaluation.settings import SuiteSettings
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source, register_source

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 
 from demo import bnc, layouts
+from demo.babylm_evaluation import evaluation_files
 from demo.documents import MAKERS, EmbeddedDocument, Kind
 from demo.glue import TASKS, task_rows
 from demo.grammar import text_of
@@ -22,6 +23,7 @@ from hatchery.raw.settings import EmbeddedSettings
 
 FOLDERS = (
     "babylm",
+    "babylm_evaluation",
     "bnc",
     "bookcorpus",
     "c4",
@@ -147,5 +149,6 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     write("parallel", parallel_files(settings.translation_pairs, settings.seed))
     count = settings.examples_per_suite_task
     write("", suite_files(generator.pairs, settings.seed, count, generator.sentences))
+    write("babylm_evaluation", evaluation_files(generator.pairs, settings.seed, count, generator.sentences))
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

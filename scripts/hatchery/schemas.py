@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from hatchery.analysis.analyses.analysis import analysis_called, analysis_names
 from hatchery.evaluation.tasks.settings import ProtocolChoice
-from hatchery.experiment.kinds import FILES, FOLDERS, Variant
+from hatchery.experiment.kinds import FILES, FOLDERS, SuiteVariant, Variant
 from hatchery.experiment.text_files import TokenizerFile
 from hatchery.settings.base import BOUNDS
 from hatchery.settings.fields import ABSENT, OneOfKeys, members_of, sentences
@@ -23,6 +23,8 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.typed import adapter
 from hatchery.views.paper_tables.layout import PaperLayout
 
+VARIANTS = {Variant.__name__: "task", SuiteVariant.__name__: "suite"}
+"""Classes of what stands under `variants` in the files of a kind."""
 SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"
@@ -116,12 +118,13 @@ def file_schemas() -> dict[str, JsonSchemaValue]:
     made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
     entries = made["study"]["properties"]["analyses"]["patternProperties"]
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
-    variant = made["task"]["$defs"][f"Partial{Variant.__name__}"]["properties"]
     # What is null is not taken from the base.
     null = {"type": "null"}
-    variant |= {
-        key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
-    }
+    for name, kind in VARIANTS.items():
+        variant = made[kind]["$defs"][f"Partial{name}"]["properties"]
+        variant |= {
+            key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
+        }
     # Without a corpus it is trained on that of the experiment.
     del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
@@ -148,7 +151,7 @@ a protocol, changes are enough: what is left out there is taken from the experim
 
 """
 # Classes of which files hold parts alone, so that no schema of a file has their defaults.
-WHOLE = {"ProtocolChoice": ProtocolChoice, "TokenizerSettings": TokenizerSettings, "Variant": Variant}
+PARTS = (ProtocolChoice, TokenizerSettings, Variant, SuiteVariant)
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
 
@@ -195,9 +198,9 @@ class _Page:
     def __init__(self, schemas: Mapping[str, JsonSchemaValue]) -> None:
         self.schemas = schemas
         self.whole = {name: rules for schema in schemas.values() for name, rules in schema.get("$defs", {}).items()}
-        for name, cls in WHOLE.items():
-            made = json_schema(cls, name)
-            self.whole |= {**made.pop("$defs", {}), name: made}
+        for cls in PARTS:
+            made = json_schema(cls, cls.__name__)
+            self.whole |= {**made.pop("$defs", {}), cls.__name__: made}
         self.written: dict[str, str] = {}
         self.waiting: list[tuple[str, str, Any]] = []
         self.path = self.kind = ""
@@ -269,7 +272,7 @@ class _Page:
         """A link to the table of a class, which is written if it is not there."""
         heading = _name(title)
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
-        home = "task" if title == Variant.__name__ else homes.get(title)
+        home = VARIANTS.get(title) or homes.get(title)
         if home is not None and (home != self.kind or "properties" in self.schemas[home]):
             # What stands in a file of its own has its table there.
             heading = self.schemas[home]["title"] if "properties" in self.schemas[home] else heading

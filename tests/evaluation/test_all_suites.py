@@ -19,6 +19,7 @@ from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task
 from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import source_of
 from hatchery.experiment.written_blocks import WrittenBlocks
 from hatchery.raw.registration import register_source
 from hatchery.raw.settings import EmbeddedSettings
@@ -31,6 +32,7 @@ CONFIG = Project(Path(__file__).parents[2] / "config")
 BLOCK = CONFIG.experiment(EXPERIMENT)
 CORRELATIONS = ("mcc", "pearson", "spearman", "mean_of_pearson_and_spearman")
 TASKS = sorted(BLOCK.finetuning.tasks)
+EMBEDDED = sorted(name for name in CONFIG.names("suite") if source_of(CONFIG.suite(name)).startswith("embedded_"))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,7 @@ def test_every_task_is_learnt_scored_and_written_down(
     assert (output / "breakdown.csv").exists() == any(entry["facts"] for entry in settings["transfer"])
 
 
-@pytest.mark.parametrize("suite", BLOCK.minimal_pairs)
+@pytest.mark.parametrize("suite", EMBEDDED)
 def test_every_suite_of_pairs_is_scored(
     suite: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
 ) -> None:
@@ -87,6 +89,20 @@ def test_every_suite_of_pairs_is_scored(
     rows = results(tmp_path, "accuracy.csv")
     assert {row["level"] for row in rows} == {"paradigm", "phenomenon", "suite"}
     assert all(0 <= float(row["accuracy"]) <= float(row["accuracy_ties_correct"]) <= 1 for row in rows)
+    manifest = read_manifest(output)
+    manifest.verify()
+    predictions = tmp_path / "predictions.json"
+    assert predictions.exists() == suite.startswith("demo_babylm_")
+    if predictions.exists():
+        assert manifest.measures["rules"].startswith("BabyLM 2026") and manifest.measures["precision"] == "fp32"
+        assert manifest.file("predictions.json") == predictions
+        by_paradigm = json.loads(predictions.read_text())
+        assert sum(len(one["predictions"]) for one in by_paradigm.values()) == manifest.measures["pairs"]
+        for paradigm, one in by_paradigm.items():
+            assert [row["id"] for row in one["predictions"]] == [
+                f"{paradigm}_{number}" for number in range(len(one["predictions"]))
+            ]
+            assert all(row.keys() == {"id", "pred"} and row["pred"].strip() for row in one["predictions"])
 
 
 def test_the_miniature_has_a_task_for_every_suite_of_the_papers() -> None:

@@ -11,8 +11,9 @@ import torch
 
 from hatchery.analysis.task_averages import PARADIGMS_OF_PHENOMENON
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs.decisions import accuracy_table, decide
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
-from hatchery.evaluation.minimal_pairs.score_suite import accuracy_table, candidate_scores, decide
+from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import ExpectedSize, SuiteSettings
@@ -56,7 +57,7 @@ class Unigrams:
         self.vocabulary_size = len(counts)
         self.encode_texts = encode
 
-    def encode(self, sentences, words=False, given=None):
+    def encode(self, sentences, words=False, given=None, official=False):
         return [EncodedSentence(tuple(ids)) for ids in self.encode_texts(sentences)]
 
     def logits_at(self, input_ids, rows):

@@ -18,8 +18,8 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.encoding import encode_texts
+from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
-from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained, prepare_device

@@ -3,22 +3,10 @@ import collections
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.evaluation.minimal_pairs.pairs import (
-    POOLED_FILES,
-    Candidate,
-    Item,
-    check_size,
-    choose_pairs,
-    minimal_pair,
-    read_minimal_pairs,
-)
-from hatchery.evaluation.minimal_pairs.score_suite import (
-    accuracy_csv,
-    accuracy_table,
-    decide,
-    predictions_text,
-    preferred_sentences,
-)
+from hatchery.evaluation.minimal_pairs.decisions import Decision, accuracy_csv, accuracy_table, decide, decision
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
+from hatchery.evaluation.minimal_pairs.pairs import POOLED_FILES, check_size, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
 from hatchery.evaluation.settings import ExpectedSize, PairColumns, SuiteSettings
 
 
@@ -136,7 +124,9 @@ def test_of_several_candidates_the_best_is_preferred_and_the_blind_guess_follows
     assert decide(item, -1.0, -2.0, -3.0, -2.0) == "correct"
     assert decide(item, -2.0, -4.0, -2.0, -3.0) == "tie"
     assert decide(item, -2.0, -4.0, -1.0, -3.0) == "wrong"
-    chosen = preferred_sentences([item] * 3, ["correct", "tie", "wrong"], [[0.0, 0.0, 1.0, 0.5]] * 3)
+    suite = SuiteSettings()
+    scores = [[-1.0, -2.0, -3.0, -2.0], [-2.0, -4.0, -2.0, -3.0], [-2.0, -4.0, -1.0, -3.0]]
+    chosen = preferred_sentences([item] * 3, [decision(item, of, suite) for of in scores])
     assert chosen == {"p": ["right", "right", "b"]}
     table = accuracy_table([item, pair("q")], ["correct", "wrong"], "mine")
     chances = {"p": 0.25, "q": 0.5, "f": 0.375, "mine": 0.375, "mine_by_phenomenon": 0.375}
@@ -255,6 +245,8 @@ def test_predictions_are_the_preferred_texts_of_each_file_with_ties_to_the_good_
         pair("qa"),
         pair("qa", good="same", bad="same"),
     ]
-    preferred = preferred_sentences(pairs, ["correct", "wrong", "wrong", "tie"], [[0.0, 1.0]] * 4)
+    chosen = {"correct": 0, "wrong": 1, "tie": 0}
+    decisions = [Decision(outcome, chosen[outcome], 0.0) for outcome in ("correct", "wrong", "wrong", "tie")]
+    preferred = preferred_sentences(pairs, decisions)
     assert preferred == {"qa": ["A: x?\nB: y.", "bad .", "same"], "b": ["bad ."]}
     assert predictions_text(preferred["qa"]) == "index\tprediction\n0\tA: x?\\nB: y.\n1\tbad .\n2\tsame\n"

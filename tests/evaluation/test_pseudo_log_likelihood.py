@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs.decisions import decide
+from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.likelihoods import expand
-from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
-from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores, decide
+from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.modeling.language_model import LanguageModel

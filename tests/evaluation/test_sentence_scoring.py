@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.likelihoods import (
     ITEMS_PER_TILE,
     ROWS_PER_TILE,
     expand,
     tiled_log_probabilities,
 )
-from hatchery.evaluation.minimal_pairs.pairs import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import (
     LOGITS_PER_BATCH,
@@ -243,7 +243,7 @@ def test_the_leading_blank_reaches_the_tokenizer_and_identity_is_that_of_the_tex
     model = HatcheryModel(*load_pretrained(model_manifest), CPU)
     asked = []
 
-    def encode(sentences, words=False, given=None):
+    def encode(sentences, words=False, given=None, official=False):
         asked.extend(sentences)
         return HatcheryModel.encode(model, sentences, words, given)
 

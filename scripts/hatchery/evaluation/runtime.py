@@ -62,14 +62,17 @@ def load_encoder(manifest_path: Path) -> tuple[Encoder, TextTokenizer]:
     return BaselineEncoder(network, settings.architecture, its), its
 
 
-def load_sentence_model(manifest_path: Path, device: torch.device, scoring: str = "auto") -> SentenceModel:
+def load_sentence_model(
+    manifest_path: Path, device: torch.device, scoring: str = "auto", template: bool = False
+) -> SentenceModel:
     """A pretrained language model on `device`, in float32, whoever pretrained it, to be asked as `scoring` wants.
 
+    With `template`, a causal model of others sees in front of a text what its tokenizer's template puts there.
     Raises like `load_pretrained`, and ConfigError for a way of scoring that does not fit the model.
     """
     manifest = read_manifest(manifest_path)
     if is_imported(manifest):
-        return BaselineModel(*load_baseline(manifest), device)
+        return BaselineModel(*load_baseline(manifest), device, template)
     network, tokenizer = load_pretrained(manifest_path)
     use = use_of(manifest, network)
     return HatcheryModel(network, tokenizer, device, required_architecture(scoring, use.kinds), use.predicted_before)

@@ -42,6 +42,12 @@ class BaselineSettings(Settings):
     """Whether it guesses masked words or the next one, or writes with a decoder what an encoder has read (T5, BART)."""
     leading_blank: bool | None = None
     """In minimal pairs, put a blank before every sentence; null does what the suite says."""
+    predicts_next: bool = omitted_at_default(False)
+    """Of a masked model, whether it predicts a token at the position before it, as GPT-BERT does (backend mntp)."""
+
+    def __post_init__(self) -> None:
+        fits = self.architecture == "masked" or not self.predicts_next
+        require(fits, "predicts_next", self.predicts_next, "it with the architecture masked only")
 
 
 def is_imported(model: Manifest) -> bool:
@@ -50,7 +56,10 @@ def is_imported(model: Manifest) -> bool:
 
 
 Unit = Literal["paradigm", "file"]
-PairFormat = Literal["blimp", "rows", "alternating_lines"]
+PairFormat = Literal["blimp", "rows", "alternating_lines", "ewok", "entity_tracking", "comps", "global_piqa", "wug"]
+Edition = Literal[2023, 2025, 2026]
+"""The years of BabyLM whose rules differ."""
+FORMATS_SINCE_2025: tuple[PairFormat, ...] = ("ewok", "entity_tracking", "comps", "global_piqa", "wug")
 ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "fused", "left_to_right"]
 
 
@@ -95,7 +104,8 @@ class SuiteSettings(Settings):
     format: PairFormat = "blimp"
     """blimp is JSON lines with sentence_good and sentence_bad. rows are tables with a header (.csv, .tsv), JSON lines
     or Parquet with the `columns` that you name. In files with alternating_lines, the two sentences of a pair stand on
-    lines of their own, one pair below the other, as in Zorro; each file is a paradigm."""
+    lines of their own, one pair below the other, as in Zorro; each file is a paradigm. ewok, entity_tracking, comps,
+    global_piqa and wug are JSON lines as in the files of BabyLM."""
     columns: PairColumns | None = None
     """With the format rows: which columns hold a pair."""
     good_line: Literal["first", "second"] | None = None
@@ -112,16 +122,30 @@ class SuiteSettings(Settings):
     pairs_per_paradigm: Count | None = None
     """A seeded subset of each paradigm; null scores all."""
     seed: Natural = 0
-    """Draws the subset."""
+    """Draws the subset, and which of several best texts is told as the preferred one."""
     scoring: ScoringName = "auto"
     """auto is pll for masked models and left_to_right for others; pll_within_word_l2r also masks the later pieces
     of a word; fused adds pll and left_to_right, for hybrid models."""
     precision: Literal["fp32", "tf32"] = omitted_at_default("fp32")
     """Of matrix products on a GPU that has TensorFloat-32. tf32 takes half the time and decides 3 of 6,700 pairs
     otherwise, all near-ties; a CPU computes fp32 in any case."""
+    edition: Edition = omitted_at_default(2023)
+    """Whose rules of BabyLM hold. 2023: a tie is wrong, and models of others see EOS in front of a text. Since 2025: of
+    k texts that tie with the right one each counts 1/k, models of others see what their tokenizer's template puts in
+    front of a text, and predictions are written as JSON. In ewok, 2025 compares two targets, 2026 two contexts of a
+    target; in entity_tracking, 2026 leaves out rows of which an option holds "nothing"."""
+    official: bool = omitted_at_default(False)
+    """Since 2025: decide as the official code does, slips included. Ties are decided by a draw (2026, here seeded) or
+    for the right text (2025), and tokens of a completion are lost where the tokenizer of a causal model drops
+    characters in front."""
+    per_token: bool = omitted_at_default(False)
+    """Compare the mean log-probability of the scored tokens, and not the sum."""
 
     def __post_init__(self) -> None:
         """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""
+        since_2025 = self.edition != 2023
+        require(since_2025 or self.format not in FORMATS_SINCE_2025, "edition", self.edition, "2025 or 2026 here")
+        require(since_2025 or not self.official, "official", self.official, "it with the edition 2025 or 2026 only")
         for key, owner, example in (
             ("columns", "rows", "{good: ..., bad: ...}"),
             ("good_line", "alternating_lines", "first or second"),

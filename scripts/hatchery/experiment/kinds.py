@@ -31,8 +31,8 @@ from hatchery.typed import keys_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteFile(SuiteSettings, OneOfKeys):
-    """Where sentence pairs lie, what counts as one paradigm, and how sentences are scored."""
+class SuiteVariant(SuiteSettings, OneOfKeys):
+    """A suite that differs from that of its file, or from another base."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_pairs",
@@ -41,15 +41,25 @@ class SuiteFile(SuiteSettings, OneOfKeys):
 
     description: str = ""
     """What it is, for people."""
+    base: Annotated[str, Reference("suite", inherited=True)] | None = None
+    """Another suite whose keys come first."""
     data: DataName = ABSENT
     """A raw input of config.yaml."""
-    embedded: Literal["minimal_pairs", "filter_data"] = ABSENT
+    embedded: Literal["minimal_pairs", "filter_data", "babylm_evaluation"] = ABSENT
     """A folder of the generated sources."""
 
     def scored(self, name: str) -> dict[str, object]:
         """What scoring is told of the suite `name` (`ScoringSettings`), without keys of other formats."""
         absent = [key for key in ("columns", "good_line") if getattr(self, key) is None]
         return {"suite": name, **keys_of(self, *absent, of=SuiteSettings)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteFile(SuiteVariant):
+    """Where sentence pairs lie, what counts as one paradigm, and how sentences are scored."""
+
+    variants: dict[BlockName, Annotated[dict[str, Any], PartOf(SuiteVariant)]] = field(default_factory=dict)
+    """More suites by their names, each with what differs from this one, or from the `base` that it names."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,9 +135,9 @@ class Project:
         raw = self._written_model(name) if kind == "model" else self.written.read(kind, name)
         place = self.place(kind, name)
         refuse_sweeps(raw, place)
-        if kind == "task" and (task := self.written.file_of_variant(name)):
+        if stem := self.written.file_of_variant(kind, name):
             # What is wrong with the file is told once, where it stands.
-            self._as_written("task", task)
+            self._as_written(kind, stem)
         # A place in another block's file ends in a key.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
         return self._take_raw_input(name, made, place) if kind == "corpus" else made

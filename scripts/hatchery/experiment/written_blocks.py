@@ -1,9 +1,9 @@
 """The blocks of a configuration as people wrote them: where each stands, and what it takes from its base.
 
-Most blocks are a file each. A task can also be a variant in the file of another task, and an experiment's own file can
-hold its corpus and its tokenizer, which are then called like the experiment. What differs is laid over what it is taken
-from, key by key. A block's name is a folder of `results/` and a part of patterns, so a file with another name is never
-found, and whoever asks for it is told how to rename it.
+Most blocks are a file each. A task or a suite can also be a variant in the file of another one, and an experiment's own
+file can hold its corpus and its tokenizer, which are then called like the experiment. What differs is laid over what it
+is taken from, key by key. A block's name is a folder of `results/` and a part of patterns, so a file with another name
+is never found, and whoever asks for it is told how to rename it.
 """
 
 import copy
@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,11 @@ Document = dict[str, Any]
 INLINE = ("corpus", "tokenizer")
 """Kinds of blocks that can stand under the key of their kind in an experiment."""
 VARIANTS = "variants"
+_VARIED = ("task", "suite")
+"""Kinds of blocks that can be variants in each other's files."""
 
-_BASED = ("task", "study", "experiment")
-_CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
+_BASED = (*_VARIED, "study", "experiment")
+_CHOICES = {**{kind: [{"data", "embedded"}] for kind in _VARIED}, "experiment": [{"runs", "grid"}]}
 """Keys of which a file has one: what it says takes the place of what its base says."""
 
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
@@ -43,7 +45,7 @@ _INSTEAD_OF = {"warmup_steps": ("warmup_fraction", "warmup_steps_limit"), "warmu
 
 @dataclass
 class _Variants:
-    """The variants of all tasks, each with the file that it stands in; names that two have; what cannot be read."""
+    """The variants of a kind, each with the file that it stands in; names that two have; what cannot be read."""
 
     files: dict[str, str] = field(default_factory=dict)
     twice: dict[str, str] = field(default_factory=dict)
@@ -57,36 +59,36 @@ class WrittenBlocks:
         self.folder = folder
         self._stems: dict[str, list[str]] = {}
         self._read: dict[Path, Document] = {}
+        self._varied: dict[str, _Variants] = {}
 
     def names(self, kind: str) -> list[str]:
         """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
         files = self._files(kind)
-        return sorted({*files, *self._variants.files}) if kind == "task" else files
+        return sorted({*files, *self._variants(kind).files})
 
     def has(self, kind: str, name: str) -> bool:
         """Whether there is a block of this kind and name."""
-        return self.is_inline(kind, name) or name in self._files(kind) or (kind == "task" and name in self.names(kind))
+        return self.is_inline(kind, name) or name in self.names(kind)
 
     def place(self, kind: str, name: str) -> str:
         """Where a block is written, for messages: its file, and the key in it where the file is another block's."""
         if name not in self._files(kind):
-            if kind == "task" and name in self._variants.files:
-                return f"{self._file(kind, self._variants.files[name])}: {VARIANTS}.{name}"
+            if stem := self._variants(kind).files.get(name):
+                return f"{self._file(kind, stem)}: {VARIANTS}.{name}"
             if self.is_inline(kind, name):
                 return f"{self._file('experiment', name)}: {kind}"
         return str(self._file(kind, name))
 
     def require(self, kind: str, name: str, where: str) -> None:
         """Raise ConfigError with the nearest match unless exactly one block of this kind and name exists."""
-        if kind == "task" and name in self._variants.twice:
-            raise ConfigError(self._variants.twice[name])
+        if name in self._variants(kind).twice:
+            raise ConfigError(self._variants(kind).twice[name])
         if self.has(kind, name):
             return
         if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
             raise ConfigError(wrong)
-        if kind == "task":
-            # It may be a variant in a file that cannot be read.
-            self._variants.unreadable.raise_any()
+        # It may be a variant in a file that cannot be read.
+        self._variants(kind).unreadable.raise_any()
         studies = self.names("study") if kind == "experiment" else []
         known = self.names(kind)
         if name in studies:
@@ -121,9 +123,9 @@ class WrittenBlocks:
             _leave_out(document, kept, place.split("."))
         return document
 
-    def file_of_variant(self, task: str) -> str | None:
-        """The task in whose file a variant stands; None for a task with a file of its own."""
-        return None if task in self._files("task") else self._variants.files.get(task)
+    def file_of_variant(self, kind: str, name: str) -> str | None:
+        """The block in whose file a variant stands; None for a block with a file of its own."""
+        return None if name in self._files(kind) else self._variants(kind).files.get(name)
 
     def has_raw_input(self, corpus: str) -> bool:
         """Whether there is a corpus of this name with a source whose raw input stands in it."""
@@ -132,8 +134,7 @@ class WrittenBlocks:
         return any(isinstance(source, Mapping) and isinstance(source.get("data"), Mapping) for source in found)
 
     def _own(self, kind: str, name: str) -> Document:
-        if kind == "task" and name not in self._files(kind):
-            stem = self._variants.files[name]
+        if stem := self.file_of_variant(kind, name):
             variant = self._document(kind, stem)[VARIANTS][name]
             # What is no mapping is told with the file.
             return {"base": stem, **(variant if isinstance(variant, Mapping) else {})}
@@ -146,7 +147,7 @@ class WrittenBlocks:
         document = dict(self._document(kind, name))
         if kind == "experiment":
             document |= {key: name for key in INLINE if _is_block(document.get(key))}
-        if kind == "task" and isinstance(variants := document.get(VARIANTS), Mapping):
+        if kind in _VARIED and isinstance(variants := document.get(VARIANTS), Mapping):
             document[VARIANTS] = {key: _without_nulls(keys) for key, keys in variants.items()}
         return document
 
@@ -163,20 +164,21 @@ class WrittenBlocks:
             )
         return True
 
-    @cached_property
-    def _variants(self) -> "_Variants":
-        found, files = _Variants(), self._files("task")
+    def _variants(self, kind: str) -> "_Variants":
+        if kind in self._varied:
+            return self._varied[kind]
+        found, files = _Variants(), self._files(kind) if kind in _VARIED else []
         for stem in files:
             with found.unreadable.collecting():
-                variants = self._document("task", stem).get(VARIANTS)
+                variants = self._document(kind, stem).get(VARIANTS)
                 for name in variants if isinstance(variants, Mapping) else ():
                     if other := name if name in files else found.files.get(name):
                         found.twice[name] = (
-                            f"{self._file('task', stem)}: {VARIANTS}.{name}: {self._file('task', other)} has a task of "
+                            f"{self._file(kind, stem)}: {VARIANTS}.{name}: {self._file(kind, other)} has a {kind} of "
                             "this name, too; rename one of them"
                         )
                     found.files.setdefault(name, stem)
-        return found
+        return self._varied.setdefault(kind, found)
 
     def _files(self, kind: str) -> list[str]:
         if kind not in self._stems:

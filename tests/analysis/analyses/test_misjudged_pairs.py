@@ -11,7 +11,7 @@ from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.misjudged_pairs import ANALYSIS, MisjudgedPairsSettings
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
+from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.raw.registration import register_source
 from hatchery.sanitize import csv_text

@@ -15,7 +15,7 @@ from perplexity_cases import documents, settings, typed_settings, write_corpus
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.own_text import OwnText
-from hatchery.evaluation.minimal_pairs.pairs import minimal_pair
+from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.perplexity.scoring import held_out_examples

@@ -158,8 +158,17 @@ class BaselineModel:
     """Others are asked in one way."""
 
     def __init__(
-        self, network: Any, tokenizer: BaselineTokenizer, settings: BaselineSettings, device: torch.device
+        self,
+        network: Any,
+        tokenizer: BaselineTokenizer,
+        settings: BaselineSettings,
+        device: torch.device,
+        template: bool = False,
     ) -> None:
+        """With `template`, a causal model sees in front of a text what the tokenizer's template puts there.
+
+        Where that is nothing, there is no probability of the first token.
+        """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.architecture: Architecture = settings.architecture
@@ -175,11 +184,13 @@ class BaselineModel:
                 assert tokenizer.cls_id is not None
                 self.frame = Frame((tokenizer.cls_id,), (tokenizer.sep_id,))
             case "causal":
-                # EOS, which is BabyLM's rule, or else BOS.
-                self.frame = Frame((tokenizer.found("eos_token_id", "bos_token_id"),), ())
+                # EOS, which is the rule of BabyLM 2023, or else BOS.
+                end = (tokenizer.found("eos_token_id", "bos_token_id"),)
+                self.frame = Frame(tokenizer.before if template else end, ())
             case "encoder_decoder":
                 self.frame = Frame((start_of_decoder(network, self.where),), ())
                 self._end = (tokenizer.required("eos_token_id"),)
+        self._before = int(settings.predicts_next)
         self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
         # Others are asked at every position anyway.
@@ -187,29 +198,36 @@ class BaselineModel:
         self._head: nn.Module | None = heads[0] if heads and self.architecture == "masked" else None
 
     def encode(
-        self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
+        self,
+        sentences: Sequence[str],
+        words: bool = False,
+        given: Sequence[int] | None = None,
+        official: bool = False,
     ) -> list[EncodedSentence]:
         """Sentences as ids, in the tokenizer's own normalisation. Raises ModelError for ids without an embedding."""
         encoded = []
+        framed = bool(self.frame.before)
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
         for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True):
             if encoding.ids and max(encoding.ids) >= self.network.get_input_embeddings().num_embeddings:
                 raise ModelError(f"{self.where}: the tokenizer has ids that the model has no embedding for")
             ids = (*encoding.ids, *self._end) if encoding.ids else ()
             numbers = word_numbers(encoding.word_ids) if words else None
-            encoded.append(EncodedSentence(ids, numbers, given_tokens(encoding.offsets, characters)))
+            n_given = given_tokens(encoding.offsets, characters, official, framed)
+            encoded.append(EncodedSentence(ids, numbers, n_given if framed else max(1, n_given)))
         return encoded
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at the flat positions `rows` int64 [M] of unpadded `input_ids` int64 [B, T]."""
-        return self._logits_at(input_ids, torch.ones_like(input_ids), rows)
+        return self._logits_at(input_ids, torch.ones_like(input_ids), rows - self._before)
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits [N, V] and labels int64 [N] at the N labelled positions of a batch, which is on the CPU."""
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)
         ids, mask = (batch[name].to(self.device) for name in ("input_ids", "attention_mask"))
-        yield self._logits_at(ids, mask.long(), rows.to(self.device)), labels[rows].to(self.device)
+        asked = rows.to(self.device) - self._before
+        yield self._logits_at(ids, mask.long(), asked), labels[rows].to(self.device)
 
     def _logits_at(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor) -> Tensor:
         selected = False

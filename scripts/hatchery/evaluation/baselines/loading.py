@@ -43,6 +43,8 @@ class BaselineTokenizer:
         first, last = ("cls_token_id", "sep_token_id") if architecture == "masked" else ("bos_token_id", "eos_token_id")
         self.sep_id: int = after[0] if after else self.required(last)
         """Behind every text."""
+        self.before = tuple(before)
+        """What its template puts in front of a text."""
         self.cls_id: int | None = before[0] if before else None
         """In front of the first one; None where nothing is."""
         if self.cls_id is None and not after and architecture != "encoder_decoder":

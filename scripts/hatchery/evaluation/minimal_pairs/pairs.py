@@ -1,20 +1,19 @@
-"""Items of which a model should prefer one text: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, or
-sentences on alternating lines.
+"""Reading suites: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, sentences on alternating lines, and
+the other tasks of BabyLM (`babylm_items.py`).
 
-An item has any number of candidates. Of each, what is scored may stand behind a prefix, which is given: one for all of
-them, or one for each. A minimal pair has two and no prefix. Reads any folder or
-archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own alike, and promises the
-same items in the same order for the same files and seed.
+Reads any folder or archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own alike,
+and promises the same items in the same order for the same files and seed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.draws import generator
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
+from hatchery.evaluation.minimal_pairs.babylm_items import BABYLM_READERS
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.settings import ExpectedSize, PairFormat, SuiteSettings
 from hatchery.evaluation.tasks.formats import read_csv, read_rows
 from hatchery.raw.registration import RawSource
@@ -50,48 +49,6 @@ POOLED_FILES = {
         {"hypernym", "qa_congruence_easy", "qa_congruence_tricky", "subject_aux_inversion", "turn_taking"}
     ),
 }
-
-
-@dataclass(frozen=True, order=True)
-class Candidate:
-    """A text that a model may prefer: `completion` is scored, `prefix` is given."""
-
-    completion: str
-    prefix: str = ""
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-        return self.prefix + self.completion
-
-
-@dataclass(frozen=True)
-class Item:
-    """Candidates of which the model should prefer the first."""
-
-    paradigm: str
-    phenomenon: str
-    item_id: str
-    candidates: tuple[Candidate, ...]
-    field: str = ""
-
-    @property
-    def identical(self) -> bool:
-        """Whether another candidate is the same text as the right one: no model can tell the two apart.
-
-        Seven pairs of BLiMP are such.
-        """
-        return self.candidates[0] in self.candidates[1:]
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether it is a minimal pair: two sentences, scored as they are."""
-        return len(self.candidates) == 2 and not any(candidate.prefix for candidate in self.candidates)
-
-
-def minimal_pair(paradigm: str, phenomenon: str, pair_id: str, good: str, bad: str, field: str = "") -> Item:
-    """Two sentences of which the model should prefer the good one."""
-    return Item(paradigm, phenomenon, pair_id, (Candidate(good), Candidate(bad)), field)
 
 
 def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
@@ -175,6 +132,7 @@ _READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[It
     "blimp": _blimp,
     "rows": _rows,
     "alternating_lines": _alternating_lines,
+    **BABYLM_READERS,
 }
 _NAMES_SHOWN = 8
 

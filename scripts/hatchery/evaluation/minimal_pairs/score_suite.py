@@ -1,17 +1,16 @@
 """One language model on one suite of minimal pairs, or of items with any number of candidates.
 
-Writes scores.parquet (one row per item), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files for
-suites of whole files, and the manifest. The runtime values (tokens per batch, device) change the speed and, at most,
+Writes scores.parquet (one row per item), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files, and the
+manifest. The runtime values (tokens per batch, device) change the speed and, at most,
 the last bits of a score.
 """
 
 import dataclasses
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +19,18 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.pairs import (
-    Candidate,
-    Item,
-    check_size,
-    choose_pairs,
-    positions_by,
-    read_minimal_pairs,
+from hatchery.evaluation.minimal_pairs.decisions import (
+    TIE_RULES,
+    Decision,
+    Outcome,
+    accuracy_csv,
+    accuracy_table,
+    decision,
+    tie_rule,
 )
+from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.predictions import prediction_files
 from hatchery.evaluation.minimal_pairs.scoring import (
     SCORINGS,
     distinct_sentences,
@@ -40,109 +43,12 @@ from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
-from hatchery.sanitize import csv_text
 
-OF_PAIRS = 0.5
-"""The accuracy of a blind guess on pairs."""
-Outcome = Literal["correct", "wrong", "tie"]
-Level = Literal["paradigm", "phenomenon", "suite"]
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """One row of accuracy.csv; both accuracies are between 0 and 1, the strict one is the one that is reported."""
-
-    level: Level
-    name: str
-    pairs: int
-    correct: int
-    ties: int
-    accuracy: float
-    accuracy_ties_correct: float
-    chance: float = OF_PAIRS
-    """The accuracy of a blind guess; a column of its own where there are other items than pairs."""
-
-
-def decide(item: Item, *scores: float) -> Outcome:
-    """The outcome of one item; the same text as the right one ties with it, whatever rounding did to their scores."""
-    right = item.candidates[0]
-    wrong = zip(item.candidates[1:], scores[1:], strict=True)
-    best = max(scores[0] if one == right else score for one, score in wrong)
-    if scores[0] == best:
-        return "tie"
-    return "correct" if scores[0] > best else "wrong"
-
-
-def preferred(item: Item, outcome: Outcome, scores: Sequence[float]) -> Candidate:
-    """The candidate with the highest score: of several, the first."""
-    return item.candidates[max(range(1, len(scores)), key=scores.__getitem__) if outcome == "wrong" else 0]
-
-
-def accuracy_table(pairs: Sequence[Item], outcomes: Sequence[Outcome], suite: str) -> list[Accuracy]:
-    """Rows for every paradigm, every phenomenon and the suite, names sorted within a level.
-
-    Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the
-    two differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT,
-    67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM and ELC-BERT, 12 of them).
-    """
-    chances = [1 / len(pair.candidates) for pair in pairs]
-    paradigms = [
-        _pooled("paradigm", name, [outcomes[index] for index in positions], [chances[index] for index in positions])
-        for name, positions in sorted(positions_by(pair.paradigm for pair in pairs).items())
-    ]
-    phenomena = [
-        _pooled("phenomenon", name, [outcomes[index] for index in positions], [chances[index] for index in positions])
-        for name, positions in sorted(positions_by(pair.phenomenon for pair in pairs).items())
-    ]
-    return [
-        *paradigms,
-        *phenomena,
-        _mean(suite, paradigms),
-        _mean(f"{suite}_by_phenomenon", phenomena),
-    ]
-
-
-def _pooled(level: Level, name: str, outcomes: Sequence[Outcome], chances: Sequence[float]) -> Accuracy:
-    n_pairs, correct, ties = len(outcomes), outcomes.count("correct"), outcomes.count("tie")
-    shares = correct / n_pairs, (correct + ties) / n_pairs, math.fsum(chances) / n_pairs
-    return Accuracy(level, name, n_pairs, correct, ties, *shares)
-
-
-def _mean(name: str, rows: Sequence[Accuracy]) -> Accuracy:
-    return Accuracy(
-        "suite",
-        name,
-        sum(row.pairs for row in rows),
-        sum(row.correct for row in rows),
-        sum(row.ties for row in rows),
-        sum(row.accuracy for row in rows) / len(rows),
-        sum(row.accuracy_ties_correct for row in rows) / len(rows),
-        math.fsum(row.chance for row in rows) / len(rows),
-    )
-
-
-HEADER = "index\tprediction\n"
-
-
-def preferred_sentences(
-    pairs: Sequence[Item], outcomes: Sequence[Outcome], scores: Sequence[Sequence[float]]
-) -> dict[str, list[str]]:
-    """The preferred text of every item by name of the paradigm (or file), in the order of the items."""
-    chosen = [preferred(*decided).text for decided in zip(pairs, outcomes, scores, strict=True)]
-    return {
-        name: [chosen[index] for index in positions]
-        for name, positions in positions_by(pair.paradigm for pair in pairs).items()
-    }
-
-
-def predictions_text(sentences: Sequence[str]) -> str:
-    """The text of `predictions.txt`: the header, then index from 0 and sentence, with line breaks spelled `\\n`."""
-    return HEADER + "".join(f"{index}\t{_one_line(sentence)}\n" for index, sentence in enumerate(sentences))
-
-
-def _one_line(sentence: str) -> str:
-    return sentence.replace("\r", "\\r").replace("\n", "\\n")
-
+RULES = {
+    2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
+    2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
+}
+"""What a manifest says of the version of the rules; their scores are not comparable."""
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
 # sentences would otherwise run for days or out of memory.
@@ -200,26 +106,36 @@ def score_suite(
         check_size(pairs, settings.suite, settings.expected)
     pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
-    language_model = load_sentence_model(model, device, settings.scoring)
+    language_model = load_sentence_model(model, device, settings.scoring, template=settings.edition != 2023)
     scoring = scoring_name(settings.scoring, language_model.architecture)
     started = time.monotonic()
     own_blank = language_model.leading_blank
     blank = settings.leading_blank if own_blank is None else own_blank
-    scored = candidate_scores(pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=blank)
+    scored = candidate_scores(
+        pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=blank, official=settings.official
+    )
     seconds = max(time.monotonic() - started, 1e-9)
-    outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.of(pairs), strict=True)]
-    _write(run, settings, pairs, scored, outcomes)
+    if settings.per_token:
+        scored = dataclasses.replace(scored, scores=scored.scores / np.maximum(scored.tokens, 1))
+    decisions = [decision(pair, scores, settings) for pair, scores in zip(pairs, scored.of(pairs), strict=True)]
+    _write(run, settings, pairs, scored, decisions)
+    outcomes = [one.outcome for one in decisions]
     run.measures |= {
         "scoring": scoring,
         "model_kind": "hatchery" if isinstance(language_model, HatcheryModel) else "transformers",
         "architecture": language_model.architecture,
         "leading_blank": blank,
-        "tie_rule": "strict: a tie is wrong; accuracy_ties_correct calls it right",
+        "tie_rule": TIE_RULES[tie_rule(settings)],
         "pairs": len(pairs),
         "ties": outcomes.count("tie"),
         "identical_pairs": sum(pair.identical for pair in pairs),
         "masked_rows" if language_model.architecture == "masked" else "sentences": scored.rows,
     }
+    if settings.edition != 2023:
+        run.measures |= {
+            "rules": RULES[settings.edition] + (", slips included" if settings.official else ""),
+            "precision": settings.precision,
+        }
     run.volatile |= {
         "rows_per_second": round(scored.rows / seconds, 1),
         "pairs_per_second": round(len(pairs) / seconds, 1),
@@ -233,9 +149,11 @@ def candidate_scores(
     scoring: str = "auto",
     tokens_per_batch: int | None = None,
     leading_blank: bool = False,
+    official: bool = False,
 ) -> CandidateScores:
     """Scores of the candidates of every item under the way called `scoring` (see SCORINGS).
 
+    `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`).
     Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
     model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
     """
@@ -244,7 +162,7 @@ def candidate_scores(
     blank = " " if leading_blank else ""
     written = [blank + one.text for one in texts]
     given = [len(blank + one.prefix) if one.prefix else 0 for one in texts]
-    sentences = model.encode(written, words=chosen.needs_words, given=given)
+    sentences = model.encode(written, words=chosen.needs_words, given=given, official=official)
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
@@ -271,33 +189,22 @@ def candidate_scores(
     return CandidateScores(scores, counts, sum(chosen.rows(sentence.scored) for sentence in distinct))
 
 
-def accuracy_csv(table: Sequence[Accuracy]) -> str:
-    """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
-
-    Where items have other numbers of candidates than two, also what a blind guess has.
-    """
-    names = [field.name for field in dataclasses.fields(Accuracy)]
-    if all(row.chance == OF_PAIRS for row in table):
-        names.remove("chance")
-    return csv_text(names, ([getattr(row, name) for name in names] for row in table))
-
-
 def _write(
     run: StageRun,
     settings: ScoringSettings,
     pairs: Sequence[Item],
     scored: CandidateScores,
-    outcomes: Sequence[Outcome],
+    decisions: Sequence[Decision],
 ) -> None:
+    outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
     write_table(run.add_output(run.folder / "scores.parquet"), _scores_table(pairs, scored, outcomes))
-    table = accuracy_table(pairs, outcomes, settings.suite)
+    by_split = settings.format == "entity_tracking"
+    table = accuracy_table(pairs, outcomes, settings.suite, credits, by_split)
     write_text(run.add_output(run.folder / "accuracy.csv"), accuracy_csv(table))
-    # A sample of the pairs has no row numbers that the challenge's server would know.
-    if settings.unit == "file" and settings.pairs_per_paradigm is None:
-        for name, sentences in preferred_sentences(pairs, outcomes, scored.of(pairs)).items():
-            path = run.folder / "predictions" / name / "predictions.txt"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(run.add_output(path), predictions_text(sentences))
+    for name, text in prediction_files(pairs, decisions, settings):
+        path = run.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(run.add_output(path), text)
 
 
 def _scores_table(pairs: Sequence[Item], scored: CandidateScores, outcomes: Sequence[Outcome]) -> pa.Table:

@@ -66,11 +66,16 @@ class SentenceModel(Protocol):
         ...
 
     def encode(
-        self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
+        self,
+        sentences: Sequence[str],
+        words: bool = False,
+        given: Sequence[int] | None = None,
+        official: bool = False,
     ) -> list[EncodedSentence]:
         """Sentences as ids; special tokens spelled out in a text are text.
 
-        Of each, so many characters are given: tokens that end within them are not scored.
+        Of each, so many characters are given: tokens that end within them are not scored. `official` counts these
+        tokens as BabyLM's code does (`given_tokens`).
         """
         ...
 
@@ -125,17 +130,21 @@ class HatcheryModel:
         return HatcheryModel(self.network, self.tokenizer, self.device, "causal") if self._before else None
 
     def encode(
-        self, sentences: Sequence[str], words: bool = False, given: Sequence[int] | None = None
+        self,
+        sentences: Sequence[str],
+        words: bool = False,
+        given: Sequence[int] | None = None,
+        official: bool = False,
     ) -> list[EncodedSentence]:
         """Sentences as ids, without normalisation beyond the tokenizer's."""
-        if not words and not any(given or ()):
+        if not words and not official and not any(given or ()):
             return [EncodedSentence(tuple(ids)) for ids in self.tokenizer.encode_sentences(sentences)]
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
         return [
             EncodedSentence(
                 tuple(encoding.ids),
                 word_numbers(encoding.word_ids) if words else None,
-                given_tokens(encoding.offsets, characters),
+                given_tokens(encoding.offsets, characters, official),
             )
             for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True)
         ]
@@ -175,13 +184,20 @@ def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def given_tokens(offsets: Sequence[tuple[int, int]], characters: int) -> int:
+def given_tokens(
+    offsets: Sequence[tuple[int, int]], characters: int, official: bool = False, framed: bool = True
+) -> int:
     """How many tokens end within the first so many characters of a text; one across their end does not.
 
     `offsets` are where the tokens begin and end. Source: BabyLM's pipeline of 2026, which scores every token that ends
-    behind the prefix.
+    behind the prefix. `official` repeats two slips of it (docs/papers/babylm-2026.md, "Scored tokens"): a space of its
+    own in front, whose place is empty, is not scored, and where nothing is `framed` by a special token, the end of the
+    prefix is taken to be as much further on as the first token begins.
     """
-    return sum(end <= characters for _, end in offsets) if characters else 0
+    if not official:
+        return sum(end <= characters for _, end in offsets) if characters else 0
+    border = characters if framed or not offsets else characters + offsets[0][0]
+    return sum(end <= border for _, end in offsets)
 
 
 def target_log_probabilities(model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor) -> Tensor:

@@ -1,0 +1,117 @@
+"""The zero-shot tasks of BabyLM beside BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
+
+What the organisers' files hold and what is compared: docs/papers/babylm-2026.md, "Zero-shot tasks".
+Paradigms are what the organisers call UID. Of GlobalPIQA they are the task as a whole: its UIDs are single rows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import read_json_lines, shorten
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item
+from hatchery.evaluation.settings import PairFormat, SuiteSettings
+from hatchery.raw.registration import RawSource
+from hatchery.sanitize import plain_name
+
+NOTHING = "nothing"
+"""The edition of 2026 leaves out rows of entity tracking of which an option holds it."""
+
+
+def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
+    """One target behind either context (2026), or both targets behind the first one (2025)."""
+    for record in read_json_lines(source, name):
+        domain = plain_name(record.text("Domain"))
+        contexts = record.text("Context1"), record.text("Context2")
+        targets = f" {record.text('Target1')}", f" {record.text('Target2')}"
+        if suite.edition == 2025:
+            candidates = tuple(Candidate(target, contexts[0]) for target in targets)
+        else:
+            candidates = tuple(Candidate(targets[0], context) for context in contexts)
+        yield Item(domain, domain, str(record.line), candidates)
+
+
+def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
+    """Options behind one prefix, the right one first; a paradigm is a file's rows of so many operations."""
+    split = plain_name(PurePosixPath(name).stem)
+    for record in read_json_lines(source, name):
+        options, count = record.value("options"), record.value("numops")
+        if (
+            not isinstance(options, list)
+            or len(options) < 2
+            or not all(isinstance(one, str) and one for one in options)
+        ):
+            raise EvaluationError(
+                f"{record.where}: the field 'options' must be two texts or more, none of them empty, got "
+                f"{shorten(options)}"
+            )
+        if type(count) is not int or count < 0:
+            raise EvaluationError(
+                f"{record.where}: the field 'numops' must be a whole number from 0, got {shorten(count)}"
+            )
+        prefix = record.text("input_prefix")
+        if suite.edition == 2025 or not any(NOTHING in option for option in options):
+            candidates = tuple(Candidate(option, prefix) for option in options)
+            yield Item(f"{split}_{count}_ops", split, str(record.line), candidates)
+
+
+def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
+    """The same property behind the right and behind the wrong concept."""
+    paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
+    for record in read_json_lines(source, name):
+        phrase = record.text("property_phrase")
+        prefixes = record.text("prefix_acceptable"), record.text("prefix_unacceptable")
+        candidates = tuple(Candidate(phrase, f"{prefix} ") for prefix in prefixes)
+        yield Item(paradigm, paradigm, str(record.line), candidates)
+
+
+def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
+    """Solutions behind one prompt; the right one comes first here, wherever it stands in the row."""
+    path = PurePosixPath(name)
+    paradigm = plain_name(path.parent.name or path.stem)
+    seen: set[str] = set()
+    for record in read_json_lines(source, name):
+        prompt, row = record.text("prompt"), plain_name(record.text("example_id"))
+        if row in seen:
+            raise EvaluationError(f"{record.where}: the field 'example_id' repeats {row!r}")
+        seen.add(row)
+        solutions = [record.text("solution0"), record.text("solution1")]
+        while record.has(f"solution{len(solutions)}"):
+            solutions.append(record.text(f"solution{len(solutions)}"))
+        label = record.value("label")
+        if type(label) is not int or not 0 <= label < len(solutions):
+            raise EvaluationError(
+                f"{record.where}: the field 'label' must be the number of a solution, 0 to {len(solutions) - 1}, got "
+                f"{shorten(label)}"
+            )
+        ordered = [solutions[label], *solutions[:label], *solutions[label + 1 :]]
+        yield Item(paradigm, paradigm, row, tuple(Candidate(f" {one}", prompt) for one in ordered))
+
+
+def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
+    """Two sentences, and the share of people who prefer the first."""
+    paradigm = plain_name(PurePosixPath(name).stem)
+    for record in read_json_lines(source, name):
+        texts, ratio = record.text("sentences").split("\t"), record.value("ratio")
+        if len(texts) != 2 or not all(map(str.strip, texts)):
+            raise EvaluationError(f"{record.where}: the field 'sentences' must be two texts with a tab between them")
+        if type(ratio) not in (int, float) or not 0 <= ratio <= 1:
+            raise EvaluationError(
+                f"{record.where}: the field 'ratio' must be a share from 0 to 1, got {shorten(ratio)}"
+            )
+        yield Item(paradigm, paradigm, str(record.line), tuple(map(Candidate, texts)), preference=float(ratio))
+
+
+BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[Item]]] = {
+    "ewok": _ewok,
+    "entity_tracking": _entity_tracking,
+    "comps": _comps,
+    "global_piqa": _global_piqa,
+    "wug": _wug,
+}
+
+
+def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
+    """What prediction files have of a preferred candidate: all of it, or only what was scored."""
+    whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
+    return candidate.text if whole else candidate.completion

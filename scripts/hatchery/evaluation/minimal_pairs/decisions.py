@@ -1,0 +1,161 @@
+"""Which candidate of an item is preferred, what a tie counts, and the accuracies that follow.
+
+Sources: docs/papers/babylm-evaluation.md, "Ties", and docs/papers/babylm-2026.md, "Ties".
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.evaluation.draws import generator
+from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.pairs import positions_by
+from hatchery.evaluation.settings import SuiteSettings
+from hatchery.sanitize import csv_text
+
+OF_PAIRS = 0.5
+"""The accuracy of a blind guess on pairs."""
+Outcome = Literal["correct", "wrong", "tie"]
+Level = Literal["paradigm", "phenomenon", "suite"]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """One row of accuracy.csv; both accuracies are between 0 and 1, and the first is reported (`tie_rule`)."""
+
+    level: Level
+    name: str
+    pairs: int
+    correct: int
+    ties: int
+    accuracy: float
+    accuracy_ties_correct: float
+    chance: float = OF_PAIRS
+    """The accuracy of a blind guess; a column of its own where there are other items than pairs."""
+
+
+def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
+    """The candidates with the highest score, in their order; the same text as the right one has its score.
+
+    Rounding may give two copies of a text different ones.
+    """
+    right = item.candidates[0]
+    values = [scores[0] if one == right else score for one, score in zip(item.candidates, scores, strict=True)]
+    highest = max(values)
+    return [index for index, value in enumerate(values) if value == highest]
+
+
+def decide(item: Item, *scores: float) -> Outcome:
+    """The outcome of one item."""
+    best = best_candidates(item, scores)
+    return "wrong" if 0 not in best else "correct" if len(best) == 1 else "tie"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Of an item: the outcome, the candidate that is told as the preferred one, and what it counts (0 to 1)."""
+
+    outcome: Outcome
+    chosen: int
+    credit: float
+
+
+TIE_RULES = {
+    "wrong": "strict: a tie is wrong; accuracy_ties_correct calls it right",
+    "shared": "shared: of k texts that tie with the right one each counts 1/k",
+    "first": "as BabyLM 2025: a tie counts as right",
+    "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
+}
+"""What is said of each rule for ties."""
+
+
+def tie_rule(suite: SuiteSettings) -> str:
+    """The rule that a suite asks for, one of TIE_RULES."""
+    if suite.edition == 2023:
+        return "wrong"
+    if not suite.official:
+        return "shared"
+    return "first" if suite.edition == 2025 else "drawn"
+
+
+def decision(item: Item, scores: Sequence[float], suite: SuiteSettings) -> Decision:
+    """What counts of an item under the rules of its suite. Of several best candidates, since 2026 a draw tells one."""
+    best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
+    chosen = best[0]
+    if len(best) > 1 and suite.edition == 2026:
+        chosen = best[generator(suite.seed, "ties", item.paradigm, item.item_id).integers(len(best))]
+    shares = {"wrong": 0.0, "shared": 1 / len(best), "first": 1.0, "drawn": float(chosen == 0)}
+    return Decision(outcome, chosen, {"correct": 1.0, "wrong": 0.0, "tie": shares[rule]}[outcome])
+
+
+def accuracy_table(
+    pairs: Sequence[Item],
+    outcomes: Sequence[Outcome],
+    suite: str,
+    credits: Sequence[float] | None = None,
+    by_split: bool = False,
+) -> list[Accuracy]:
+    """Rows for every paradigm, every phenomenon and the suite, names sorted within a level.
+
+    Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the
+    two differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT,
+    67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 of them).
+    `credits` say what each item counts; by default a tie counts nothing. With `by_split` (entity tracking), a
+    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of those.
+    """
+    credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
+    chances = [1 / len(pair.candidates) for pair in pairs]
+
+    def pooled(level: Level, name: str, positions: Sequence[int]) -> Accuracy:
+        parts = ([values[index] for index in positions] for values in (outcomes, credits, chances))
+        return _pooled(level, name, *parts)  # type: ignore[arg-type]
+
+    def in_order(names: Iterable[str]) -> list[tuple[str, list[int]]]:
+        return sorted(positions_by(names).items())
+
+    paradigms = [pooled("paradigm", *of) for of in in_order(pair.paradigm for pair in pairs)]
+    phenomena = [pooled("phenomenon", *of) for of in in_order(pair.phenomenon for pair in pairs)]
+    if by_split:
+        split_of = {pair.paradigm: pair.phenomenon for pair in pairs}
+        cells = {name: [row for row in paradigms if split_of[row.name] == name] for name in split_of.values()}
+        phenomena = [_mean("phenomenon", row.name, cells[row.name]) for row in phenomena]
+    return [
+        *paradigms,
+        *phenomena,
+        _mean("suite", suite, phenomena if by_split else paradigms),
+        _mean("suite", f"{suite}_by_phenomenon", phenomena),
+    ]
+
+
+def _pooled(
+    level: Level, name: str, outcomes: Sequence[Outcome], credits: Sequence[float], chances: Sequence[float]
+) -> Accuracy:
+    n_pairs, correct, ties = len(outcomes), outcomes.count("correct"), outcomes.count("tie")
+    shares = math.fsum(credits) / n_pairs, (correct + ties) / n_pairs, math.fsum(chances) / n_pairs
+    return Accuracy(level, name, n_pairs, correct, ties, *shares)
+
+
+def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
+    return Accuracy(
+        level,
+        name,
+        sum(row.pairs for row in rows),
+        sum(row.correct for row in rows),
+        sum(row.ties for row in rows),
+        sum(row.accuracy for row in rows) / len(rows),
+        sum(row.accuracy_ties_correct for row in rows) / len(rows),
+        math.fsum(row.chance for row in rows) / len(rows),
+    )
+
+
+def accuracy_csv(table: Sequence[Accuracy]) -> str:
+    """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
+
+    Where items have other numbers of candidates than two, also what a blind guess has.
+    """
+    names = [field.name for field in dataclasses.fields(Accuracy)]
+    if all(row.chance == OF_PAIRS for row in table):
+        names.remove("chance")
+    return csv_text(names, ([getattr(row, name) for name in names] for row in table))

@@ -1,0 +1,59 @@
+"""Which text of every item a model preferred, in the files that BabyLM's server takes: of 2023, and since 2025.
+
+Sources: docs/papers/babylm-evaluation.md, "Prediction files", and docs/papers/babylm-2026.md, "Prediction files".
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from hatchery.evaluation.minimal_pairs.babylm_items import predicted_text
+from hatchery.evaluation.minimal_pairs.decisions import Decision
+from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.pairs import positions_by
+from hatchery.evaluation.settings import ScoringSettings, SuiteSettings
+
+HEADER = "index\tprediction\n"
+
+
+def prediction_files(
+    items: Sequence[Item], decisions: Sequence[Decision], settings: ScoringSettings
+) -> Iterator[tuple[str, str]]:
+    """Names and texts of the files that the server takes for a suite; none where its rows are unknown to it.
+
+    A sample of the items has no row numbers that the challenge's server would know, and neither have files of other
+    suites.
+    """
+    if settings.pairs_per_paradigm is not None:
+        return
+    if settings.edition != 2023:
+        yield "predictions.json", predictions_json(items, decisions, settings)
+    elif settings.unit == "file":
+        for name, sentences in preferred_sentences(items, decisions).items():
+            yield f"predictions/{name}/predictions.txt", predictions_text(sentences)
+
+
+def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite: SuiteSettings) -> str:
+    """One line: by paradigm, an id and the preferred text of every item, in the order of the files."""
+    found: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for item, decided in zip(items, decisions, strict=True):
+        paradigm = item.item_id if suite.format == "global_piqa" else item.paradigm
+        rows = found.setdefault(paradigm, {"predictions": []})["predictions"]
+        rows.append({"id": f"{paradigm}_{len(rows)}", "pred": predicted_text(item.candidates[decided.chosen], suite)})
+    return json.dumps(found) + "\n"
+
+
+def preferred_sentences(items: Sequence[Item], decisions: Sequence[Decision]) -> dict[str, list[str]]:
+    """The preferred text of every item by name of the paradigm (or file), in the order of the items."""
+    return {
+        name: [items[index].candidates[decisions[index].chosen].text for index in positions]
+        for name, positions in positions_by(item.paradigm for item in items).items()
+    }
+
+
+def predictions_text(sentences: Sequence[str]) -> str:
+    """The text of `predictions.txt`: the header, then index from 0 and sentence, with line breaks spelled `\\n`."""
+    return HEADER + "".join(f"{index}\t{_one_line(sentence)}\n" for index, sentence in enumerate(sentences))
+
+
+def _one_line(sentence: str) -> str:
+    return sentence.replace("\r", "\\r").replace("\n", "\\n")
