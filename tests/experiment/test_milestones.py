@@ -1,11 +1,16 @@
 """Models of inside a training are planned as what they are: without trainings, at places below their training's."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from shipped import changed
+from shipped import changed, written
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.milestones import chain_of_marks
+from hatchery.training.milestones import BABYLM_MARKS, mark_name
+from hatchery.workflow.cost_estimate import cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
 
 STEPS = [20 * number for number in range(1, 29)]
@@ -47,10 +52,47 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
             "evaluate_milestones: got 'minimal_pairs/demo_pair', .*did you mean 'minimal_pairs/demo_",
         ),
         ("translation", "evaluate_milestones: got 'translation', expected an evaluation of the experiment"),
-        ("minimal_pairs", "evaluate_milestones: no run has `milestones`"),
+        ("minimal_pairs", "evaluate_milestones: no run has `milestones` or `checkpoints_at`"),
     ],
 )
 def test_a_wrong_name_or_no_milestone_is_one_line(configuration: Path, asked: str, complaint: str) -> None:
     project = changed(configuration, ("evaluate_milestones", [asked]))
     with pytest.raises(ConfigError, match=complaint):
         project.check("experiment", "demo")
+
+
+def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them(configuration: Path) -> None:
+    first = {"budget": {"words_seen": "60M"}}
+    second: dict[str, Any] = {"initialise_from": {"run": "first"}}
+    experiment: dict[str, Any] = {
+        "corpus": "demo",
+        "tokenizer": "demo",
+        "pretraining": {"batch_size": 512, "budget": {"words_seen": "100M"}, "checkpoints_at": "babylm"},
+        "runs": {
+            "first": {"model": "ltg_demo", "pretraining": first},
+            "second": {"model": "ltg_demo", "pretraining": second},
+        },
+        "minimal_pairs": ["demo_pairs"],
+        "evaluate_milestones": ["minimal_pairs/demo_pairs"],
+    }
+    project = written(configuration, {"experiments/chain": experiment})
+    project.check("experiment", "chain")
+    jobs = Jobs(project)
+    models = {run: jobs.place(path) for run, path in jobs.results.models("chain").items() if "chck" in run}
+    assert len(models) == 15 + 4
+    trained = jobs.place(jobs.results.pretrained("chain")["second-s42"]).removesuffix("/manifest.json")
+    assert models["second-s42-chck_70M"] == f"{trained}/milestones/chck_70M/manifest.json"
+    chain = chain_of_marks(project, "chain", project.seeded_run("chain", "second-s42"))
+    assert [run.milestone for _, run in chain] == [mark_name(words) for words in BABYLM_MARKS[:19]]
+    assert [run.milestone_of for _, run in chain] == ["first-s42"] * 15 + ["second-s42"] * 4
+    # The job is told the words that are left to it.
+    told = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
+    assert told["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]
+    assert told["budget"] == {"words_seen": 100_000_000} and "steps" not in told
+    # The work is known, about, before there is any text.
+    costs = cost_settings(json.loads(jobs.settings("write_cost", experiment="chain")))
+    assert [cost.steps for cost in estimate(costs)] == [1483, 2472 - 1483]
+
+    second["budget"] = {"words_seen": "60M"}
+    with pytest.raises(ConfigError, match="got 60,000,000, expected more than the 60,000,000 of 'first'"):
+        written(configuration, {"experiments/chain": experiment}).check("experiment", "chain")

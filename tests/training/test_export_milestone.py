@@ -8,7 +8,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ManifestError
 from hatchery.runner import run_stage
-from hatchery.training.milestones import milestone_place
+from hatchery.training.milestones import milestone_place, step_name
 from hatchery.training.stages.export_milestone import export_milestone
 
 
@@ -20,14 +20,14 @@ def training(folder: Path, *steps: int) -> Path:
     inputs = {name: folder / f"{name}.json" for name in ("tokens", "tokenizer")}
     with stage_run(folder / "manifest.json", settings, inputs) as run:
         run.measures |= {"steps": 9, "parameters": 5}
-        for place in (".", *map(milestone_place, steps)):
+        for place in (".", *map(milestone_place, map(step_name, steps))):
             (folder / place).mkdir(parents=True, exist_ok=True)
             write_text(run.add_output(folder / place / "model.safetensors"), f"weights of {place}")
     return folder / "manifest.json"
 
 
 def exported(pretraining: Path, step: int) -> Path:
-    output = pretraining.parent / milestone_place(step) / "manifest.json"
+    output = pretraining.parent / milestone_place(step_name(step)) / "manifest.json"
     settings = {"stage": "export_milestone", "stage_version": 1, "model": "tiny", "milestone": output.parent.name}
     read = {name: pretraining.with_name(f"{name}.json") for name in ("tokens", "tokenizer")}
     run_stage(export_milestone, settings, output, pretraining=pretraining, **read)
@@ -38,7 +38,7 @@ def test_it_has_the_settings_and_inputs_of_the_training_and_its_own_files_and_st
     pretraining = training(tmp_path, 3, 6)
     whole, made = read_manifest(pretraining), read_manifest(exported(pretraining, 6))
     assert [path.relative_to(tmp_path).as_posix() for path in made.files()] == [
-        f"{milestone_place(6)}/model.safetensors"
+        f"{milestone_place(step_name(6))}/model.safetensors"
     ]
     assert made.settings == {**whole.settings, "milestone": 6}
     assert made.inputs == {**whole.inputs, "pretraining": whole.digest}
@@ -48,12 +48,12 @@ def test_it_has_the_settings_and_inputs_of_the_training_and_its_own_files_and_st
 
 
 def test_a_milestone_that_the_training_did_not_reach_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="there is no model after 6 steps; it was trained for 9"):
+    with pytest.raises(ManifestError, match="there is no model step_00000006; it was trained for 9 steps"):
         exported(training(tmp_path, 3), 6)
 
 
 def test_an_altered_model_is_refused(tmp_path: Path) -> None:
     pretraining = training(tmp_path, 3)
-    write_text(tmp_path / milestone_place(3) / "model.safetensors", "other weights")
+    write_text(tmp_path / milestone_place(step_name(3)) / "model.safetensors", "other weights")
     with pytest.raises(ManifestError, match=r"step_00000003/model\.safetensors: "):
         exported(pretraining, 3)

@@ -79,8 +79,8 @@ def collect(
     runs: list[TidyRow] = []
     layers: list[TidyRow] = []
     measurements: list[TidyRow] = []
-    milestones: dict[tuple[str, int], TidyRow] = {}
-    taken: dict[int, tuple[str, int]] = {}
+    milestones: dict[tuple[str, str], TidyRow] = {}
+    taken: dict[int, tuple[str, str]] = {}
     with growing(CURVES.beside(output), CURVES) as curves:
         for name, manifest in trained.items():
             place, label = places[name], named[name].label or named[name].model
@@ -89,9 +89,10 @@ def collect(
                 continue
             if training := named[name].milestone_of:
                 # Behind the runs, so theirs is known. How long it took to come there is not.
-                known = milestones.get((trained[training].digest, named[name].step), {})
+                known = milestones.get((trained[training].digest, named[name].milestone), {})
                 told = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
-                runs.append(place | {"initial": ""} | manifest.measures | known | told)
+                own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
+                runs.append(place | {"initial": ""} | own | known | told)
                 continue
             run = pretrained_run(manifest)
             curves.add([place | row for row in run.curve])
@@ -99,7 +100,7 @@ def collect(
             blind = None
             if run.facts["development_loss"] is not None:
                 blind = unigram.loss(manifest, objective_of_model(manifest), DEVELOPMENT_SPLIT)
-            milestones |= {(manifest.digest, step): facts for step, facts in run.milestones.items()}
+            milestones |= {(manifest.digest, milestone): facts for milestone, facts in run.milestones.items()}
             if run.taken is not None:
                 taken[len(runs)] = run.taken
             runs.append(place | {"label": label, "unigram_loss": blind} | run.facts)

@@ -21,6 +21,8 @@ from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.evaluation.evaluation import TidyRow
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, training_flops_per_sequence
+from hatchery.settings.fields import ABSENT
+from hatchery.training.milestones import step_name
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
 
@@ -99,16 +101,18 @@ class PretrainedRun:
     facts: TidyRow
     curve: list[TidyRow]
     layers: list[TidyRow]
-    milestones: dict[int, TidyRow]
-    """The facts of its models after so many steps, which other runs take."""
-    taken: tuple[str, int] | None
-    """The manifest and the step of the milestone that it is, if it is one."""
+    milestones: dict[str, TidyRow]
+    """The facts of its models of inside the training, by what their folders are called."""
+    taken: tuple[str, str] | None
+    """The manifest and the folder of the milestone that it is, if it is one."""
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
     """The run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
     rows = metric_rows(manifest)
-    settings = pretrain_settings(manifest.settings)
+    settings, measures = pretrain_settings(manifest.settings), manifest.measures
+    if settings.budget is not None and settings.steps is ABSENT:
+        settings = settings.with_steps(int(measures["planned_steps"]))
     path = manifest.file(CONFIG_FILE)
     model, config = _model(path)
     plan = StepPlan(settings)
@@ -119,7 +123,7 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
         for row in rows
     ]
     weights = read_layer_weights(manifest)
-    measures, initial = manifest.measures, manifest.measures.get("initial_model") or {}
+    initial = measures.get("initial_model") or {}
     volatile = volatile_facts(manifest.path)
 
     def seen(steps: int, tokens: int, words: float | None) -> TidyRow:
@@ -142,18 +146,21 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
         "day": str(volatile["started"])[:10] if "started" in volatile else None,
         "manifest": manifest.digest,
     }
+    kept = {step_name(step): step for step in settings.milestones}
+    kept |= {name: mark["step"] for name, mark in measures.get("marks", {}).items()}
+    by_step = {row["step"]: row for row in curve}
     milestones = {
-        row["step"]: facts
-        | _sequences(plan, row["step"])
-        | seen(row["step"], row["tokens"], row["words"])
-        | {name: row[name] for name in losses}
-        for row in curve
-        if row["step"] in settings.milestones
+        name: facts
+        | _sequences(plan, step)
+        | seen(step, by_step[step]["tokens"], by_step[step]["words"])
+        | {name: by_step[step][name] for name in losses}
+        for name, step in kept.items()
+        if step in by_step
     }
     start = settings.initialise_from
     taken = None
     if start is not None and start.step is not None and not settings.steps:
-        taken = (manifest.inputs["initial_model"], start.step)
+        taken = (manifest.inputs["initial_model"], step_name(start.step))
     quantity = "unit_weight" if weights.plain else "layer_weight"
     same = {"quantity": quantity, "depth": weights.layers, "task": "", "span": ""}
     layers = [

@@ -182,6 +182,7 @@ def names_of(run: SeededRun) -> dict[str, object]:
     """A pretrained model: model, seed, and what tables call it."""
     # What is not there is not said, so that the tables of experiments without sweeps stay as they are.
     told = {"label": run.label, "is_baseline": run.is_baseline, "milestone_of": run.milestone_of, "step": run.step}
+    told["words"] = run.words
     named = {"name": run.name, "model": run.model, "seed": run.seed}
     return named | {key: value for key, value in told.items() if value}
 

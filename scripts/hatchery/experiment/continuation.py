@@ -4,7 +4,7 @@ A run starts from a run of the same or of another experiment, or from a folder w
 start from each other in a chain, never in a circle.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,13 +93,21 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Steps of a run that its initial model has done for it, as far as they are known when planning, else 0."""
+    """Steps of a run that its initial model has done for it, as far as they are known when planning, else 0.
+
+    Of a budget, about those that the words before it would be worth.
+    """
     origin = origin_of(project, experiment, run, seed)
-    if origin is None or _take(project, experiment, run) != "training":
+    if origin is None:
         return 0
+    ours = project.experiment(experiment).runs[run].pretraining
     earlier = project.experiment(origin.experiment).runs[origin.run].pretraining
+    if ours.budget is not None and earlier.budget is not None:
+        return replace(ours, budget=earlier.budget, checkpoints_at=()).planned().steps
+    if _take(project, experiment, run) != "training":
+        return 0
     # A run that may stop early does so nobody knows where.
-    return 0 if earlier.early_stopping else earlier.steps
+    return 0 if earlier.early_stopping else earlier.planned().steps
 
 
 def _take(project: "Project", experiment: str, run: str) -> str | None:
@@ -166,8 +174,27 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
             f"{place}.{KEY}.step: got {chosen.step}, expected one of the `milestones` under the `pretraining` of "
             f"{origin.run!r}, which {there}"
         )
+    _check_budget(project, experiment, run, origin, place)
     if _take(project, experiment, run) == "training":
         _check_training(ours.runs[run].pretraining, theirs.runs[origin.run].pretraining, seed, origin, place)
+
+
+def _check_budget(project: "Project", experiment: str, run: str, origin: Origin, place: str) -> None:
+    """A budget holds more than the models before it have used, and which of its marks they passed is known."""
+    ours = project.experiment(experiment).runs[run].pretraining
+    theirs = project.experiment(origin.experiment).runs[origin.run].pretraining
+    if ours.budget is None or ours.steps == 0:
+        return
+    if ours.marks and (theirs.budget is None or (ours.initialise_from and ours.initialise_from.step)):
+        raise ConfigError(
+            f"{place}.checkpoints_at: expected none, since {origin.run!r} has no `budget` that says which of them it "
+            "has passed; give it one, and start from its finished model"
+        )
+    if theirs.budget is not None and ours.budget.words_seen <= theirs.budget.words_seen:
+        raise ConfigError(
+            f"{place}.budget.words_seen: got {ours.budget.words_seen:,}, expected more than the "
+            f"{theirs.budget.words_seen:,} of {origin.run!r}: words are added up over models that start from each other"
+        )
 
 
 def _check_training(
@@ -191,7 +218,11 @@ def _check_training(
             f"{place}.optimizer.name: got {ours.optimizer.name!r}, expected {theirs.optimizer.name!r}, "
             f"whose state {origin.run!r} has kept"
         )
-    if ours.steps <= theirs.steps and not theirs.early_stopping:
+    if (ours.budget is None) != (theirs.budget is None):
+        raise ConfigError(
+            f"{place}.budget: expected a budget here and in {origin.run!r}, or in neither, with `take: training`"
+        )
+    if ours.budget is None and ours.steps <= theirs.steps and not theirs.early_stopping:
         raise ConfigError(
             f"{place}.steps: got {ours.steps}, expected more than the {theirs.steps} of {origin.run!r}: with "
             "`take: training`, `steps` counts from the beginning of that run"

@@ -2,15 +2,52 @@
 
 from typing import TYPE_CHECKING
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import evaluations
+from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.experiment_file import Experiment
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.problems import offered
+from hatchery.training.milestones import words_seen
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 KEY = "evaluate_milestones"
+
+
+def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[SeededRun]:
+    """The models of inside the training of a run, in their order: after steps, or after the words of its marks."""
+    pretraining = project.experiment(experiment).runs[run.model].pretraining
+    marks = own_marks(project, experiment, run.model, run.seed)
+    return [*map(run.after, pretraining.milestones), *map(run.after_words, marks)]
+
+
+def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple[int, ...]:
+    """Words after which a run keeps models: those of its budget that no run has passed which it starts from."""
+    pretraining = project.experiment(experiment).runs[run].pretraining
+    origin, before = origin_of(project, experiment, run, seed), 0
+    if origin is not None:
+        budget = project.experiment(origin.experiment).runs[origin.run].pretraining.budget
+        before = 0 if budget is None else budget.words_seen
+    elif path := path_of(project, pretraining):
+        before = words_seen(read_manifest(path).measures) or 0
+    return tuple(words for words in pretraining.marks if words > before)
+
+
+def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[tuple[str, SeededRun]]:
+    """All models that a budget keeps, with the experiment of each: those of the runs that a run starts from come first.
+
+    Each number of words stands once. What a folder of others kept is not among them.
+    """
+    origin = origin_of(project, experiment, run.model, run.seed)
+    before: list[tuple[str, SeededRun]] = []
+    if origin is not None:
+        earlier = project.seeded_run(origin.experiment, origin.name)
+        before = chain_of_marks(project, origin.experiment, earlier)
+    own = own_marks(project, experiment, run.model, run.seed)
+    return before + [(experiment, run.after_words(words)) for words in own]
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
@@ -32,5 +69,6 @@ def check_milestones(name: str, experiment: Experiment, where: str, project: "Pr
             )
     if experiment.evaluate_milestones and not project.milestones(name):
         raise ConfigError(
-            f"{where}: {KEY}: no run has `milestones` under its `pretraining`; name steps, or leave it out"
+            f"{where}: {KEY}: no run has `milestones` or `checkpoints_at` under its `pretraining`; name some, or leave "
+            "it out"
         )

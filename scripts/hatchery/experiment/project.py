@@ -20,6 +20,7 @@ from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyF
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
 from hatchery.experiment.given_settings import Given, place_of
 from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, SuiteFile, TaskFile
+from hatchery.experiment.milestones import milestones_of, own_marks
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, of_member, runs_with_seeds
@@ -302,9 +303,13 @@ class Project:
         if experiment not in self._milestones:
             block = self.experiment(experiment)
             runs = self.seeded_runs(experiment) if block.evaluate_milestones else []
-            found = [run.after(step) for run in runs for step in block.runs[run.model].pretraining.milestones]
+            found = [milestone for run in runs for milestone in milestones_of(self, experiment, run)]
             self._milestones[experiment] = {run.name: run for run in found}
         return self._milestones[experiment]
+
+    def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
+        """Words of a budget after which a run keeps models, without those that a run it starts from has passed."""
+        return own_marks(self, experiment, run.model, run.seed)
 
     def evaluated(self, experiment: str) -> list[str]:
         """The names of all models that an experiment evaluates."""

@@ -90,7 +90,8 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
     beginning of a longer training.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
-    lasting = {run: one for run, one in trainings.items() if one.steps and not one.keep_training_state}
+    counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}
+    lasting = {run: one for run, one in counted.items() if one.steps and not one.keep_training_state}
     warmups = {run: one.schedule.warmup_steps for run, one in lasting.items()}
     intervals = {run: one.evaluation_interval_steps for run, one in lasting.items()}
     for key, values, limit, which in (

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hatchery.settings.base import Settings
+from hatchery.training.milestones import mark_name, step_name
 
 
 @dataclass(frozen=True)
@@ -11,8 +12,8 @@ class SeededRun(Settings):
     """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
 
     `label` is what people read instead of `model`, where a sweep or a grid made the run:
-    `ltg_bert, learning_rate 0.005`. A model of inside a training, after `step` steps, names the run of that training in
-    `milestone_of`.
+    `ltg_bert, learning_rate 0.005`. A model of inside a training, after `step` steps or after `words` words of a
+    budget, names the run of that training in `milestone_of`.
     """
 
     name: str
@@ -22,6 +23,7 @@ class SeededRun(Settings):
     is_baseline: bool = False
     milestone_of: str = ""
     step: int = 0
+    words: int = 0
 
     @classmethod
     def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
@@ -38,6 +40,17 @@ class SeededRun(Settings):
         name, model = (f"{name}-step{step}" for name in (self.name, self.model))
         label = f"{self.label or self.model}, step {step}"
         return replace(self, name=name, model=model, label=label, milestone_of=self.name, step=step)
+
+    def after_words(self, words: int) -> "SeededRun":
+        """The model of this run after so many words of its budget."""
+        name, model = (f"{name}-{mark_name(words)}" for name in (self.name, self.model))
+        label = f"{self.label or self.model}, {words:,} words"
+        return replace(self, name=name, model=model, label=label, milestone_of=self.name, words=words)
+
+    @property
+    def milestone(self) -> str:
+        """What the folder of a model of inside a training is called."""
+        return mark_name(self.words) if self.words else step_name(self.step)
 
     @property
     def title(self) -> str:

@@ -99,11 +99,23 @@ class BlockExamples(PaddedExamples):
         """The token of the split that each sequence's own piece begins with, int64 [len]."""
         return self._pieces.places()
 
-    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """Where nothing fills them up."""
+        return not self._fills
+
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """The text of sequence `index` in `epoch`: its blocks."""
+        return tuple(self._drawn(seed, epoch, index)[0])
+
+    def _drawn(self, seed: int, epoch: int, index: int) -> tuple[list[Segment], np.random.Generator]:
         stream = () if self._masking is not None else (_CAUSAL_STREAM,)
         generator = np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index, *stream))))
-        blocks = draw_blocks(self._pieces, index, self._length, generator, self._fills)
+        return draw_blocks(self._pieces, index, self._length, generator, self._fills), generator
+
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
+        """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
+        blocks, generator = self._drawn(seed, epoch, index)
         masking = self._masking
         if masking is not None and mask_rate is not None:
             masking = masking.at(mask_rate)

@@ -135,6 +135,20 @@ class PaddedExamples(ABC):
         `mask_rate` is the share of tokens to be hidden; None is that of the settings.
         """
 
+    @property
+    @abstractmethod
+    def same_in_every_epoch(self) -> bool:
+        """Whether a sequence has the same text in every epoch."""
+
+    @abstractmethod
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """The text of sequence `index` in `epoch`, as `example` has it; nothing is hidden for it."""
+
+    def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
+        """How many words between white space begin in the text of each sequence, int64 [len(indices)]."""
+        texts = (self.texts(seed, epoch, int(index)) for index in indices)
+        return np.array([sum(text.text_words(self.special) for text in each) for each in texts], dtype=np.int64)
+
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> dict[str, Tensor]:
@@ -191,14 +205,27 @@ class MaskedExamples(PaddedExamples):
         """The token of the split that each sequence begins with, int64 [len]."""
         return self._sequences.places()
 
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """Packed ones are: nothing about them is random."""
+        return isinstance(self._sequences, FramedPacks)
+
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """The text of sequence `index` in `epoch`."""
+        return self._sequences.draw(index, _generator(seed, epoch, index)).texts
+
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
-        # Philox through a SeedSequence, not one generator with a changing key: 3 microseconds more, and no state.
-        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
+        generator = _generator(seed, epoch, index)
         framed = self._sequences.draw(index, generator)
         masking = self._masking if mask_rate is None else self._masking_at(mask_rate)
         input_ids, labels = masking(framed.ids, framed.word_starts, generator)
         return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label, texts=framed.texts)
+
+
+def _generator(seed: int, epoch: int, index: int) -> np.random.Generator:
+    # Philox through a SeedSequence, not one generator with a changing key: 3 microseconds more, and no state.
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
 
 
 def sequences_of(
@@ -236,10 +263,19 @@ class NextTokenExamples(PaddedExamples):
         """The token of the split that each sequence begins with, int64 [len]."""
         return self._pieces.places()
 
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """They all are."""
+        return True
+
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """The text of sequence `index`."""
+        found = self._pieces[index]
+        return tuple(found) if isinstance(found, list) else (found,)
+
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Sequence `index`, the same in every epoch."""
-        found = self._pieces[index]
-        pieces = found if isinstance(found, list) else [found]
+        pieces = self.texts(seed, epoch, index)
         framed = self._framer.frame_pieces(pieces)
         labels = np.append(framed.ids[1:], UNLABELLED)
         end = 0
@@ -267,6 +303,15 @@ class Shifted(PaddedExamples):
         """The token of the split that each sequence begins with, int64 [len]."""
         return self._hidden.places()
 
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """Whether those that are shifted are."""
+        return self._hidden.same_in_every_epoch
+
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """The text of sequence `index` in `epoch`."""
+        return self._hidden.texts(seed, epoch, index)
+
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Sequence `index` as seen in `epoch`."""
         found = self._hidden.example(seed, epoch, index, mask_rate)
@@ -288,6 +333,17 @@ class TwoKinds(PaddedExamples):
     def places(self) -> np.ndarray:
         """The token of the split that each sequence begins with, int64 [len]: the same for both kinds."""
         return self._hidden.places()
+
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """Whether both kinds are."""
+        return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
+
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """The text of sequence `index`, of the second kind where there are no more of the first."""
+        if index >= len(self):
+            return self._causal.texts(seed, epoch, index - len(self))
+        return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Sequence `index`, of the second kind where there are no more of the first."""

@@ -123,15 +123,24 @@ class TranslationPairs:
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> "tuple[dict[str, Tensor], int]":
         """The same batch, and how many words between white space begin in its sources and targets."""
-        words = 0
-        for index in indices:
-            number = int(self._numbers[int(index)])
-            document, source_and_target = self._documents.document(number), self.sides(int(index))
-            first, second = map(len, source_and_target[::-1] if self._backward else source_and_target)
-            cut = int(document.sentence_starts[1])
-            shown = (Segment(number, document, 0, first), Segment(number, document, cut, cut + second))
-            words += sum(side.text_words(self._special) for side in shown)
-        return self.batch(seed, epoch, indices, mask_rate), words
+        return self.batch(seed, epoch, indices, mask_rate), int(self.words(seed, epoch, indices).sum())
+
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """They all are."""
+        return True
+
+    def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
+        """How many words between white space begin in both sides of each pair, int64 [len(indices)]."""
+        return np.array([self._words(int(index)) for index in indices], dtype=np.int64)
+
+    def _words(self, index: int) -> int:
+        number = int(self._numbers[index])
+        document, source_and_target = self._documents.document(number), self.sides(index)
+        first, second = map(len, source_and_target[::-1] if self._backward else source_and_target)
+        cut = int(document.sentence_starts[1])
+        shown = (Segment(number, document, 0, first), Segment(number, document, cut, cut + second))
+        return sum(side.text_words(self._special) for side in shown)
 
     def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
         """Labels of a batch: what its loss is divided by."""

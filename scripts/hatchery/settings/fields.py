@@ -65,6 +65,31 @@ class Text:
 
 
 @dataclass(frozen=True)
+class ShortNumber:
+    """A whole number that may be written with a unit: 20K, 100M."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        read = {"type": "no-info", "function": _written_out}
+        return {"type": "function-before", "function": read, "schema": handler(source)}
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        return {
+            "anyOf": [
+                handler(schema["schema"]),
+                {"type": "string", "pattern": _SHORT_NUMBER.pattern, "x-expected": "text such as 100M"},
+            ]
+        }
+
+
+_SHORT_NUMBER = re.compile("^([1-9][0-9]*)([KM])$")
+
+
+def _written_out(value: Any) -> Any:
+    found = _SHORT_NUMBER.match(value) if isinstance(value, str) else None
+    return value if found is None else int(found[1]) * {"K": 1_000, "M": 1_000_000}[found[2]]
+
+
+@dataclass(frozen=True)
 class Unique:
     """A list that holds each entry once."""
 

@@ -58,6 +58,15 @@ class Examples(Protocol):
         """The same batch, and how many words between white space begin in its text."""
         ...
 
+    @property
+    def same_in_every_epoch(self) -> bool:
+        """Whether a sequence has the same text in every epoch."""
+        ...
+
+    def words(self, seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:
+        """How many words between white space begin in the text of each sequence, int64 [len(indices)]."""
+        ...
+
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
         """What the losses of a batch are divided by: its labels, then whatever the objective counts besides."""
         ...

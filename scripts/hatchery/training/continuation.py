@@ -22,7 +22,7 @@ from hatchery.training.checkpoints import (
     read_position,
     verify_checkpoint,
 )
-from hatchery.training.milestones import milestone_place
+from hatchery.training.milestones import milestone_place, step_name, words_seen
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.start_settings import FREE_KEYS
 
@@ -47,7 +47,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         return
     made = read_manifest(initial)
     _check_vocabulary(made, read_manifest(tokenizer))
-    if chosen.step and not milestone_folder(initial.parent, chosen.step).is_dir():
+    if chosen.step and not milestone_folder(initial.parent, step_name(chosen.step)).is_dir():
         raise ConfigError(
             f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent} has no such milestone: it was "
             f"trained for {made.measures.get('steps')} steps; expected an earlier one"
@@ -77,13 +77,13 @@ def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) 
 
     Raises ModelError.
     """
-    folder = initial.parent if step is None else milestone_folder(initial.parent, step)
+    folder = initial.parent if step is None else milestone_folder(initial.parent, step_name(step))
     model.load_state_dict(load_language_model(folder).state_dict())
 
 
-def milestone_folder(model: Path, step: int) -> Path:
-    """Where the model after `step` steps lies beside the finished one in `model`."""
-    return model / milestone_place(step)
+def milestone_folder(model: Path, name: str) -> Path:
+    """Where a model of inside a training lies beside the finished one in `model`."""
+    return model / milestone_place(name)
 
 
 def initial_checkpoint(initial: Path) -> Path:
@@ -129,15 +129,34 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     before = measures.get("initial_model") or {"take": "training"}
     counts = {name: measures.get(name) for name in ("steps", "tokens")}
     if step := settings.initialise_from.step:
-        counts = {"steps": step, "tokens": _tokens_after(read_manifest(initial), step)}
+        counts = {"steps": step, "tokens": _seen_after(read_manifest(initial), step, "tokens")}
     if before["take"] == "weights":
         counts = {name: _sum(value, before.get(f"earlier_{name}")) for name, value in counts.items()}
     return {"take": take, **{f"earlier_{name}": value for name, value in counts.items()}}
 
 
-def _tokens_after(initial: Manifest, step: int) -> int | None:
+def words_before(settings: PretrainSettings, initial: Path | None) -> int | None:
+    """Words that the initial model of a run had seen which the run's own count leaves out; None if nobody knows.
+
+    Where a training goes on, its count does, too: those that the model had seen before that training are left out.
+    """
+    chosen = settings.initialise_from
+    if initial is None or chosen is None:
+        return 0
+    manifest = read_manifest(initial)
+    own, seen = manifest.measures.get("words"), words_seen(manifest.measures)
+    if own is None or seen is None:
+        return None
+    if chosen.take == "training":
+        return seen - own
+    if chosen.step is None:
+        return seen
+    return _sum(seen - own, _seen_after(manifest, chosen.step, "words"))
+
+
+def _seen_after(initial: Manifest, step: int, what: str) -> int | None:
     rows = map(json.loads, initial.file("metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return next((int(row["tokens"]) for row in rows if row["step"] == step), None)
+    return next((int(row[what]) for row in rows if row["step"] == step and what in row), None)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

@@ -8,7 +8,7 @@ nothing to wait for, and every step is read at once. Sums over processes are tak
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,10 +41,12 @@ def train(
     probes: Sequence[Probe] = (),
     deadline: Deadline | None = None,
     stopping: EarlyStopping | None = None,
+    evaluates_after: Collection[int] = (),
 ) -> None:
     """Train from where `record` stands to the last step, or until `stopping` ends it.
 
-    `probes` measure the output layer at log-spaced steps. Raises TrainingError when the loss or the gradient
+    `probes` measure the output layer at log-spaced steps. Development text is scored at the interval of the settings,
+    and after the steps of `evaluates_after`. Raises TrainingError when the loss or the gradient
     is no longer finite, and TrainingInterrupted, with a checkpoint saved, after SIGTERM, Ctrl-C or near `deadline`.
     """
     plan = loader.batches.plan
@@ -79,7 +81,7 @@ def train(
 
             done = step + 1
             is_last = done == settings.steps
-            is_due = done % settings.evaluation_interval_steps == 0 or done in early
+            is_due = done % settings.evaluation_interval_steps == 0 or done in early or done in evaluates_after
             evaluates = development is not None and (is_last or is_due)
             is_probed = bool(probes) and (is_last or is_logged(done, settings.evaluation_interval_steps))
             saves = is_last or record.saves_after(done)

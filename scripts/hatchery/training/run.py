@@ -6,7 +6,7 @@ Every process of a run does the same; only the first one has a lease of the run 
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,9 @@ from hatchery.training.bias_drift import BiasDrift
 from hatchery.training.continuation import (
     TOKENIZER_FILE,
     initial_checkpoint,
+    initial_position,
     load_initial_,
+    words_before,
 )
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.early_stopping import EarlyStopping
@@ -55,6 +57,7 @@ from hatchery.training.settings import PretrainSettings, RuntimeSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology
 from hatchery.training.weight_average import WeightAverage
+from hatchery.training.word_budget import Spending, spend
 
 if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
@@ -80,6 +83,24 @@ class Inputs:
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         more = {"initial_model": self.initial, "counts": self.counts}
         return named | {name: path for name, path in more.items() if path is not None}
+
+
+def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
+    """In how many steps a run spends its budget, counted in its text. Raises ConfigError where nobody can count."""
+    assert settings.budget is not None
+    objective = objective_of(settings.objective)
+    shards = objective.open(inputs.tokens, TRAINING_SPLIT)
+    before = words_before(settings, inputs.initial)
+    if not shards.text_words or before is None:
+        uncounted = inputs.initial if shards.text_words else inputs.tokens
+        raise ConfigError(
+            f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
+        )
+    first = 0
+    if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
+        done = initial_position(inputs.initial)
+        first, before = done.step, before + (done.words or 0)
+    return spend(settings, objective, partial(objective.examples, shards), before, first)
 
 
 @dataclass(frozen=True)
@@ -123,10 +144,12 @@ def train_run(
     output: Path,
     name: str,
     lease: RunLease | None = None,
+    kept_steps: Collection[int] = (),
 ) -> Trained:
     """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
-    `store` is where the processes find each other, `lease` the right to write into `folder`. Raises ConfigError,
+    `store` is where the processes find each other, `lease` the right to write into `folder`. Checkpoints of
+    `kept_steps`, the marks of a budget, are kept, besides those that the settings name. Raises ConfigError,
     TrainingError, and TrainingInterrupted with a checkpoint saved.
     """
     objective = objective_of(settings.objective)
@@ -147,7 +170,7 @@ def train_run(
         print(f"{name}: {slow}", file=sys.stderr, flush=True)
     sinks = output.parent / SINKS_FOLDER
     check_inputs = watch_shards(inputs.tokens)
-    kept = settings.milestones
+    kept = {*settings.milestones, *kept_steps}
     average = WeightAverage(settings.weight_average) if settings.weight_average else None
     followers = (average,) if average else ()
     record = RunRecord(
@@ -213,7 +236,7 @@ def train_run(
         clip = settings.optimizer.max_gradient_norm
         chosen = compiled, options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
-            train(settings, objective, engine, loader, scored, record, probes, deadline, stopping)
+            train(settings, objective, engine, loader, scored, record, probes, deadline, stopping, kept_steps)
     for follower in record.followers:
         follower.finish(model)
     raw = average.raw if average else {}

@@ -7,8 +7,8 @@ here with the reason, before anything is loaded. Defaults of the papers: LTG-BER
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, Self
 
 from hatchery.errors import ConfigError
 from hatchery.settings.base import (
@@ -18,22 +18,27 @@ from hatchery.settings.base import (
     NonNegative,
     Positive,
     Range,
+    RefusedError,
     Settings,
     Share,
     ShareAboveZero,
     ShareBelowOne,
     omitted_at_default,
     refused,
+    require,
 )
 from hatchery.settings.fields import ABSENT, Unique
+from hatchery.training.milestones import BABYLM_MARKS
 from hatchery.training.objectives import ObjectiveSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.start_settings import (
+    BudgetSettings,
     EarlyStoppingSettings,
     InitialModelChoice,
     InitialModelSettings,
     OutputBiasSettings,
     WeightAverageSettings,
+    WordCount,
 )
 from hatchery.typed import build, stage_body
 
@@ -65,6 +70,9 @@ class OptimizerSettings(Settings):
     """Weight decay of the language-model head; null is weight_decay."""
 
 
+# Where nobody has counted: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps times
+# their batches give 1.616 and 1.624).
+TOKENS_PER_WORD = 1.62
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
 """The default stands for an evaluation at the end of shorter trainings."""
@@ -113,8 +121,11 @@ class LongSequenceSettings(Settings):
 class TrainingSettings(Settings):
     """What determines the weights beside model, seed and text: a run's share of an experiment and of a stage."""
 
-    steps: Natural
+    steps: Natural = ABSENT
     """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
+    budget: BudgetSettings | None = omitted_at_default(None)
+    """Instead of `steps`: how much text the model sees. The steps, over which the schedules go, are counted before the
+    first one."""
     batch_size: Count
     """Sequences per step over all devices; with task translation target tokens, at most."""
     sequence_length: Annotated[int, Range(ge=8)] = 128
@@ -144,6 +155,9 @@ class TrainingSettings(Settings):
     """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
     milestones: Annotated[tuple[Count, ...], Unique()] = omitted_at_default(())
     """Steps whose models are kept beside the finished one, each for runs that take it (`initialise_from.step`)."""
+    checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = omitted_at_default(())
+    """With a budget: numbers of words after which models are kept beside the finished one. babylm is every 1M up to
+    10M, every 10M up to 100M, every 100M up to 1000M. The one of the whole budget is the finished model."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """auto is bf16 autocast on GPUs that have it and fp32 elsewhere; parameters are always fp32."""
     loss_average: Literal["tokens", "processes"] = "tokens"
@@ -158,6 +172,7 @@ class TrainingSettings(Settings):
     """Development sequences, with fixed masks where there are any, or pairs; 0 measures no development loss."""
 
     def __post_init__(self) -> None:
+        self._check_budget()
         if self.bias_drift and self.output_bias.kind == "none":
             raise refused("bias_drift", True, "false with output_bias.kind none: there is no bias")
         kinds = self.objective.kinds
@@ -177,6 +192,44 @@ class TrainingSettings(Settings):
                     f"{self.evaluation_interval_steps}",
                 )
         self._check_batches(translates)
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """Words after which models are kept, in their order."""
+        if self.budget is None or self.steps == 0:
+            return ()
+        at = BABYLM_MARKS if self.checkpoints_at == "babylm" else sorted(self.checkpoints_at)
+        return tuple(words for words in at if words <= self.budget.words_seen)
+
+    def with_steps(self, steps: int) -> Self:
+        """The same for so many steps, in which a budget is spent."""
+        return replace(self, steps=steps, budget=None, checkpoints_at=())
+
+    def planned(self) -> Self:
+        """With the steps that a budget is probably spent in, as far as they are known before there is any text."""
+        if self.steps is not ABSENT or self.budget is None:
+            return self
+        batch = self.batch_size * (1 + self.initial_batch_fraction) / 2
+        sequences = self.objective.sequences_of_step(1, self.sequence_length) * self.objective.texts_of_sequence
+        tokens_per_step = batch * sequences * self.sequence_length
+        return self.with_steps(max(1, round(self.budget.words_seen * TOKENS_PER_WORD / tokens_per_step)))
+
+    def _check_budget(self) -> None:
+        """Refuse steps and a budget that exclude each other, and marks that belong to neither."""
+        if self.steps is ABSENT and self.budget is None:
+            raise RefusedError("steps", "missing; expected `steps`, or a `budget` in words")
+        if self.steps is not ABSENT and self.steps and self.budget is not None:
+            raise refused("steps", self.steps, "no steps beside `budget`, from which they follow; 0 trains nothing")
+        if self.checkpoints_at and self.budget is None:
+            raise refused("checkpoints_at", self.checkpoints_at, "nothing without a `budget`")
+        if self.checkpoints_at and self.early_stopping is not None:
+            raise refused("early_stopping", self.early_stopping, "null with checkpoints_at, whose last one is the end")
+        if self.budget is not None and self.checkpoints_at != "babylm":
+            for words in self.checkpoints_at:
+                most = self.budget.words_seen
+                require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
+        if self.milestones and self.steps is ABSENT:
+            raise refused("milestones", self.milestones, "none beside `budget`: which words, `checkpoints_at` says")
 
     def _check_batches(self, translates: bool) -> None:
         """Refuse lengths and sizes of batches that do not fit each other."""

@@ -6,11 +6,23 @@ exclude each other are refused with the reason.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from hatchery.settings.base import Count, Natural, NonNegative, Positive, Settings, Share, ShareBelowOne, refused
-from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty
+from hatchery.settings.base import (
+    Count,
+    Natural,
+    NonNegative,
+    Positive,
+    Range,
+    Settings,
+    Share,
+    ShareBelowOne,
+    refused,
+)
+from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, ShortNumber
 
+WordCount = Annotated[int, Range(ge=1), ShortNumber()]
+"""A number of words: 100000000, or 100M."""
 # What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
 FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
@@ -51,6 +63,15 @@ class EarlyStoppingSettings(Settings):
     """By how much the best has to be bettered to count: nats per labelled token, or points of BLEU."""
     export: Literal["best", "last"] = "best"
     """Weights of the best evaluation (of equal ones the first), or of the last step."""
+
+
+@dataclass(frozen=True)
+class BudgetSettings(Settings):
+    """How much text a model may see: a run ends with the last step that is within it."""
+
+    words_seen: WordCount
+    """Words between white space in the text that the model is shown, repetitions included and those that the models
+    saw which it starts from: 100M, or 100000000."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ class StepPlan:
     """The steps of one run."""
 
     def __init__(self, settings: TrainingSettings) -> None:
-        """The plan that the settings of a run describe, whatever its data."""
+        """The plan that the settings of a run describe, whatever its data; with a budget, the one that is likely."""
+        settings = settings.planned()
         self.settings, steps = settings, settings.steps
         changes = [(0, 1, True)]
         if settings.long_sequence is not None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,9 @@ from hatchery.training.continuation import (
     initial_measures,
     keep_training_state,
     milestone_folder,
+    words_before,
 )
-from hatchery.training.milestones import MILESTONES_FOLDER
+from hatchery.training.milestones import MILESTONES_FOLDER, step_name
 from hatchery.training.objectives import objective_of
 from hatchery.training.processes import (
     COLLECTIVE_TIMEOUT,
@@ -39,11 +41,12 @@ from hatchery.training.processes import (
     named_in_errors,
     rendezvous,
 )
-from hatchery.training.run import Inputs, Trained, run_config, train_run
+from hatchery.training.run import Inputs, Trained, run_config, spent_budget, train_run
 from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder, run_folder_name
 from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
 from hatchery.training.topology import Topology, read_topology
 from hatchery.training.weight_average import load_evaluated_model
+from hatchery.training.word_budget import Spending, read_spending, write_spending
 
 # How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
 # step and save a checkpoint, which it is asked for.
@@ -91,7 +94,9 @@ def _pretrain_in_folder(
     store, output = rendezvous(topology), job.output
     if not topology.is_first:
         if await_announcement(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
-            train_run(settings, options, inputs, topology, store, folder, output, name)
+            spending = read_spending(folder)
+            whole, kept = _whole(settings, spending), _kept(spending)
+            train_run(whole, options, inputs, topology, store, folder, output, name, None, kept)
         return
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
@@ -105,17 +110,41 @@ def _pretrain_in_folder(
             # One that was killed between its export and here has left its checkpoints.
             remove_run_folder(folder)
             return
+        spending = read_spending(folder)
+        if settings.budget is not None and spending is None:
+            spending = spent_budget(settings, inputs)
+            write_spending(folder, spending)
+        if spending is not None:
+            told = f"{spending.steps:,} steps, after which the model has seen {spending.words_seen:,} words"
+            print(f"{name}: the budget is spent in {told}", file=sys.stderr, flush=True)
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:
-            trained = train_run(settings, options, inputs, topology, store, folder, output, name, lease)
+            whole = _whole(settings, spending)
+            trained = train_run(whole, options, inputs, topology, store, folder, output, name, lease, _kept(spending))
             lease.verify()
-            _export(run, settings, trained, inputs, output.parent)
+            _export(run, whole, trained, inputs, output.parent, spending)
             # The runner does so behind this, when there would be a manifest already.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 
 
-def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs: Inputs, folder: Path) -> None:
+def _whole(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
+    """The settings with the steps in which their budget, if they have one, is spent."""
+    return settings if spending is None else settings.with_steps(spending.steps)
+
+
+def _kept(spending: Spending | None) -> frozenset[int]:
+    return frozenset() if spending is None else spending.kept_steps
+
+
+def _export(
+    run: StageRun,
+    settings: PretrainSettings,
+    trained: Trained,
+    inputs: Inputs,
+    folder: Path,
+    spending: Spending | None,
+) -> None:
     model, record = trained.model, trained.record
     tokenizer = read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes()
     for path in save_model(folder, model):
@@ -140,6 +169,12 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
     run.measures["tokens"] = record.position.tokens
     if record.position.words is not None:
         run.measures["words"] = record.position.words
+        if inputs.initial is not None:
+            before = words_before(settings, inputs.initial)
+            run.measures["words_seen"] = None if before is None else before + record.position.words
+    if spending is not None:
+        run.measures["planned_steps"] = spending.steps
+        run.measures["marks"] = {name: asdict(mark) for name, mark in spending.marks.items()}
     run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     if trained.examples:
         run.measures["examples"] = dict(trained.examples)
@@ -152,10 +187,11 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
     # How a machine carried the run out is not its result: what follows stands in no manifest.
     write_text(folder / "speed.jsonl", record.speed_text())
     run.volatile_files.append(folder / "speed.jsonl")
-    run.volatile["milestones"] = _export_milestones(trained, tokenizer, folder / MILESTONES_FOLDER)
-    for step in settings.milestones:
+    marks = {} if spending is None else {name: mark.step for name, mark in spending.marks.items()}
+    run.volatile["milestones"] = _export_milestones(trained, marks, tokenizer, folder / MILESTONES_FOLDER)
+    for milestone in (*map(step_name, settings.milestones), *marks):
         # What other runs start from is vouched for. An early end may leave the last ones out.
-        for path in sorted(milestone_folder(folder, step).glob("*")):
+        for path in sorted(milestone_folder(folder, milestone).glob("*")):
             run.add_output(path)
     run.volatile["compile"] = record.compilation
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
@@ -164,21 +200,25 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
     run.volatile["resumed_from_step"] = record.resumed_from.step
 
 
-def _export_milestones(trained: Trained, tokenizer: bytes, folder: Path) -> list[int]:
-    """The models of the kept steps in `folder`/step_<number>, each with its tokenizer; returns the steps."""
+def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: bytes, folder: Path) -> list[int]:
+    """The models of the kept steps in `folder`/step_<number>, each with its tokenizer; returns the steps.
+
+    Those of `marks`, steps by their names, are called after them. Several of them may be the same model.
+    """
     shutil.rmtree(folder, ignore_errors=True)
+    by_step = {step_name(step): step for step in trained.record.milestones if step not in marks.values()}
     kept = []
-    for step in trained.record.milestones:
+    for name, step in {**by_step, **marks}.items():
         checkpoint = checkpoint_folder(trained.record.folder, step)
         if not checkpoint.is_dir():
             # A milestone that was asked for only after its step had passed.
-            print(f"warning: there is no checkpoint of milestone {step}, so no model of it", file=sys.stderr)
+            print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)
         model = build_language_model(trained.model.config, trained.model.causal)
         load_evaluated_model(checkpoint, model)
-        save_model(folder / checkpoint.name, model)
-        write_bytes(folder / checkpoint.name / "tokenizer.json", tokenizer)
+        save_model(folder / name, model)
+        write_bytes(folder / name / "tokenizer.json", tokenizer)
         kept.append(step)
     return kept
 

@@ -127,13 +127,13 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE
     # A model that is not trained has none.
-    checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
+    checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if plan.steps else 0
     # One more than is kept: an old checkpoint goes when the new one is complete.
-    most = machine.keep_checkpoints + 1 + len(machine.milestones)
+    most = machine.keep_checkpoints + 1 + len(machine.milestones) + len(run.marks)
     return RunCost(
         run=planned.name,
         parameters=parameters,
-        steps=run.steps - planned.first_step,
+        steps=plan.steps - planned.first_step,
         sequences=round(plan.sequences(first)),
         tokens=plan.tokens(first),
         training_flops=training,
@@ -147,7 +147,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
         checkpoint_bytes=checkpoint,
         run_folder_bytes=most * checkpoint,
         model_bytes=model_bytes,
-        export_bytes=model_bytes,
+        export_bytes=model_bytes * (1 + len(run.marks)),
     )
 
 

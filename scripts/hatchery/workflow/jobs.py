@@ -188,7 +188,7 @@ class Jobs:
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             trained = self.address(experiment, "pretraining", run=milestone.milestone_of)
-            return f"{trained}/{milestone_place(milestone.step)}"
+            return f"{trained}/{milestone_place(milestone.milestone)}"
         if kind == "baselines" and run not in known:
             raise ConfigError(f"experiment {experiment!r} has no baseline {run!r}{offered(run, known)}")
         if kind == "pretraining" or run not in known:

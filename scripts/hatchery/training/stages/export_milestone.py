@@ -46,16 +46,22 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the training, and the number of its steps.
+    """Write the manifest: settings and inputs of the training, and how far it was; of a mark, also the words seen.
 
     Raises ManifestError where the training has no such model, because it ended earlier.
     """
-    folder, steps = job.output.parent, int(job.output.parent.name.rpartition("_")[2])
+    folder, measures = job.output.parent, pretraining.measures
     found = [output.path for output in pretraining.outputs if output.path.parent == folder]
+    mark = measures.get("marks", {}).get(folder.name)
     if not found:
-        trained = pretraining.measures.get("steps")
-        raise ManifestError(f"{pretraining.path}: there is no model after {steps} steps; it was trained for {trained}")
-    with stage_run(job.output, {**pretraining.settings, "milestone": steps}, job.inputs) as run:
+        raise ManifestError(
+            f"{pretraining.path}: there is no model {folder.name}; it was trained for {measures.get('steps')} steps"
+        )
+    steps = int(folder.name.rpartition("_")[2]) if mark is None else mark["step"]
+    milestone = steps if mark is None else folder.name
+    with stage_run(job.output, {**pretraining.settings, "milestone": milestone}, job.inputs) as run:
         for path in found:
             run.add_output(path)
-        run.measures |= {"steps": steps, "parameters": pretraining.measures["parameters"]}
+        run.measures |= {"steps": steps, "parameters": measures["parameters"]}
+        if mark is not None:
+            run.measures["words_seen"] = mark["words"]

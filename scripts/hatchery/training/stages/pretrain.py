@@ -29,7 +29,10 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
     chosen = project.seeded_run(experiment, run)
     model = keys_of(project.model_of(experiment, chosen.model), "description")
     pretraining = project.experiment(experiment).runs[chosen.model].pretraining
-    return {**training_settings(pretraining), "model": model, "seed": chosen.seed}
+    kept = training_settings(pretraining)
+    if "checkpoints_at" in kept:
+        kept["checkpoints_at"] = project.marks(experiment, chosen)
+    return {**kept, "model": model, "seed": chosen.seed}
 
 
 def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:

@@ -37,7 +37,7 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
         start = entry.pretraining.initialise_from
         before = None if start is None or start.run is ABSENT else runs.get(start.run)
         if before is not None and (penalty := getattr(before.pretraining.objective, "unigram_penalty", 0.0)):
-            found[run] = RegularisedStart(penalty, before.pretraining.steps)
+            found[run] = RegularisedStart(penalty, before.pretraining.planned().steps)
             compared.append((entry.model, entry.model_changes, replace(entry.pretraining, initialise_from=None)))
     others = {
         run: RegularisedStart(0.0, 0)

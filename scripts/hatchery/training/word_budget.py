@@ -1,0 +1,135 @@
+"""In how many steps a budget of words is spent, and after which step each mark is passed: counted before the first one.
+
+Source: the rules of the BabyLM challenge of 2025 and 2026, which count words between white space in everything that a
+model is shown, repetitions included, and want checkpoints after given numbers of words. What a step shows is a function
+of its number (`batches`, `data_order`), so its words can be counted without training. With the steps known, schedules
+go over all of them, and a run that was killed keeps the same checkpoints.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from hatchery.artifacts.atomic import write_json
+from hatchery.errors import ConfigError
+from hatchery.training.batches import Examples, Order
+from hatchery.training.data_order import EpochSlice
+from hatchery.training.milestones import mark_name
+from hatchery.training.objective import Objective
+from hatchery.training.settings import PretrainSettings
+from hatchery.training.step_plan import StepPlan
+
+BUDGET_FILE = "budget.json"
+"""In the folder of an unfinished run, for its other processes and attempts."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number of words that a run passes."""
+
+    step: int
+    """After so many finished steps, for the first time; the last mark of a budget is its last step."""
+    words: int
+    """Words that the model has seen then, those before the run included."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How a run spends its budget."""
+
+    steps: int
+    words_seen: int
+    """All of them, those before the run included."""
+    marks: Mapping[str, Mark]
+    """By the names of the models that are kept."""
+
+    @property
+    def kept_steps(self) -> frozenset[int]:
+        """The steps after which a model is kept; several marks may lie in one step."""
+        return frozenset(mark.step for mark in self.marks.values())
+
+
+class ShownWords:
+    """Words of the sequences of one length, each counted when it is first asked for."""
+
+    def __init__(self, examples: Examples, seed: int, kinds: int) -> None:
+        """`kinds` is how many kinds of sequences there are, numbered one behind the other."""
+        self._examples, self._seed, self._size = examples, seed, kinds * len(examples)
+        self._counted: dict[int, np.ndarray] = {}
+
+    def of(self, part: EpochSlice) -> int:
+        """Words of these sequences together."""
+        key = 0 if self._examples.same_in_every_epoch else part.epoch
+        counts = self._counted.setdefault(key, np.full(self._size, -1, dtype=np.int32))
+        missing = part.indices[counts[part.indices] < 0]
+        counts[missing] = self._examples.words(self._seed, part.epoch, missing)
+        return int(counts[part.indices].sum())
+
+
+def spend(
+    settings: PretrainSettings,
+    objective: Objective,
+    examples_of_length: Callable[[int], Examples],
+    words_before: int = 0,
+    first_step: int = 0,
+) -> Spending:
+    """The steps of a run with a budget: as many as are within it, so that one more would not be.
+
+    `words_before` are those that the model has seen when step `first_step` begins. Raises ConfigError where not one
+    step is within the budget.
+    """
+    assert settings.budget is not None
+    most, low, high = settings.budget.words_seen, first_step, 0
+    examples = cache(examples_of_length)
+    kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
+    shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))
+    guess = max(first_step + 1, settings.planned().steps)
+    # Lengths and sizes of batches may depend on the number of steps: each plan is counted, and none twice.
+    while high == 0 or high - low > 1:
+        plan = StepPlan(settings.with_steps(guess))
+        seen = _seen(plan, objective.order(plan, settings.seed, examples), shown, words_before, first_step)
+        if seen[-1] <= most:
+            low, found = guess, seen
+        else:
+            high = guess
+        own = (seen[-1] - words_before) / (guess - first_step)
+        aim = first_step + round((most - words_before) / own) if own else 2 * guess
+        guess = max(low + 1, aim if high == 0 else min(aim, high - 1))
+    if low == first_step:
+        raise ConfigError(
+            f"pretrain.budget.words_seen: got {most:,}, of which the first step alone would show more than the "
+            f"{most - words_before:,} that are left"
+        )
+    marks = {}
+    for words in settings.marks:
+        passed = first_step + int(np.searchsorted(found, words, "left"))
+        step = low if words == most else min(max(passed, first_step + 1), low)
+        marks[mark_name(words)] = Mark(step, int(found[step - first_step]))
+    return Spending(low, int(found[-1]), marks)
+
+
+def _seen(
+    plan: StepPlan, order: Order, shown: Callable[[int], ShownWords], words_before: int, first_step: int
+) -> np.ndarray:
+    """Words that the model has seen before each step from `first_step` on, and after the last: int64 [steps + 1]."""
+    steps = map(plan.at, range(first_step, plan.steps))
+    of_step = [sum(map(shown(step.sequence_length).of, order(step))) for step in steps]
+    return np.cumsum([words_before, *of_step], dtype=np.int64)
+
+
+def write_spending(folder: Path, spending: Spending) -> None:
+    """Keep it in the folder of a run."""
+    write_json(folder / BUDGET_FILE, asdict(spending))
+
+
+def read_spending(folder: Path) -> Spending | None:
+    """What was kept there, if anything."""
+    path = folder / BUDGET_FILE
+    if not path.is_file():
+        return None
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return Spending(kept["steps"], kept["words_seen"], {name: Mark(**mark) for name, mark in kept["marks"].items()})

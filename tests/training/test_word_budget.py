@@ -1,0 +1,181 @@
+"""A budget of words ends a run within it, and its marks are the same checkpoints whatever happens on the way."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.runner import run_stage
+from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training.batches import TrainingBatches
+from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place
+from hatchery.training.objectives import objective_of
+from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.stages.export_milestone import export_milestone
+from hatchery.training.step_plan import StepPlan
+from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.training.word_budget import ShownWords, Spending, spend
+
+Make = Callable[..., Any]
+# The generated corpus has 120 documents of 72 words.
+TEXT = 120 * 72
+MARKS = [500, 1_000, 1_010, 1_400]
+# The third lies in the step of the second one.
+NAMES = ["chck_500", "chck_1K", "chck_1010", "chck_1400"]
+
+
+def test_the_challenge_wants_19_or_28_checkpoints() -> None:
+    names = [mark_name(words) for words in BABYLM_MARKS]
+    assert names[:11] == [*(f"chck_{number}M" for number in range(1, 11)), "chck_20M"]
+    assert names[17:21] == ["chck_90M", "chck_100M", "chck_200M", "chck_300M"] and names[-1] == "chck_1000M"
+    assert len(names) == len(set(names)) == 28 and sum(words <= 100_000_000 for words in BABYLM_MARKS) == 19
+
+
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "segments cut at random": {"segments": "bnc", "short_probability": 0.5},
+    "packed": {"segments": "packed", "short_probability": 0.0},
+    "pairs of texts": {"sentence_pairs": "document", "segments": "bnc"},
+    "causal": {"task": "causal"},
+    "both kinds": {"task": "hybrid", "causal_share": 0.25},
+    "blocks filled at random": {"task": "hybrid", "causal_share": 0.5, "segments": "blocks", "kind": "short_span"},
+}
+
+
+def spent(
+    data: Any, make: Make, objective: dict[str, Any], words: int, **more: Any
+) -> tuple[PretrainSettings, Spending]:
+    changes: dict[str, Any] = {"objective": objective, "budget": {"words_seen": words}, "sequence_length": 32, **more}
+    values = make(**changes)
+    del values["steps"]
+    settings = pretrain_settings(values)
+    chosen = objective_of(settings.objective)
+    shards = TokenShards.open(data.tokens, TRAINING_SPLIT)
+    return settings, spend(settings, chosen, partial(chosen.examples, shards))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
+    token_data: Any, pretrain_slice: Make, objective: dict[str, Any]
+) -> None:
+    most = 2 * TEXT + 100
+    # Batches that grow, and sequences that become longer after a share of all steps.
+    grows = {"initial_batch_fraction": 0.5, "length_schedule": [{"from_fraction": 0.5, "factor": 2}]}
+    settings, found = spent(token_data, pretrain_slice, objective, most, checkpoints_at=[3_000, most], **grows)
+    chosen = objective_of(settings.objective)
+    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+
+    def shown(steps: int) -> list[int]:
+        plan = StepPlan(settings.with_steps(steps))
+        made = partial(chosen.examples, shards)
+        drawn = TrainingBatches(plan, settings.seed, SINGLE_PROCESS, None, made, chosen.order)
+        return [drawn.at(step).words for step in range(steps)]
+
+    words = shown(found.steps)
+    assert found.words_seen == sum(words) <= most < sum(shown(found.steps + 1))
+    mark = found.marks["chck_3K"]
+    assert mark.words == sum(words[: mark.step]) >= 3_000 > sum(words[: mark.step - 1])
+    assert found.marks[mark_name(most)].step == found.steps
+
+
+def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_data: Any, pretrain_slice: Make) -> None:
+    settings, whole = spent(token_data, pretrain_slice, OBJECTIVES["packed"], 4_000)
+    chosen = objective_of(settings.objective)
+    examples = partial(chosen.examples, TokenShards.open(token_data.tokens, TRAINING_SPLIT))
+    later = spend(settings, chosen, examples, words_before=3_000)
+    assert later.steps < whole.steps and 3_000 < later.words_seen <= 4_000
+    # A training that goes on has done the steps before.
+    part = 0
+    order = chosen.order(StepPlan(settings.with_steps(5)), settings.seed, examples)
+    shown = ShownWords(examples(32), settings.seed, 1)
+    for step in range(5):
+        part += sum(map(shown.of, order(StepPlan(settings.with_steps(5)).at(step))))
+    assert spend(settings, chosen, examples, words_before=part, first_step=5) == dataclasses.replace(whole, marks={})
+    with pytest.raises(ConfigError, match="more than the 10 that are left"):
+        spend(settings, chosen, examples, words_before=3_990)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"steps": None}, "steps: missing; expected `steps`, or a `budget` in words"),
+        ({"budget": {"words_seen": "1M"}}, "steps: got 20, expected no steps beside `budget`"),
+        ({"checkpoints_at": "babylm"}, "checkpoints_at: got 'babylm', expected nothing without a `budget`"),
+        (
+            {"steps": None, "budget": {"words_seen": "1K"}, "checkpoints_at": ["2K"]},
+            "checkpoints_at: got 2000, expected at most the 1,000 words of the budget",
+        ),
+        (
+            {"steps": None, "budget": {"words_seen": "1K"}, "milestones": [10]},
+            "milestones: .*expected none beside `budget`",
+        ),
+        ({"steps": None, "budget": {"words_seen": "1G"}}, "budget.words_seen: got '1G'"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(pretrain_slice: Make, changes: dict[str, Any], complaint: str) -> None:
+    values = {key: value for key, value in pretrain_slice(**changes).items() if value is not None}
+    with pytest.raises(ConfigError, match=complaint):
+        pretrain_settings(values)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Digests of all files of a run and of its models, but for what tells of the machine."""
+    own = {"provenance.json", "speed.jsonl", "finished.json"}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in own)
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def budget(make: Make, words: int, marks: list[int], **more: Any) -> Any:
+    command = make(budget={"words_seen": words}, checkpoints_at=marks, **more)
+    del command.settings["steps"]
+    return command
+
+
+def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make, tmp_path: Path) -> None:
+    whole, killed = (budget(make_command, 1_400, MARKS, objective={"task": "causal"}) for _ in range(2))
+    log = whole.finish()
+    manifest = read_manifest(whole.output)
+    steps = {name: mark["step"] for name, mark in manifest.measures["marks"].items()}
+    assert sorted(steps) == sorted(NAMES) and steps["chck_1K"] == steps["chck_1010"] < steps["chck_1400"]
+    assert f"the budget is spent in {steps['chck_1400']} steps" in log
+    assert manifest.measures["steps"] == steps["chck_1400"] and manifest.measures["words"] <= 1_400
+    rows = {row["step"]: row for row in whole.rows()}
+    assert [rows[mark["step"]]["words"] for mark in manifest.measures["marks"].values()] == [
+        mark["words"] for mark in manifest.measures["marks"].values()
+    ]
+    assert all("development_loss" in rows[step] for step in steps.values())
+
+    # Between the marks, when one of them has been kept.
+    killed.runtime["checkpoint_interval_steps"] = 1
+    killed.kill_after(steps["chck_500"] + 1)
+    assert "goes on after step" in killed.finish()
+    assert contents(killed.output.parent) == contents(whole.output.parent)
+
+    # The last mark is the finished model, the second and the third are one; each is known by a manifest.
+    folder = whole.output.parent
+    files = {name: contents(folder / milestone_place(name)) for name in NAMES}
+    own = contents(folder)
+    assert files["chck_1400"] == {name: own[name] for name in files["chck_1400"]} and len(files["chck_1400"]) == 3
+    assert files["chck_1K"] == files["chck_1010"] != files["chck_500"]
+    read = {"tokens": whole.tokens, "tokenizer": whole.tokenizer, "pretraining": whole.output}
+    output = folder / milestone_place("chck_1K") / "manifest.json"
+    settings = {"stage": "export_milestone", "stage_version": 1, "model": "tiny", "milestone": "chck_1K"}
+    run_stage(export_milestone, settings, output, **read)
+    made = read_manifest(output)
+    expected = {"steps": steps["chck_1K"], "words_seen": manifest.measures["marks"]["chck_1K"]["words"]}
+    assert {key: made.measures[key] for key in expected} == expected and len(made.outputs) == 3
+    assert made.settings["milestone"] == "chck_1K"
+
+    # Another run from there has the words that are left.
+    chained = {"initial": whole.output, "initialise_from": {"take": "weights"}, "objective": {"task": "causal"}}
+    later = budget(make_command, 2_000, [1_600, 2_000], **chained)
+    later.finish()
+    seen = read_manifest(later.output).measures
+    assert seen["words_seen"] == manifest.measures["words"] + seen["words"] <= 2_000
+    assert seen["marks"]["chck_1600"]["words"] >= 1_600 and sorted(seen["marks"]) == ["chck_1600", "chck_2K"]
