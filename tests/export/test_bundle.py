@@ -73,7 +73,7 @@ def test_every_definition_is_that_of_the_library(family: str, repository: Path) 
     # The names that the file gives to what all families share are its own, where no module of the library has them.
     exported = FAMILIES[family].exported
     written = not (repository / "scripts" / "hatchery" / "export" / f"{exported.module}.py").exists()
-    ends = ("Config", "Model", "ForMaskedLM", "ForCausalLM", "ForSequenceClassification")
+    ends = ("Config", "Model", "ForMaskedLM", "ForCausalLM", *exported.further)
     foreign = {name for name, tree in found.items() if tree not in library.get(name, set())}
     assert foreign == ({exported.classes + end for end in ends} if written else set())
 

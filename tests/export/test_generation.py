@@ -96,8 +96,8 @@ def test_the_card_shows_how_to_generate(exported):
     assert "fill-mask" not in card and "AutoModelForMaskedLM" not in card
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert config["architectures"] == ["HatcheryLtgBertForCausalLM"]
-    classifier = "AutoModelForSequenceClassification"
-    assert set(config["auto_map"]) == {"AutoConfig", "AutoModel", "AutoModelForCausalLM", classifier}
+    heads = ("CausalLM", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
+    assert set(config["auto_map"]) == {"AutoConfig", "AutoModel", *(f"AutoModelFor{head}" for head in heads)}
 
 
 @torch.no_grad()
@@ -301,7 +301,7 @@ def test_what_is_missing_is_named(translation):
     inputs = their_tokenizer(SOURCES, return_tensors="pt", padding=True)
     with pytest.raises(ValueError, match="decoder_input_ids: expected what the decoder reads, or labels"):
         theirs(**inputs)
-    with pytest.raises(ValueError, match="input_ids: expected the source"):
+    with pytest.raises(ValueError, match="input_ids, inputs_embeds: expected one of them"):
         theirs(decoder_input_ids=inputs["input_ids"])
 
 

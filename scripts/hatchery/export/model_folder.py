@@ -31,15 +31,16 @@ from hatchery.training.objective import ModelKind
 
 ROOT = '''"""{title} for `transformers`.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal ones AutoModelForCausalLM) or
-AutoModelForSequenceClassification.
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal ones AutoModelForCausalLM), or
+one of those with a fresh head:
+{further}.
 """
 
 from typing import Any, ClassVar
 
-from hatchery.export.transformers_heads import HatcheryForCausalLM
+from hatchery.export.transformers_causal import HatcheryForCausalLM
 from hatchery.export.transformers_classes import HatcheryConfig, HatcheryForMaskedLM, HatcheryModel
-from hatchery.export.transformers_heads import HatcheryForSequenceClassification
+from hatchery.export.transformers_tasks import {heads}
 {imports}
 
 
@@ -57,7 +58,7 @@ class {classes}Config(HatcheryConfig):
 
 
 class {classes}Model(HatcheryModel):
-    """The encoder: `last_hidden_state` and `hidden_states`."""
+    """The encoder: `last_hidden_state`, `hidden_states` and `attentions`."""
 
     config_class = {classes}Config
     encoder_class: ClassVar[Any] = {encoder}
@@ -77,10 +78,11 @@ class {classes}ForCausalLM(HatcheryForCausalLM):
     config_class = {classes}Config
     base_class: ClassVar[Any] = {classes}Model
     head_class: ClassVar[Any] = {head}
+'''
+WITH_FRESH_HEAD = '''
 
-
-class {classes}ForSequenceClassification(HatcheryForSequenceClassification):
-    """The encoder with a classification head."""
+class {classes}{head}(Hatchery{head}):
+    """The encoder with a fresh head."""
 
     config_class = {classes}Config
     base_class: ClassVar[Any] = {classes}Model
@@ -104,8 +106,11 @@ def modelling_file(family: Family) -> str:
         model_type=exported.model_type,
         imports="\n".join(imports),
         sizes=sizes,
+        further=",\n".join(f"AutoModel{head}" for head in exported.further),
+        heads=", ".join(f"Hatchery{head}" for head in exported.further),
         **names,
     )
+    text += "".join(WITH_FRESH_HEAD.format(classes=exported.classes, head=head) for head in exported.further)
     return bundle(root, text=text)
 
 

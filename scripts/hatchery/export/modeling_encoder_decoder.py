@@ -17,15 +17,16 @@ from hatchery.export.transformers_classes import (
     HatcheryPreTrainedModel,
     HubTokenCache,
     chosen,
+    given_tokens,
     norm_names,
     working_precision,
 )
-from hatchery.modeling.attention import none_if_all_tokens
+from hatchery.modeling.attention import LayerCache, none_if_all_tokens
 from hatchery.modeling.encoder_decoder.decoding import (
     DecoderLayer,
+    DecoderProbabilities,
     DecoderState,
     Decoding,
-    LayerCache,
     OutputLayer,
     SourceEncoder,
     norm,
@@ -69,6 +70,11 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         self._keep_in_fp32_modules_strict = norm_names(self)
         self.post_init()
 
+    @property
+    def layers_to_recompute(self) -> list[nn.Module]:
+        """What gradient checkpointing computes again."""
+        return [*self.encoder.layers, *self.decoder]
+
     def get_encoder(self, modality: str | None = None) -> "SourceReader":
         """What reads the source once, before `generate` writes the first token."""
         return SourceReader(self)
@@ -77,6 +83,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
         past_key_values: EncoderDecoderCache | None = None,
@@ -93,23 +100,24 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         [B, T] (-100: nothing to predict) the mean cross-entropy; the decoder then reads the start and the labels but
         for the last one, unless it is told what to read. With `past_key_values` it reads what follows those in there;
         version 4 of `transformers` says in `cache_position`, too, where that is.
-        Raises ValueError where source or target are missing.
+        `inputs_embeds` are rows of the word embedding in place of `input_ids`. Raises ValueError where source or target
+        are missing.
         """
         if decoder_input_ids is None:
             if labels is None:
                 raise ValueError("decoder_input_ids: expected what the decoder reads, or labels")
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if encoder_outputs is None:
-            if input_ids is None:
-                raise ValueError("input_ids: expected the source, or encoder_outputs")
-            encoder_outputs = self.get_encoder()(input_ids, attention_mask, output_attentions, output_hidden_states)
+            tokens = given_tokens(self, input_ids, inputs_embeds)
+            encoder_outputs = self.get_encoder()(tokens, attention_mask, output_attentions, output_hidden_states)
         cache = past_key_values
         if cache is None and use_cache:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        kept = DecoderProbabilities([], []) if chosen(self, "output_attentions", output_attentions) else None
         with working_precision(self):
             mask = none_if_all_tokens(None if attention_mask is None else attention_mask.bool())
             state = self._state(encoder_outputs[0], mask, cache)
-            hidden = self.decode(decoder_input_ids, state)
+            hidden = self.decode(decoder_input_ids, state, kept)
             logits = full_precision(self.head(hidden, self.get_input_embeddings().weight))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
         output = Seq2SeqLMOutput(
@@ -118,6 +126,9 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
             past_key_values=cache,
             encoder_last_hidden_state=encoder_outputs[0],
             encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
+            encoder_attentions=getattr(encoder_outputs, "attentions", None),
+            decoder_attentions=None if kept is None else tuple(kept.own),
+            cross_attentions=None if kept is None else tuple(kept.source),
         )
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
@@ -162,15 +173,17 @@ class SourceReader:
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput:
-        """What the decoder sees of the source, [B, S, D]. Raises ValueError when attention probabilities are asked for.
+        """What the decoder sees of the source, [B, S, D].
 
-        `hidden_states` are the embedding output and one state per layer, before the last norm.
+        `hidden_states` are the embedding output and one state per layer, before the last norm; `attentions`
+        [B, H, S, S] each layer's probabilities before dropout.
         """
         model = self.model
-        if chosen(model, "output_attentions", output_attentions):
-            raise ValueError("output_attentions: the attention probabilities are never held as a whole")
+        probabilities: list[Tensor] | None = [] if chosen(model, "output_attentions", output_attentions) else None
         with working_precision(model):
-            states = model.encoder(input_ids, None if attention_mask is None else attention_mask.bool())
+            mask = None if attention_mask is None else attention_mask.bool()
+            states = model.encoder(input_ids, mask, probabilities=probabilities)
             memory = model.remembered(states[-1])
         kept = tuple(states) if chosen(model, "output_hidden_states", output_hidden_states) else None
-        return BaseModelOutput(last_hidden_state=memory, hidden_states=kept)
+        attentions = None if probabilities is None else tuple(probabilities)
+        return BaseModelOutput(last_hidden_state=memory, hidden_states=kept, attentions=attentions)

@@ -3,17 +3,21 @@
 Weights, arithmetic and names below `model.encoder`, `head` and `pair_head` are those of the training code. Attention
 masks follow the convention of `transformers`: 1 at tokens, 0 at padding, none where all are tokens. The class of a
 language model says whether a token sees what follows it; an encoder alone and a classifier read as the weights were
-trained (`is_decoder`). A family's file names its classes and is then complete (`model_folder`).
+trained (`is_decoder`). `inputs_embeds` are rows of the word embedding in place of `input_ids`; attention probabilities
+are kept on a slower path, where they are asked for. `token_type_ids` and, with relative positions, `position_ids` mean
+nothing to these models and are passed over. A family's file names its classes and is then complete (`model_folder`).
 """
 
 import contextlib
 import dataclasses
 import math
-from typing import Any, ClassVar, cast
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput
@@ -24,6 +28,7 @@ from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layers import SentencePairHead
 from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
+from hatchery.modeling.recomputation import recompute_
 
 
 class HatcheryConfig(PretrainedConfig):
@@ -58,6 +63,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     # Every checkpoint holds the language-model head, which the other two models have no use for.
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
+    supports_gradient_checkpointing = True
     # Version 4 of `transformers` asks for this before `generate` hands over a cache.
     _supports_cache_class = True
 
@@ -73,6 +79,26 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     def get_input_embeddings(self) -> nn.Embedding:
         """The word embedding."""
         return self.word_encoder.word_embedding
+
+    @property
+    def layers_to_recompute(self) -> list[nn.Module]:
+        """What gradient checkpointing computes again."""
+        return list(self.word_encoder.layers)
+
+    def _set_gradient_checkpointing(
+        self,
+        enable: bool = True,
+        gradient_checkpointing_func: Callable[..., Any] = checkpoint,
+        every_n_layers: int = 1,
+    ) -> None:
+        """What the library calls to begin and to end it."""
+        layers = self.layers_to_recompute
+        for layer in layers:
+            vars(layer).pop("forward", None)
+        if enable:
+            recompute_(layers[::every_n_layers], gradient_checkpointing_func)
+        # Where the library looks whether it is on.
+        self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replace the word embedding, which a tied output layer reads too."""
@@ -127,6 +153,17 @@ class HatcheryPreTrainedModel(PreTrainedModel):
                     nn.init.zeros_(parameter)
 
 
+class Encoded(NamedTuple):
+    """What heads are given."""
+
+    last: Tensor
+    """[B, T, D], what they read."""
+    hidden_states: tuple[Tensor, ...] | None
+    """All states [B, T, D], if they were asked for."""
+    attentions: tuple[Tensor, ...] | None
+    """Of each layer [B, H, T, S], if they were asked for."""
+
+
 class HatcheryModel(HatcheryPreTrainedModel):
     """The encoder."""
 
@@ -139,8 +176,11 @@ class HatcheryModel(HatcheryPreTrainedModel):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
@@ -148,38 +188,44 @@ class HatcheryModel(HatcheryPreTrainedModel):
         """Hidden states of `input_ids` int64 [B, T].
 
         `last_hidden_state` [B, T, D] is what heads read. `hidden_states` has the embedding output and one state per
-        layer, and with the layer weighting "weighted_output" the mixture of all as the last.
+        layer, and with the layer weighting "weighted_output" the mixture of all as the last. `attentions` [B, H, T, T]
+        are each layer's probabilities before dropout.
         """
-        states = self.hidden_states(input_ids, attention_mask, output_attentions)
-        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
-        output = BaseModelOutput(last_hidden_state=states[-1], hidden_states=kept)
+        tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
+        encoded = self.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
+        output = BaseModelOutput(
+            last_hidden_state=encoded.last, hidden_states=encoded.hidden_states, attentions=encoded.attentions
+        )
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
-    def hidden_states(
+    def encoded(
         self,
-        input_ids: Tensor,
+        tokens: Tensor,
         attention_mask: Tensor | None,
         output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         cache: Cache | None = None,
-    ) -> tuple[Tensor, ...]:
-        """All states [B, T, D], with a `cache` of a causal model those of the tokens behind it.
+    ) -> Encoded:
+        """The states of `tokens` (see `given_tokens`), with a `cache` of a causal model of those behind it.
 
-        Raises ValueError when attention probabilities are asked for, and when the cache holds all tokens.
+        Raises ValueError when the cache holds all tokens.
         """
-        if chosen(self, "output_attentions", output_attentions):
-            raise ValueError("output_attentions: the attention probabilities are never held as a whole")
         mask = None if attention_mask is None else attention_mask.bool()
+        probabilities: list[Tensor] | None = [] if chosen(self, "output_attentions", output_attentions) else None
         with working_precision(self):
             if cache is None:
-                return tuple(self.encoder(input_ids, mask))
-            before = int(cache.get_seq_length())
-            if input_ids.shape[1] <= before:
-                raise ValueError(
-                    f"input_ids: got {input_ids.shape[1]} tokens, and past_key_values hold {before}; expected the "
-                    "whole text, whose tokens behind those are computed"
-                )
-            caches = [HubTokenCache(cache, index) for index in range(len(self.encoder.layers))]
-            return tuple(self.encoder.states_behind(input_ids, mask, caches, before))
+                states = self.encoder(tokens, mask, probabilities=probabilities)
+            else:
+                before = int(cache.get_seq_length())
+                if tokens.shape[1] <= before:
+                    raise ValueError(
+                        f"input_ids: got {tokens.shape[1]} tokens, and past_key_values hold {before}; expected the "
+                        "whole text, whose tokens behind those are computed"
+                    )
+                caches = [HubTokenCache(cache, index) for index in range(len(self.encoder.layers))]
+                states = self.encoder.states_behind(tokens, mask, caches, before, probabilities)
+        kept = tuple(states) if chosen(self, "output_hidden_states", output_hidden_states) else None
+        return Encoded(states[-1], kept, None if probabilities is None else tuple(probabilities))
 
 
 class HatcheryForMaskedLM(HatcheryPreTrainedModel):
@@ -201,29 +247,34 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MaskedLMOutput | tuple[Any, ...]:
         """Logits [B, T, V], and with `labels` int64 [B, T] (-100: nothing to predict) the mean cross-entropy."""
-        states = self.model.hidden_states(input_ids, attention_mask, output_attentions)
+        tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
+        encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         with working_precision(self):
-            logits = full_precision(self.head(states[-1], self.get_input_embeddings().weight))
+            logits = full_precision(self.head(encoded.last, self.get_input_embeddings().weight))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
-        output = MaskedLMOutput(loss=loss, logits=logits, hidden_states=kept)
+        output = MaskedLMOutput(
+            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
+        )
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Log-odds [B] that the two texts of each input belong together. Raises ModelError without such a head."""
         if not self.config.sentence_pair_head:
             raise ModelError("sentence_pair_logits: the model was trained without sentence pairs")
-        states = self.model.hidden_states(input_ids, attention_mask)
+        encoded = self.model.encoded(input_ids, attention_mask)
         with working_precision(self):
-            return full_precision(self.pair_head(states[-1][:, 0]))
+            return full_precision(self.pair_head(encoded.last[:, 0]))
 
 
 class HubTokenCache(TokenCache):
@@ -253,6 +304,32 @@ def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManag
     if dtype in (torch.bfloat16, torch.float16) and not torch.is_autocast_enabled(device):
         return torch.autocast(device, dtype)
     return contextlib.nullcontext()
+
+
+def given_tokens(
+    model: HatcheryPreTrainedModel,
+    input_ids: Tensor | None,
+    inputs_embeds: Tensor | None,
+    attention_mask: Tensor | None = None,
+    position_ids: Tensor | None = None,
+) -> Tensor:
+    """What was given of `input_ids` int64 [B, T] and `inputs_embeds` [B, T, E]; encoders take either.
+
+    Raises ValueError for none or both, and where `position_ids` number the tokens otherwise than a model with absolute
+    positions does, which counts them itself.
+    """
+    if (input_ids is None) == (inputs_embeds is None):
+        raise ValueError("input_ids, inputs_embeds: expected one of them")
+    tokens = input_ids if inputs_embeds is None else inputs_embeds
+    assert tokens is not None
+    if position_ids is not None and model.word_encoder.config.position_limit is not None:
+        batch, length = tokens.shape[:2]
+        mask = tokens.new_ones((batch, length), dtype=torch.bool) if attention_mask is None else attention_mask.bool()
+        # Where counting begins is a convention: 0 in BERT, 2 in RoBERTa.
+        steps = (position_ids.expand(batch, length) - mask.cumsum(dim=1))[mask]
+        if bool((steps != steps[:1]).any()):
+            raise ValueError("position_ids: expected none, or one more at each token: the model counts tokens itself")
+    return tokens
 
 
 def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:

@@ -41,6 +41,19 @@ class TokenCache:
         return TokenCache((self.kept[0].index_select(0, chosen), self.kept[1].index_select(0, chosen)))
 
 
+@dataclass
+class LayerCache:
+    """Keys and values [B, H, ., d] that one layer of a decoder has computed: of the source, and of its own tokens."""
+
+    source: tuple[Tensor, Tensor]
+    own: TokenCache
+
+    def rows(self, chosen: Tensor) -> "LayerCache":
+        """The rows `chosen` int64 [B'] of the batch."""
+        source = (self.source[0].index_select(0, chosen), self.source[1].index_select(0, chosen))
+        return LayerCache(source, self.own.rows(chosen))
+
+
 class Packing(NamedTuple):
     """The positions of a batch [B, T] that are computed; everything else is left out."""
 
@@ -82,6 +95,10 @@ class AttentionInputs(NamedTuple):
     """If given, hidden states are those of the tokens that follow the ones in this cache of the layer, which grows.
 
     `positions` and `mask` are then those of these queries and all keys: [1, T, S] or [B, T, S]."""
+    probabilities: list[Tensor] | None = None
+    """If given, every layer adds those [B, H, T, S] with which it attends, which takes the slow path of `attend`.
+
+    Never with a packing or with `query_rows`."""
 
 
 def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:
@@ -135,23 +152,27 @@ def attend(
     mask: Tensor | None,
     dropout: Dropout,
     position_scores: Tensor | None = None,
+    kept: list[Tensor] | None = None,
 ) -> Tensor:
     """softmax(scale * query @ key^T + position_scores) @ value, each [B, H, T, d]; returns [B, H, T, d].
 
     `mask` is bool, [B, T] with True at keys that are tokens or [B, T, T] with True where query i may attend to key j;
     None hides nothing. `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are added as they
     are, so they are scaled already. A query to which a mask [B, T, T] leaves no key gets a context of zeros, as in
-    GPT-BERT; one in a sequence without any token a finite one without meaning.
+    GPT-BERT; one in a sequence without any token a finite one without meaning. Where `kept` is given, the probabilities
+    [B, H, T, T], before dropout, are added to it; those of a query without any key are 0.
     """
     blind = None if mask is None or mask.dim() == 2 else ~mask.any(dim=-1)[:, None, :, None]
     # Hidden pairs get the lowest finite score and not -inf: their probability is exactly 0 all the same, and a row
     # without any token stays finite instead of spreading NaN through the gradients.
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
-    if _fused_is_faster(query, position_scores, dropout):
+    if kept is None and _fused_is_faster(query, position_scores, dropout):
         context = attend_fused(query, key, value, scale, mask, dropout, position_scores)
     else:
-        context = attend_written_out(query, key, value, scale, mask, dropout, position_scores)
+        context = attend_written_out(query, key, value, scale, mask, dropout, position_scores, kept)
+    if kept is not None and blind is not None:
+        kept[-1] = kept[-1].masked_fill(blind, 0.0)
     return context if blind is None else context.masked_fill(blind, 0.0)
 
 
@@ -196,6 +217,7 @@ def attend_written_out(
     mask: Tensor | None,
     dropout: Dropout,
     position_scores: Tensor | None,
+    kept: list[Tensor] | None = None,
 ) -> Tensor:
     """`attend` step by step; `mask` can be broadcast to [B, H, T, T]."""
     batch_and_heads = query.shape[:2]
@@ -210,5 +232,7 @@ def attend_written_out(
     if mask is not None:
         scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
     # Dropped in the precision of the product that reads them: half the memory traffic under autocast.
-    probabilities = dropout(torch.softmax(full_precision(scores), dim=-1).to(value.dtype))
-    return torch.bmm(probabilities.flatten(0, 1), value).unflatten(0, batch_and_heads)
+    probabilities = torch.softmax(full_precision(scores), dim=-1).to(value.dtype)
+    if kept is not None:
+        kept.append(probabilities)
+    return torch.bmm(dropout(probabilities).flatten(0, 1), value).unflatten(0, batch_and_heads)

@@ -106,21 +106,31 @@ class LayeredEncoder(Encoder):
 
     @abstractmethod
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Embedded tokens [B, T, D] of int64 [B, T], and what the layers' attention needs to know."""
+        """Embedded tokens [B, T, D], and what the layers' attention needs to know.
+
+        `input_ids` are int64 [B, T], or the rows of the word embedding themselves (`word_vectors`).
+        """
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, causal: bool | Tensor | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        causal: bool | Tensor | None = None,
+        probabilities: list[Tensor] | None = None,
     ) -> list[Tensor]:
         """All hidden states, each [B, T, D]; the last one is what heads read.
 
-        `input_ids` is int64 [B, T]. `attention_mask` is bool [B, T] with True at tokens, or [B, T, T] with True where
-        a query may attend to a key (None: all are tokens; every sequence needs at least one). In causal sequences,
-        which `causal` says of all of them or bool [B] of each, a query attends to nothing behind it, whatever the mask
-        says; None is what the encoder's own `causal` says. Padded positions are computed like all others, as in the
-        published code. Returns the embedding output and one state per layer: the residual stream after the layer
-        without layer weighting, the layer's own output with it; "weighted_output" appends the final mixture.
+        `input_ids` is int64 [B, T], or their rows of the word embedding. `attention_mask` is bool [B, T] with True at
+        tokens, or [B, T, T] with True where a query may attend to a key (None: all are tokens; every sequence needs at
+        least one). In causal sequences, which `causal` says of all of them or bool [B] of each, a query attends to
+        nothing behind it, whatever the mask says; None is what the encoder's own `causal` says. Padded positions are
+        computed like all others, as in the published code. Returns the embedding output and one state per layer: the
+        residual stream after the layer without layer weighting, the layer's own output with it; "weighted_output"
+        appends the final mixture. Where a list `probabilities` is given, each layer adds those [B, H, T, T] with which
+        it attends; that is slower.
         """
-        return self._run(*self._embedded(input_ids, none_if_all_tokens(attention_mask), causal))
+        embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), causal)
+        return self._run(embedded, inputs._replace(probabilities=probabilities))
 
     def hidden_at(
         self,
@@ -150,7 +160,12 @@ class LayeredEncoder(Encoder):
         return states[-1].index_select(0, torch.searchsorted(packing.rows, rows))
 
     def states_behind(
-        self, input_ids: Tensor, attention_mask: Tensor | None, caches: Sequence[TokenCache], before: int
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        caches: Sequence[TokenCache],
+        before: int,
+        probabilities: list[Tensor] | None = None,
     ) -> list[Tensor]:
         """What `forward` returns of causal sequences, of the tokens from position `before` on alone.
 
@@ -162,7 +177,8 @@ class LayeredEncoder(Encoder):
         assert mask is not None, "causal sequences have a mask"
         if positions is not None:
             positions = positions.of_queries_from(before, length)
-        return self._run(embedded[:, before:], inputs._replace(positions=positions, mask=mask[:, before:]), caches)
+        asked = inputs._replace(positions=positions, mask=mask[:, before:], probabilities=probabilities)
+        return self._run(embedded[:, before:], asked, caches)
 
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""

@@ -46,7 +46,12 @@ class Exported:
     """What the sizes are those of."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """A configuration that nothing is said of has these sizes."""
-    further: tuple[str, ...] = ("ForSequenceClassification",)
+    further: tuple[str, ...] = (
+        "ForSequenceClassification",
+        "ForTokenClassification",
+        "ForQuestionAnswering",
+        "ForMultipleChoice",
+    )
     """Classes with other heads that the weights can be loaded into."""
     bare: bool = True
     """Whether there is a class without a head."""

@@ -21,6 +21,12 @@ from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precision
 
 
+def word_vectors(embedding: nn.Embedding, tokens: Tensor) -> Tensor:
+    """The rows [B, T, E] of `embedding` for `tokens` int64 [B, T]; tokens of floats [B, T, E] are such rows already."""
+    vectors: Tensor = tokens if tokens.is_floating_point() else embedding(tokens)
+    return vectors
+
+
 class FeedForward(nn.Module):
     """[Norm,] projection, activation, [norm,] projection back, dropout. No residual inside."""
 
@@ -105,7 +111,7 @@ class MultiHeadAttention(nn.Module):
             keys, values = inputs.cache.extended(keys, values)
         if rows is not None and mask is not None and mask.dim() == 3:
             mask = mask.flatten(0, 1).index_select(0, rows)[:, None]
-        output = self.attended(queries, keys, values, mask, inputs.packing)
+        output = self.attended(queries, keys, values, mask, inputs.packing, inputs.probabilities)
         return output if rows is None else output.squeeze(1)
 
     def normalised(self, hidden: Tensor) -> Tensor:
@@ -122,10 +128,16 @@ class MultiHeadAttention(nn.Module):
         return split_heads(self.query_projection(normalised), self.n_heads, packing)
 
     def attended(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, packing: Packing | None = None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        packing: Packing | None = None,
+        kept: list[Tensor] | None = None,
     ) -> Tensor:
-        """The block's output [B, T, D] for `queries` [B, H, T, d]; the mask is that of `attend`."""
-        context = attend(queries, keys, values, self.scale, mask, self.probability_dropout)
+        """The block's output [B, T, D] for `queries` [B, H, T, d]; `mask` and `kept` are those of `attend`."""
+        context = attend(queries, keys, values, self.scale, mask, self.probability_dropout, kept=kept)
         return self.output_dropout(self.output_projection(join_heads(context, packing)))
 
 

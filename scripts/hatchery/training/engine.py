@@ -9,19 +9,18 @@ know whether the gradients are finite.
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from hatchery.modeling.encoder_decoder.decoding import DecoderLayer, LayerCache
+from hatchery.modeling.encoder_decoder.decoding import DecoderLayer
 from hatchery.modeling.kernels.position_attention import use_kernels_
 from hatchery.modeling.language_model import LanguageModel, labelled_positions, moved
 from hatchery.modeling.layers import EncoderLayer
+from hatchery.modeling.recomputation import recompute_
 from hatchery.training.checkpoints import States
 from hatchery.training.compilation import compile_layers_
 from hatchery.training.precision import InPrecision, Precision
@@ -48,25 +47,10 @@ def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None
 
 
 def recompute_layers_(model: nn.Module) -> list[Any]:
-    """Let all layers forget what they compute in training until the backward pass asks; returns the layers.
-
-    Dropout is drawn again from the same state of the generator, so the numbers stay the same.
-    """
+    """Let all layers forget what they compute in training until the backward pass asks; returns the layers."""
     layers: list[Any] = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
-    for layer in layers:
-        layer.forward = partial(_recomputed, layer, layer.forward)
+    recompute_(layers)
     return layers
-
-
-def _recomputed(layer: nn.Module, forward: Any, *inputs: Any) -> Any:
-    if not layer.training:
-        return forward(*inputs)
-
-    def once(*given: Any) -> Any:
-        # A decoder's layer adds its keys and values to a cache, and it runs twice here.
-        return forward(*(replace(one, own=replace(one.own)) if isinstance(one, LayerCache) else one for one in given))
-
-    return checkpoint(once, *inputs, use_reentrant=False)
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,21 @@ Exported models are of these parts, too.
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.attention import (
     AttentionInputs,
+    LayerCache,
     TokenCache,
     none_if_all_tokens,
 )
 from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead
+from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead, word_vectors
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 
 LONGEST_WAVE = 10_000
@@ -64,17 +65,13 @@ def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
     )
 
 
-@dataclass
-class LayerCache:
-    """Keys and values [B, H, ., d] that one layer of the decoder has computed: of the source, and of its own tokens."""
+class DecoderProbabilities(NamedTuple):
+    """With which probabilities the layers of a decoder attend; each adds its own, if it is given this."""
 
-    source: tuple[Tensor, Tensor]
-    own: TokenCache
-
-    def rows(self, chosen: Tensor) -> "LayerCache":
-        """The rows `chosen` int64 [B'] of the batch."""
-        source = (self.source[0].index_select(0, chosen), self.source[1].index_select(0, chosen))
-        return LayerCache(source, self.own.rows(chosen))
+    own: list[Tensor]
+    """[B, H, T, T'] to the target's tokens so far."""
+    source: list[Tensor]
+    """[B, H, T, S] to the source."""
 
 
 class DecoderLayer(nn.Module):
@@ -93,13 +90,21 @@ class DecoderLayer(nn.Module):
         """The cache before the first token, of the encoded source [B, S, D]."""
         return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
 
-    def forward(self, hidden: Tensor, cache: LayerCache, own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        hidden: Tensor,
+        cache: LayerCache,
+        own_mask: Tensor | None,
+        source_mask: Tensor | None,
+        kept: "DecoderProbabilities | None" = None,
+    ) -> Tensor:
         """Transform `hidden` [B, T, D], the states of the tokens that follow those in `cache`, which grows by them."""
-        attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own))
+        own, of_source = (None, None) if kept is None else (kept.own, kept.source)
+        attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own, probabilities=own))
         hidden = _summed(hidden, attended, self.attention_norm)
         queries = self.source_attention.queries(self.source_attention.normalised(hidden))
-        of_source = self.source_attention.attended(queries, *cache.source, source_mask)
-        hidden = _summed(hidden, of_source, self.source_attention_norm)
+        attended = self.source_attention.attended(queries, *cache.source, source_mask, kept=of_source)
+        hidden = _summed(hidden, attended, self.source_attention_norm)
         return _summed(hidden, self.feed_forward(hidden), self.feed_forward_norm)
 
 
@@ -129,9 +134,9 @@ class SourceEncoder(LayeredEncoder):
         return self.embedding
 
     def embedded(self, ids: Tensor, first: int = 0) -> Tensor:
-        """Tokens [B, T, D] of int64 [B, T] that stand at the positions from `first` on."""
+        """Tokens [B, T, D] of `ids`, as `word_vectors` takes them, that stand at the positions from `first` on."""
         size = self.config.hidden_size
-        words = self.embedding(ids) * math.sqrt(size)
+        words = word_vectors(self.embedding, ids) * math.sqrt(size)
         return self.dropout(words + positions(first, ids.shape[1], size, ids.device))
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
@@ -188,7 +193,7 @@ class Decoding:
         """What the decoder sees of the source, [B, S, D]: the encoder's `last` states, normalised if norms precede."""
         return last if self.encoder.final_norm is None else self.encoder.final_norm(last)
 
-    def decode(self, target_ids: Tensor, state: DecoderState) -> Tensor:
+    def decode(self, target_ids: Tensor, state: DecoderState, kept: DecoderProbabilities | None = None) -> Tensor:
         """Hidden states [B, T, D] of the next tokens int64 [B, T] of the targets; `state` goes on behind them."""
         length = target_ids.shape[1]
         hidden = self.encoder.embedded(target_ids, state.length)
@@ -197,7 +202,7 @@ class Decoding:
             # Token i sees what was there before, itself, and the tokens before it.
             mask = torch.ones(1, length, state.length + length, dtype=torch.bool, device=target_ids.device)
             mask = mask.tril(diagonal=state.length)
-        for layer, kept in zip(self.decoder_layers, state.layers, strict=True):
-            hidden = layer(hidden, kept, mask, state.source_mask)
+        for layer, layer_cache in zip(self.decoder_layers, state.layers, strict=True):
+            hidden = layer(hidden, layer_cache, mask, state.source_mask, kept)
         state.length += length
         return hidden if self.decoder_norm is None else self.decoder_norm(hidden)

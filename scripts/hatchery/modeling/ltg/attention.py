@@ -61,7 +61,8 @@ class DisentangledSelfAttention(nn.Module):
             asking = hidden.flatten(0, 1).index_select(0, inputs.query_rows)
             return self.closed(self._context_at_one(hidden, inputs, inputs.query_rows), self._value_and_gate(asking)[1])
         packing = inputs.packing
-        if self.attend_at_once is not None and inputs.cache is None and packing is None:
+        keeps_nothing = inputs.cache is None and packing is None and inputs.probabilities is None
+        if self.attend_at_once is not None and keeps_nothing:
             return self._at_once(self.attend_at_once, hidden, inputs)
         query, key = self.query_key(hidden, inputs)
         value, gate = self._value_and_gate(hidden)
@@ -72,7 +73,9 @@ class DisentangledSelfAttention(nn.Module):
         if self.is_relative:
             assert inputs.relative_embedding is not None and inputs.positions is not None
             position_scores = self._position_scores(query, key, inputs.relative_embedding, inputs.positions)
-        context = attend(query, key, value, self.scale, inputs.mask, self.dropout, position_scores)
+        context = attend(
+            query, key, value, self.scale, inputs.mask, self.dropout, position_scores, inputs.probabilities
+        )
         return self.closed(join_heads(context, packing), gate)
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:

@@ -19,7 +19,7 @@ from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.initialisation import initial_standard_deviation, initialise_linear_layers_, truncated_normal_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead
+from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead, word_vectors
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
@@ -62,14 +62,14 @@ class Embedding(nn.Module):
         self.is_relative = config.position_embedding == "relative"
 
     def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Embed `input_ids` int64 [B, T]; returns tokens [B, T, D] and relative positions [2 * bucket_size - 1, D].
+        """Tokens [B, T, D] of `input_ids`, as `word_vectors` takes them, and relative positions [2 * buckets - 1, D].
 
-        The latter is None with absolute positions: a `mask` bool [B, T] says which tokens they count, whichever side
+        The latter are None with absolute positions: a `mask` bool [B, T] says which tokens they count, whichever side
         the padding is on. Raises ModelError when there are more of those than vectors.
         """
+        words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
-            tokens = self.dropout(self.word_layer_norm(self.word_embedding(input_ids)))
-            return tokens, self.relative_layer_norm(self.relative_embedding)
+            return self.dropout(self.word_layer_norm(words)), self.relative_layer_norm(self.relative_embedding)
         length, most = input_ids.shape[1], self.position_embedding.num_embeddings
         if length > most:
             raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {most}")
@@ -78,7 +78,7 @@ class Embedding(nn.Module):
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
             # Not a lookup: its gradient would add the sequences up in another order than that of unpadded ones.
             positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
-        return self.dropout(self.word_layer_norm(self.word_embedding(input_ids) + positions)), None
+        return self.dropout(self.word_layer_norm(words + positions)), None
 
 
 class LtgEncoder(LayeredEncoder):

@@ -17,7 +17,7 @@ from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
-from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead
+from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead, word_vectors
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 from hatchery.modeling.roberta.family import PADDING_POSITION, RobertaConfig
 
@@ -39,13 +39,16 @@ class RobertaHead(VocabularyHead):
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:
-    """Rows int64 [B, T] of the position table for `input_ids` int64 [B, T].
+    """Rows int64 [B, T] of the position table for `input_ids` int64 [B, T], or vectors of words [B, T, E].
 
     Tokens count from 2 and padding, told by its id as in the published code, gets 1: where padding is attended to,
-    there is no mask that could tell it. With a `mask` [B, T, T] (several texts packed into one input) a token counts
-    those before it that it may attend to, so every text has the positions that it has alone.
+    there is no mask that could tell it. Of vectors a `mask` bool [B, T] tells it, and without one there is none. With a
+    `mask` [B, T, T] (several texts packed into one input) a token counts those before it that it may attend to, so
+    every text has the positions that it has alone.
     """
     is_token = input_ids != pad_token_id
+    if input_ids.is_floating_point():
+        is_token = mask if mask is not None and mask.dim() == 2 else is_token.new_ones(input_ids.shape[:2])
     if mask is not None and mask.dim() == 3:
         counted = (mask & is_token[:, None, :]).tril().sum(dim=2)
     else:
@@ -68,12 +71,15 @@ class RobertaEmbedding(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, input_ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Embed `input_ids` int64 [B, T] as [B, T, E]. Raises ModelError when there are more tokens than positions."""
+        """Vectors [B, T, E] of `input_ids`, as `word_vectors` takes them.
+
+        Raises ModelError when there are more tokens than positions.
+        """
         length = input_ids.shape[1]
         if length > self.most_tokens:
             raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {self.most_tokens}")
         positions = self.position_embedding(position_ids(input_ids, self.pad_token_id, mask))
-        summed = self.word_embedding(input_ids) + self.token_type_embedding.weight[0] + positions
+        summed = word_vectors(self.word_embedding, input_ids) + self.token_type_embedding.weight[0] + positions
         return self.dropout(self.layer_norm(summed))
 
 

@@ -1,0 +1,228 @@
+"""What `transformers` expects of models with a fresh head: of texts, of their tokens, of answers in them, of choices.
+
+The heads are those of fine-tuning here, on what they read there: one vector of a text is that of its first token, and
+in a causal model, whose first token has seen nothing, that of its last.
+"""
+
+from typing import Any, ClassVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PretrainedConfig
+from transformers.modeling_outputs import (
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+
+from hatchery.export.transformers_classes import (
+    HatcheryConfig,
+    HatcheryPreTrainedModel,
+    chosen,
+    given_tokens,
+    working_precision,
+)
+from hatchery.modeling.heads.task_model import ScoreHead
+from hatchery.modeling.norm_and_dropout import full_precision, set_dropout
+
+
+class HatcheryWithFreshHead(HatcheryPreTrainedModel):
+    """An encoder with a head that pretraining knows nothing of."""
+
+    base_class: ClassVar[Any] = None
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.num_labels = cast("int", config.num_labels)
+        self.model = self.base_class(config)
+
+    def fresh_head(self, n_outputs: int, transform: Any = None) -> ScoreHead:
+        """A head of that many outputs; `transform` is the configuration's if it is None."""
+        config = self.config
+        transform = config.classifier_transform if transform is None else transform
+        head = ScoreHead(config.hidden_size, n_outputs, config.layer_norm_eps, transform)
+        dropout = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        set_dropout(head, dropout)
+        return head
+
+    def scores(self, head: ScoreHead, vectors: Tensor) -> Tensor:
+        """What `head` says of `vectors` [..., D], in full precision."""
+        with working_precision(self):
+            return full_precision(head(vectors))
+
+    def vectors_of_texts(self, states: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """The vectors [B, D] of `states` [B, T, D] that heads of whole texts read, whichever side the padding is on."""
+        causal, length = self.model.encoder.causal, states.shape[1]
+        if attention_mask is None:
+            return states[:, -1 if causal else 0]
+        positions, is_token = torch.arange(length, device=states.device), attention_mask.bool()
+        first, last = positions.where(is_token, length - 1).amin(dim=1), positions.where(is_token, 0).amax(dim=1)
+        read = last if causal else first
+        return states[torch.arange(len(states), device=states.device), read]
+
+
+class HatcheryForSequenceClassification(HatcheryWithFreshHead):
+    """One decision about a text or a pair: a class, several, or numbers."""
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.classifier = self.fresh_head(self.num_labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> SequenceClassifierOutput | tuple[Any, ...]:
+        """Logits [B, num_labels] and, with `labels`, the loss of the configuration's `problem_type`.
+
+        `labels` are int64 [B] for one label out of several, float [B, num_labels] for several at once, float [B] or
+        [B, num_labels] for regression. Without a problem type it is taken from the number and type of the labels.
+        """
+        tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
+        encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
+        logits = self.scores(self.classifier, self.vectors_of_texts(encoded.last, attention_mask))
+        loss = None if labels is None else classification_loss(logits, labels, self.config)
+        output = SequenceClassifierOutput(
+            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
+        )
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+
+class HatcheryForTokenClassification(HatcheryWithFreshHead):
+    """One class for every token."""
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.classifier = self.fresh_head(self.num_labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> TokenClassifierOutput | tuple[Any, ...]:
+        """Logits [B, T, num_labels], and with `labels` int64 [B, T] (-100: nothing to say) the mean cross-entropy."""
+        tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
+        encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
+        logits = self.scores(self.classifier, encoded.last)
+        loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        output = TokenClassifierOutput(
+            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
+        )
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+
+class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
+    """Where an answer begins, and which token is its last."""
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        # The name by which the library's companions tell what is fresh; two scores and nothing before them.
+        self.qa_outputs = self.fresh_head(2, "none")
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> QuestionAnsweringModelOutput | tuple[Any, ...]:
+        """Start and end logits [B, T] each, and with both positions int64 [B] the mean of the two cross-entropies.
+
+        Positions outside of the input, as truncation leaves them, are not counted.
+        """
+        tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
+        encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
+        starts, ends = self.scores(self.qa_outputs, encoded.last).unbind(dim=-1)
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            outside = tokens.shape[1]
+            wanted = [positions.flatten().clamp(0, outside) for positions in (start_positions, end_positions)]
+            losses = [F.cross_entropy(*pair, ignore_index=outside) for pair in zip((starts, ends), wanted, strict=True)]
+            loss = (losses[0] + losses[1]) / 2
+        output = QuestionAnsweringModelOutput(
+            loss=loss,
+            start_logits=starts,
+            end_logits=ends,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+
+class HatcheryForMultipleChoice(HatcheryWithFreshHead):
+    """Which of several texts is the right one."""
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.classifier = self.fresh_head(1)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> MultipleChoiceModelOutput | tuple[Any, ...]:
+        """Logits [B, C] of `input_ids` int64 [B, C, T], and with `labels` int64 [B] the mean cross-entropy."""
+        given = input_ids if inputs_embeds is None else inputs_embeds
+        n_choices = 1 if given is None else given.shape[1]
+        input_ids, attention_mask, position_ids, inputs_embeds = (
+            None if one is None else one.flatten(0, 1)
+            for one in (input_ids, attention_mask, position_ids, inputs_embeds)
+        )
+        tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
+        encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
+        scores = self.scores(self.classifier, self.vectors_of_texts(encoded.last, attention_mask))
+        logits = scores.view(-1, n_choices)
+        loss = None if labels is None else F.cross_entropy(logits, labels.flatten())
+        output = MultipleChoiceModelOutput(
+            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
+        )
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+
+def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
+    """The mean loss of `logits` [B, K] by problem type, which is settled at the first call and then kept."""
+    if config.problem_type is None:
+        if config.num_labels == 1:
+            config.problem_type = "regression"
+        elif labels.is_floating_point():
+            config.problem_type = "multi_label_classification"
+        else:
+            config.problem_type = "single_label_classification"
+    if config.problem_type == "regression":
+        return F.mse_loss(logits.view(labels.shape), labels.to(logits.dtype))
+    if config.problem_type == "multi_label_classification":
+        return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+    return F.cross_entropy(logits, labels.flatten())
