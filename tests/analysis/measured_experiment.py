@@ -15,7 +15,7 @@ import pytest
 from hatchery.analysis.stages.collect_measurements import collect_measurements
 from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
-from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.atomic import write_bytes, write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.runner import run_stage
 
@@ -61,13 +61,14 @@ class Experiment:
         self.minimal_pairs: dict[str, Path] = {}
         self.finetuning: dict[str, Path] = {}
         self.perplexity: dict[str, Path] = {}
+        self.surprisal: dict[str, Path] = {}
         self.baseline: dict[str, Path] = {}
 
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
         copy = Experiment(folder)
         copy.runs, copy.suites, copy.tasks = list(self.runs), list(self.suites), list(self.tasks)
-        for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity", "baseline"):
+        for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity", "surprisal", "baseline"):
             moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
             setattr(copy, kind, moved)
         return copy
@@ -217,20 +218,29 @@ class Experiment:
         self.perplexity[run] = path
         return path
 
+    def add_surprisal(self, run: str, name: str, words: Mapping[str, float]) -> Path:
+        """`words` maps the words of one text to bits."""
+        columns = {"sentence": [1] * len(words), "position": range(1, len(words) + 1), "word": list(words)}
+        written = io.BytesIO()
+        pl.DataFrame({**columns, "surprisal": list(words.values())}).write_parquet(written)
+        path = self._evaluation("surprisal", run, name, {"drawn": 1}, {"surprisal.parquet": written.getvalue()})
+        self.surprisal[f"{run}:{name}"] = path
+        return path
+
     def _evaluation(
         self,
         stage: str,
         run: str,
         name: str,
         settings: Mapping[str, Any],
-        files: Mapping[str, str],
+        files: Mapping[str, str | bytes],
         measures: Mapping[str, Any] | None = None,
     ) -> Path:
         folder = self.folder / stage / run / name
         inputs = {"model": (self.pretraining | self.baseline)[run]}
         with stage_run(folder / "manifest.json", settings, inputs) as job:
             for file, text in files.items():
-                write_text(folder / file, text)
+                (write_bytes if isinstance(text, bytes) else write_text)(folder / file, text)
                 job.add_output(folder / file)
             job.measures.update(measures or {})
         return folder / "manifest.json"
@@ -241,7 +251,7 @@ class Experiment:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        names = ("finetuning", "minimal_pairs", "perplexity")
+        names = ("finetuning", "minimal_pairs", "perplexity", "surprisal")
         evaluated = {f"{kind}:{name}": path for kind in names for name, path in getattr(self, kind).items()}
         evaluated = {key + ":" * (key.count(":") == 1): path for key, path in evaluated.items()}
         return {"model": self.pretraining | self.baseline, "evaluation": evaluated, "tokens": None}

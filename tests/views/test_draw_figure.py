@@ -121,6 +121,7 @@ def drawn_once(two_models_once: Any, tmp_path_factory: pytest.TempPathFactory) -
             experiment.add_finetuning(cell, task, ("mcc",), results, suite="msgs")
         probe = PROBE.format(0.4 + 0.1 * place, 0.6 - 0.1 * place)
         experiment.add_finetuning(cell, "pos", ("micro_f1",), {12: ((0.5,), "")}, suite="probing", probe=probe)
+        experiment.add_surprisal(cell, "mine", {"The": 2.0 + place, "Hausboot's": 20.5, "door.": 7.25})
     return experiment, experiment.tables()
 
 
@@ -205,7 +206,7 @@ def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
 
 
 WITH_TABLES = [name for name, declared in FIGURES.items() if tables_of(declared)]
-EVALUATIONS = ("minimal_pairs", "finetuning", "probing", "layer_weights", "other_tasks", "nothing")
+EVALUATIONS = ("surprisal", "minimal_pairs", "finetuning", "probing", "layer_weights", "other_tasks", "nothing")
 METRICS = [{"step": 1, "tokens": 10, "loss": 3.0}, {"step": 2, "tokens": 20, "loss": 2.0, "development_loss": 2.5}]
 
 
@@ -215,6 +216,8 @@ def evaluated(experiment: Any, what: str) -> None:
     run = experiment.add_model("same", 1, METRICS, alphas=alphas)
     if what == "minimal_pairs":
         experiment.add_minimal_pairs(run, "blimp", {"agreement": {"gender": (80, 100)}, "ellipsis": {"n": (60, 100)}})
+    elif what == "surprisal":
+        experiment.add_surprisal(run, "mine", {"The": 2.0, "cat": 8.5})
     elif what == "finetuning":
         experiment.add_finetuning(run, "cola", ("accuracy", "mcc"), {12: ((0.7, 0.1), ""), 13: ((0.72, 0.2), "")})
         for task in MSGS_AMBIGUOUS_TASKS[:2]:
@@ -261,7 +264,7 @@ def test_a_model_without_such_numbers_is_left_out_and_nothing_raises(
     assert "NaN" not in text and not re.search(r'="[^"]*\bnan\b', text)
 
 
-@pytest.mark.parametrize(("figure", "models"), [("phenomena", 5), ("bias_violins", 4), ("feature_dots", 4)])
+@pytest.mark.parametrize(("figure", "models"), [("phenomena", 6), ("bias_violins", 5), ("feature_dots", 5)])
 def test_a_panel_says_which_models_have_no_numbers_in_it(
     figure: str, models: int, study_tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

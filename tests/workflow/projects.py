@@ -107,6 +107,7 @@ CAUSAL_FIGURES = {
     "draw_figure output_divergences",
     "draw_figure bias_drift",
     "draw_figure token_frequency",
+    "draw_figure word_surprisals",
 }
 
 COPY = "config/experiments/second.yaml"

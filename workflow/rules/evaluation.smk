@@ -23,6 +23,16 @@ rule score_minimal_pairs:
         " 2>&1 | tee {log}"
 
 
+rule measure_surprisal:
+    input:
+        inputs("measure_surprisal"),
+    output:
+        "results/surprisal/{model}/{address}/manifest.json",
+    shell:
+        "{params.claim}python scripts/run.py measure_surprisal {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
+
+
 rule measure_perplexity:
     input:
         inputs("measure_perplexity"),

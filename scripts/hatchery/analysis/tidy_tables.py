@@ -77,10 +77,14 @@ MEASUREMENTS = TidyTable(
         *_RUN,
         Column("finetuning_seed", "integer", "seed of fine-tuning; null without fine-tuning"),
         Column("learning_rate", "number", "peak learning rate of fine-tuning; null without fine-tuning"),
-        Column("kind", "text", "`pretraining`, `perplexity`, `translation`, `minimal_pairs` or `finetuning`"),
+        Column(
+            "kind", "text", "`pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal` or `finetuning`"
+        ),
         Column("suite", "text", "suite, as in `summary.csv`"),
         Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
-        Column("level", "text", "`split`, `bin` of one, `paradigm`, `phenomenon`, `suite`, `average` or `task`"),
+        Column(
+            "level", "text", "`split`, `bin` of one, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`"
+        ),
         Column("metric", "text", "metric, with its unit in the name"),
         Column("value", "number", "the number; null where the run gave none", "of the metric"),
         Column("items", "integer", "pairs, labelled tokens or rows that the number rests on; null if not recorded"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.seeded_run import SeededRun
 
-Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
+Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task", "word"]
 TidyRow = dict[str, Any]
 """A row of a tidy table, or some of its columns."""
 

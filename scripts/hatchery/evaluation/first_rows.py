@@ -1,4 +1,4 @@
-"""Files of suites and tasks, read as scoring and fine-tuning will read them, before the first training.
+"""Files of suites, tasks and texts, read as scoring and fine-tuning will read them, before the first training.
 
 While the workflow is planned, `first_problem` looks into what lies on this machine as a file or a folder: at all of
 small files, and at the beginning of large ones. When a raw input is registered, `check_registered`
@@ -13,6 +13,8 @@ from typing import IO, Any
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
 from hatchery.evaluation.settings import ScoringSettings
+from hatchery.evaluation.surprisal.settings import SurprisalSettings
+from hatchery.evaluation.surprisal.texts import read_texts
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
@@ -24,6 +26,13 @@ SMALL_BYTES = 1 << 20
 
 HEAD_BYTES = 64 << 10
 """So much of a larger text file is looked at."""
+
+KINDS: dict[str, type[ScoringSettings | TaskSettings | SurprisalSettings]] = {
+    "suite": ScoringSettings,
+    "task": TaskSettings,
+    "texts": SurprisalSettings,
+}
+"""By what `readings` calls them."""
 
 MOST_ROWS = 500
 """So many rows of a larger file."""
@@ -49,7 +58,7 @@ class FirstLines(RawSource):
         return self.size(name) <= SMALL_BYTES
 
 
-def first_problem(settings: ScoringSettings | TaskSettings, root: str | Path) -> str | None:
+def first_problem(settings: ScoringSettings | TaskSettings | SurprisalSettings, root: str | Path) -> str | None:
     """What is wrong with the files of a suite or task below `root`, as far as they are small, or else None.
 
     One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no archives.
@@ -61,6 +70,8 @@ def first_problem(settings: ScoringSettings | TaskSettings, root: str | Path) ->
         source = FirstLines(found.manifest, found.name, found.kind, found.root, found.files)
         if isinstance(settings, ScoringSettings):
             _read_small_files(source, settings)
+        elif isinstance(settings, SurprisalSettings):
+            read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
         elif settings.format == "rows":
             read_through(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
     except HatcheryError as error:
@@ -79,9 +90,10 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
     source = open_source(manifest)
     for where, reading in readings.items():
         try:
-            is_suite, body = reading["kind"] == "suite", reading["settings"]
-            settings = build(ScoringSettings, body) if is_suite else build(TaskSettings, body)
-            if isinstance(settings, ScoringSettings):
+            settings = build(KINDS[reading["kind"]], reading["settings"])
+            if isinstance(settings, SurprisalSettings):
+                read_texts(source, settings)
+            elif isinstance(settings, ScoringSettings):
                 pairs = read_minimal_pairs(source, settings)
                 if settings.expected is not None:
                     check_size(pairs, settings.suite, settings.expected)

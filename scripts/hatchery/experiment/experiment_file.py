@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from hatchery.evaluation.settings import PerplexityChoice, TranslationChoice
+from hatchery.evaluation.surprisal.settings import SurprisalTexts
 from hatchery.evaluation.tasks.settings import ProtocolChoice
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.modeling.families import DEFAULT_FAMILY, FAMILIES
@@ -213,6 +214,9 @@ class ExperimentFile(OneOfKeys):
     """Corpora that the page describes beside the experiment's own."""
     minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
     """Suites of minimal pairs, files of config/suites/."""
+    surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
+    """Texts by names of your choice: the surprisal of each of their words, in bits, in
+    results/<experiment>/surprisal/<model>/<name>/surprisal.parquet, and as .csv."""
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """Models that others pretrained, scored on the same suites, files of config/baselines/."""
     evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.raw.settings import KEYS, SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import keys_of
@@ -52,7 +53,7 @@ def about(project: "Project", source: str) -> dict[str, str]:
 
 
 def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
-    """The suites and tasks that the experiments at hand read from the raw input `source`, by their files."""
+    """The suites, tasks and texts that the experiments at hand read from the raw input `source`, by their files."""
     found: dict[str, dict[str, object]] = {}
     for kind, experiment in project.checked:
         if kind != "experiment":
@@ -61,6 +62,10 @@ def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
         for name in block.minimal_pairs:
             if (suite := project.suite(name)).data == source:
                 found[project.place("suite", name)] = {"kind": "suite", "settings": suite.scored(name)}
+        for name, texts in block.surprisal.items():
+            if texts.data == source:
+                where = f"{project.place('experiment', experiment)}: surprisal.{name}"
+                found[where] = {"kind": "texts", "settings": keys_of(texts, of=SurprisalSettings)}
         tasks = list(block.finetuning.tasks)
         for name in [*tasks, *(other for task in tasks for other in project.task(task).transfer_tasks)]:
             if (task_file := project.task(name)).data == source:

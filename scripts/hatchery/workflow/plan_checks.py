@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import ScoringSettings
+from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
@@ -44,10 +45,15 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
         if kind == "experiment":
             with problems.collecting():
                 check_published(project, name)
+            for texts, entry in block.surprisal.items():
+                where = f"{project.place('experiment', name)}: surprisal.{texts}"
+                _check_first_rows(project, where, entry.data, entry, problems)
         if kind == "suite":
-            _check_first_rows(project, kind, name, block.data, build(ScoringSettings, block.scored(name)), problems)
+            _check_first_rows(
+                project, project.place(kind, name), block.data, build(ScoringSettings, block.scored(name)), problems
+            )
         if kind == "task":
-            _check_first_rows(project, kind, name, block.data, block.settings(name), problems)
+            _check_first_rows(project, project.place(kind, name), block.data, block.settings(name), problems)
         for named in references(block):
             other = (named.kind, named.name)
             if named.kind == DATA or named.inherited or other in seen:
@@ -59,7 +65,11 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
 
 
 def _check_first_rows(
-    project: Project, kind: str, name: str, data: str, settings: ScoringSettings | TaskSettings, problems: Problems
+    project: Project,
+    where: str,
+    data: str,
+    settings: ScoringSettings | TaskSettings | SurprisalSettings,
+    problems: Problems,
 ) -> None:
     root = None if data is ABSENT else usable_path(project, data)
     if root is None:
@@ -67,9 +77,8 @@ def _check_first_rows(
     # Reading rows takes long to import, and many experiments have no task of this machine's data.
     from hatchery.evaluation.first_rows import first_problem
 
-    file = project.place(kind, name)
     if problem := first_problem(settings, root):
-        problems.add("\n".join(f"{file}: {line}" for line in problem.splitlines()))
+        problems.add("\n".join(f"{where}: {line}" for line in problem.splitlines()))
 
 
 _KINDS = {"sweep": "tokenizer_sweep"}

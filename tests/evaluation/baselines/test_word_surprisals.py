@@ -13,7 +13,8 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence
 from hatchery.evaluation.runtime import load_sentence_model
-from hatchery.evaluation.surprisal.words import Words, split_words, windows, word_surprisals
+from hatchery.evaluation.surprisal.splitting import Words, split_words
+from hatchery.evaluation.surprisal.words import windows, word_surprisals
 
 CPU = torch.device("cpu")
 TEXTS = ["The dog's  house,\u00a0an old one.", " Donaudampfschiffe schlafen überall ", "no", "The dogs sleep \t."]

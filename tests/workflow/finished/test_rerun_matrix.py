@@ -32,10 +32,10 @@ AFTER_PRETRAINING = {
     *(*FIGURES, *SUMMARY),
 }
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
-AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS, *CAUSAL_FIGURES}
+AFTER_TOKENIZER = {"encode_corpus", "measure_surprisal", *AFTER_TOKENS, *CAUSAL_FIGURES}
 AFTER_CAUSAL_PERPLEXITY = {*CAUSAL_FIGURES, *SUMMARY}
 AFTER_CAUSAL = {
-    *("pretrain", "fill_sentences", "measure_perplexity"),
+    *("pretrain", "fill_sentences", "measure_perplexity", "measure_surprisal"),
     *AFTER_CAUSAL_PERPLEXITY,
 }
 CARD = {"describe_corpus", "write_page"}

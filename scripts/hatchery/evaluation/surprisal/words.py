@@ -6,10 +6,7 @@ over the words of a text is minus its score (`scoring.SCORINGS`) in bits.
 """
 
 import math
-import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,6 +15,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import SCORINGS, scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, HatcheryModel
+from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.progress import Progress
 
 LONGEST_INPUT_TOKENS = 1024
@@ -33,47 +31,6 @@ SCHEMA = {
 }
 """Number of the text and place of the word in it, both from 1; the word; its surprisal in bits, null where no token
 begins in it; its tokens; and whether one of them is the token for what the tokenizer cannot write."""
-
-_WORD = re.compile(r"\S+")
-
-
-@dataclass(frozen=True)
-class Words:
-    """A text, and where its words begin and end in it, in characters."""
-
-    text: str
-    spans: tuple[tuple[int, int], ...]
-
-    def of_tokens(self, offsets: Sequence[tuple[int, int]]) -> list[int]:
-        """The word, from 0, that each token belongs to: that of its first character which is no white space.
-
-        So white space in front of a word belongs to the word, as in tokens that begin with a blank, and white space at
-        the end of a text to the last one.
-        """
-        ends = [end for _, end in self.spans]
-        found = []
-        for start, end in offsets:
-            while start < end and self.text[start].isspace():
-                start += 1
-            found.append(min(bisect_right(ends, start), len(ends) - 1))
-        return found
-
-
-def split_words(text: str, separator: str | None = None) -> Words:
-    """The words of a text: what stands between white space, or between separators, which are then taken out.
-
-    With a separator, blanks that stand in the text are written beside it: `the| black| cat`, but `黒|猫`.
-    """
-    if separator is None:
-        return Words(text, tuple(match.span() for match in _WORD.finditer(text)))
-    parts = text.split(separator)
-    ends = np.cumsum([len(part) for part in parts]).tolist()
-    spans = (
-        (end - len(part.lstrip()), end - len(part) + len(part.rstrip()))
-        for part, end in zip(parts, ends, strict=True)
-        if part.strip()
-    )
-    return Words("".join(parts), tuple(spans))
 
 
 def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence]:

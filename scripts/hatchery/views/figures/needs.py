@@ -81,6 +81,11 @@ NEEDS = {
         "suites of minimal pairs",
         lambda project, experiment: project.experiment(experiment).minimal_pairs,
     ),
+    "surprisals": Need(
+        "measurements",
+        "texts under `surprisal`",
+        lambda project, experiment: project.experiment(experiment).surprisal,
+    ),
     "tasks": Need("measurements", "fine-tuning tasks", _tasks),
     "ambiguous_tasks": Need(
         "measurements",

@@ -1,0 +1,70 @@
+"""The stage `measure_surprisal`: the surprisal of every word of some texts under one language model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.evaluation import Evaluated, Evaluation, TidyRow
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.surprisal.settings import NamedTexts, SurprisalSettings
+from hatchery.job_spec import Paths
+from hatchery.raw.listings import source_manifest
+from hatchery.settings.fields import ABSENT
+from hatchery.stage import Shared, Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.workflow.result_paths import ResultPaths
+
+
+def surprisal_settings(project: "Project", experiment: str, texts: str) -> dict[str, object]:
+    """What is measured of the texts, and how."""
+    return {"name": texts, **keys_of(project.experiment(experiment).surprisal[texts], of=SurprisalSettings)}
+
+
+def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dict[str, Paths]:
+    """Source manifest of the texts."""
+    chosen = results.project.experiment(experiment).surprisal[texts]
+    return {"source": source_manifest(chosen.data if chosen.data is not ABSENT else f"embedded_{chosen.embedded}")}
+
+
+def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
+    """Bits per word, and the words of the text that is drawn."""
+    from hatchery.evaluation.surprisal.measure_texts import surprisal_rows
+
+    return surprisal_rows(evaluated)
+
+
+@Stage(
+    version=1,
+    settings=surprisal_settings,
+    inputs=surprisal_inputs,
+    shared=Shared("surprisal", ("texts",)),
+    evaluation=Evaluation(
+        place=35,
+        title="Surprisal of words",
+        note="Bits per word, the mean over all words of the texts. Words of one text are in its surprisal.parquet.",
+        asked=lambda experiment, run: experiment.surprisal,
+        rows=rows_of_words,
+    ),
+    keep=True,
+    environment="evaluation",
+    runs_on="gpu",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=240,
+    runtime=("device", "tokens_per_batch"),
+)
+def measure_surprisal(
+    settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
+) -> None:
+    """Write `surprisal.parquet` and `surprisal.csv`: a row for each word of the texts of the source manifest.
+
+    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
+    and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
+    loaders.
+    """
+    from hatchery.evaluation.surprisal.measure_texts import measure_texts
+
+    measure_texts(settings, runtime, model, source, run)

@@ -1,0 +1,99 @@
+"""The surprisal of each word of a text, in the order of the words: one panel for each set of texts."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.rendering.drawing import entry_rows, is_narrow, legend_below, no_measurements
+from hatchery.views.figures.registry import Declaration, Tables
+
+FIGURE = Declaration(
+    title="Surprisal of words",
+    needs=("surprisals",),
+    version=1,
+    caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected it.",
+    explanation="""
+The text is the one that `drawn` names of each set of texts (by default its first), its first 40 words. A word is what
+stands between white space, with its punctuation, or what `separator` marks; its surprisal is the sum over its tokens,
+-log2 of their probabilities. Causal models have seen the words before it, masked ones all other tokens of the text, so
+the levels of the two do not compare. A point is the mean over the seeds of a model. Words in letters that the figure
+does not have, such as Chinese ones, are shown by their numbers.
+
+All words of all texts stand in `surprisal/<model>/<name>/surprisal.parquet` and `surprisal.csv`.
+
+Source: `measurements.parquet`.
+""",
+)
+
+Words = dict[str, dict[tuple[int, str], dict[str, float]]]
+"""By set of texts, and by position and word: surprisals by model."""
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel below the other. Raises ManifestError for an altered table."""
+    frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("word",))
+    found = words_by_text(frame.select("model", "task", "value").rows())
+    models, style = models_in_order(settings.runs), settings.style
+    looks, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
+    handles = [
+        Line2D([], [], color=looks[m].colour, linestyle=looks[m].dashes, marker=looks[m].marker, label=label)
+        for m, label in labels.items()
+    ]
+    texts = list(found) or [""]
+    legend = entry_rows(list(labels.values()), style)
+    height = style.width_inches * (0.75 if is_narrow(style) else 0.42) * len(texts) + (4 + 1.6 * legend) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(texts), 1, squeeze=False)
+    for axes, text in zip(grid.flat, texts, strict=True):
+        words = found.get(text, {})
+        for model in models:
+            points = [(x, by_model[model]) for x, by_model in enumerate(words.values()) if model in by_model]
+            if points:
+                look = looks[model]
+                axes.plot(
+                    *zip(*points, strict=True),
+                    color=look.colour,
+                    linestyle=look.dashes,
+                    linewidth=1.4,
+                    marker=look.marker,
+                    markersize=size * 0.5,
+                )
+        axes.set_ylabel("surprisal (bits)")
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=True, axis="y")
+        if len(texts) > 1:
+            axes.set_title(text, loc="left")
+        if axes.lines:
+            many = len(words) > (6 if is_narrow(style) else 12)
+            turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if many else {}
+            axes.set_xticks(range(len(words)), [written(*place) for place in words], **turned)
+        else:
+            no_measurements(axes)
+    legend_below(figure, handles, style)
+    return figure
+
+
+def written(position: int, word: str) -> str:
+    """A word as the figure's letters can write it; where they cannot, its number."""
+    font = get_font(findfont("DejaVu Sans"))
+    return word if all(font.get_char_index(ord(letter)) for letter in word) else str(position)
+
+
+def words_by_text(rows: Sequence[tuple[str, str, float]]) -> Words:
+    """The words of every text in their order, from rows of single runs: model, task, surprisal."""
+    values: dict[str, dict[tuple[int, str], dict[str, list[float]]]] = {}
+    for model, task, value in rows:
+        text, position, word = task.split("/", 2)
+        values.setdefault(text, {}).setdefault((int(position), word), {}).setdefault(model, []).append(value)
+    return {
+        text: {
+            place: {model: fmean(seeds) for model, seeds in by_model.items()}
+            for place, by_model in sorted(words.items())
+        }
+        for text, words in values.items()
+    }

@@ -1,0 +1,126 @@
+"""Texts of a user, in the forms that people have them, become a table of words; what is wrong with them is one line."""
+
+import csv
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.first_rows import check_registered, first_problem
+from hatchery.evaluation.runtime import load_sentence_model
+from hatchery.evaluation.stages.measure_surprisal import measure_surprisal, rows_of_words
+from hatchery.evaluation.surprisal.settings import SurprisalSettings
+from hatchery.evaluation.surprisal.words import word_surprisals
+from hatchery.runner import run_stage
+from hatchery.typed import build
+
+TEXTS = ["The dogs' house.", "Überall, the cat sleeps"]
+TABLE = 'item,sentence,more\n1,"The dogs\' house.",a\n2,"Überall, the cat sleeps",b\n'
+
+
+def measured(source, model, output, **settings):
+    told = {"stage": "measure_surprisal", "stage_version": 1, "name": "mine", **settings}
+    run_stage(
+        measure_surprisal,
+        told,
+        output / "manifest.json",
+        runtime={"device": "cpu"},
+        model=model,
+        source=source.manifest,
+    )
+    return read_manifest(output / "manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "lines"),
+    [
+        ("a.txt", "\ufeffThe dogs' house.\n\nÜberall, the cat sleeps", None, [1, 3]),
+        ("a.csv", TABLE, "sentence", [2, 3]),
+        ("a.csv", TABLE.replace(",", ";").replace("Überall;", "Überall,"), "sentence", [2, 3]),
+        ("a.tsv", 'sentence\tn\nThe dogs\' house.\t1\n"Überall, the cat sleeps"\t2\n', "sentence", [2, 3]),
+        ("a.jsonl", '{"x": {"s": "The dogs\' house."}}\n{"x": {"s": "Überall, the cat sleeps"}}\n', "x.s", [1, 2]),
+        ("a.parquet", None, "sentence", [1, 2]),
+    ],
+)
+def test_every_word_is_a_row_that_says_where_its_text_stands(
+    make_source, manifest_of, tmp_path, name, content, column, lines
+):
+    if content is None:
+        pq.write_table(pa.table({"sentence": TEXTS}), tmp_path / "made.parquet")
+        content = (tmp_path / "made.parquet").read_bytes()
+    source = make_source({name: content})
+    manifest = measured(source, manifest_of("bert"), tmp_path / "out", column=column)
+    table = pl.read_parquet(manifest.file("surprisal.parquet"))
+    model = load_sentence_model(manifest_of("bert"), torch.device("cpu"))
+    assert table.drop("file", "line").equals(word_surprisals(model, TEXTS))
+    assert table["file"].unique().to_list() == [name]
+    assert table["line"].to_list() == [lines[0]] * 3 + [lines[1]] * 4
+    with (tmp_path / "out/surprisal.csv").open(encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert [float(row["surprisal"]) for row in rows] == table["surprisal"].to_list()
+    assert manifest.measures["words"] == 7 and manifest.measures["scoring"] == "pll"
+    assert check_registered(source.manifest, {"here": {"kind": "texts", "settings": {"column": column}}}) is None
+
+
+def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables(make_source, manifest_of, tmp_path):
+    source = make_source({"a.txt": "no\n=cat/dog the|old|house\n"})
+    manifest = measured(source, manifest_of("gpt2"), tmp_path / "out", separator="|", drawn=2)
+    rows = rows_of_words(Evaluated(manifest, read_manifest(manifest_of("gpt2")), "mine"))
+    words = pl.read_parquet(manifest.file("surprisal.parquet"))
+    assert rows[0]["value"] == pytest.approx(words["surprisal"].mean()) and rows[0]["items"] == 4
+    assert [(row["task"], row["level"]) for row in rows[1:]] == [
+        ("mine/01/'=cat/dog the", "word"),
+        ("mine/02/old", "word"),
+        ("mine/03/house", "word"),
+    ]
+    assert [row["value"] for row in rows[1:]] == words["surprisal"].to_list()[1:]
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "told"),
+    [
+        ({"a.csv": TABLE}, {"column": "text"}, r"a\.csv:2: the field 'text' is missing; the record has: item, more, s"),
+        ({"a.csv": TABLE}, {}, r"a\.csv: expected `column`, the name of the one with the texts"),
+        ({"a.txt": "a dog\n"}, {"column": "text"}, r"a\.txt: expected no `column`: it has lines"),
+        (
+            {"a.csv": "sentence\na dog\n \nthe\n"},
+            {"column": "sentence"},
+            r"a\.csv:3: the field 'sentence' must be a non",
+        ),
+        ({"a.txt": " \n\n"}, {}, r"a\.txt: the file holds no text"),
+        ({"a.txt": ""}, {}, r"a\.txt: the file holds no text"),
+        ({"a.txt": "a\n|||\n"}, {"separator": "|"}, r"a\.txt:2: there is no word in '\|\|\|'"),
+        ({"a.txt": "Käse\n".encode("latin-1")}, {}, r"a\.txt.*UTF-8"),
+        ({"a.txt": "Käse\n".encode("utf-16")}, {}, r"a\.txt.*UTF-8"),
+        ({"a.csv": "sentence\nKäse\n".encode("cp1252")}, {"column": "sentence"}, r"a\.csv.*UTF-8"),
+        ({"a.xlsx": b"PK\x03\x04"}, {"column": "sentence"}, r"a\.xlsx: a spreadsheet of this kind .* save it as \.csv"),
+        ({"a.doc": b"\xd0"}, {}, r"a\.doc: the ending '\.doc' is unknown, expected \.txt"),
+        ({"a.txt": "a\n"}, {"files": "*.csv"}, r"no file matches '\*\.csv'"),
+        ({"a.jsonl": '{"s": 1}\n'}, {"column": "s"}, r"a\.jsonl:1: the field 's' must be a non-empty text, got 1"),
+    ],
+)
+def test_what_is_wrong_with_texts_is_one_line_before_the_training_and_in_the_job(
+    make_source, manifest_of, tmp_path, files, settings, told
+):
+    source = make_source(files)
+    assert "\n" not in str(first_problem(build(SurprisalSettings, settings), source.root))
+    with pytest.raises(HatcheryError, match=f"here: .*{told}"):
+        check_registered(source.manifest, {"here": {"kind": "texts", "settings": settings}})
+    with pytest.raises(HatcheryError, match=told):
+        measured(source, manifest_of("bert"), tmp_path / "out", **settings)
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+def test_texts_that_do_not_fit_the_model_or_the_settings_are_named(make_source, manifest_of, tmp_path):
+    source = make_source({"a.txt": "the dog\n" + "the dog sleep " * 20 + "\n"})
+    with pytest.raises(EvaluationError, match=r"^a\.txt:2: becomes 60 tokens, expected at most 30 for a masked model"):
+        measured(source, manifest_of("bert"), tmp_path / "out")
+    with pytest.raises(EvaluationError, match="drawn: got 3, and there are 2 texts"):
+        measured(source, manifest_of("gpt2"), tmp_path / "out", drawn=3)
+    with pytest.raises(ConfigError, match="'pll' needs a masked"):
+        measured(source, manifest_of("gpt2"), tmp_path / "out", scoring="pll")
