@@ -117,11 +117,13 @@ def test_the_tables_of_papers_that_are_promised_are_those_that_are_made() -> Non
     config = REPOSITORY / "config"
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     tables = " ".join((REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8").split())
-    for paper, name in (("ltg_bert", "LTG-BERT"), ("elc_bert", "ELC-BERT")):
+    for paper, name in (("ltg_bert", "LTG-BERT"), ("elc_bert", "ELC-BERT"), ("gpt_bert", "GPT-BERT")):
         made = yaml.safe_load((config / "paper_tables" / f"{paper}.yaml").read_text(encoding="utf-8"))["tables"]
         (promised,) = re.findall(rf"^\| {name}.*Tables ([\d, toand]+)", readme, re.MULTILINE)
         (repeated,) = re.findall(rf"{name}, Tables ([\d, toand]+\d)", tables.partition("Each table is written")[0])
-        assert _numbers(promised) == _numbers(repeated) == {int(number) for number in made}
+        # Table 2 of GPT-BERT is of a study.
+        studied = {2} if paper == "gpt_bert" else set()
+        assert _numbers(promised) - studied == _numbers(repeated) == {int(number) for number in made}
     study = (config / "studies" / "reduced_vocabulary.yaml").read_text(encoding="utf-8")
     (promised,) = re.findall(r"^\| Language modelling.*Tables ([\d, toand]+)", readme, re.MULTILINE)
     assert _numbers(promised) == set(map(int, re.findall(r"\(Table (\d)\)", study)))

@@ -30,8 +30,11 @@ from hatchery.analysis.task_averages import (
     WITHOUT_WSC,
 )
 from hatchery.evaluation.metrics import METRICS
+from hatchery.evaluation.minimal_pairs.measurements import AT_BEST_TEMPERATURE
+from hatchery.experiment.project import Project
 from hatchery.experiment.written_blocks import WrittenBlocks
 from hatchery.views.paper_tables.fact_tables import METRICS as SIZES_OF_TASKS
+from hatchery.views.stages.write_tables import tables_settings
 
 BABYLM_MODELS = {
     ("OPT-125M", ""): "opt_125m",
@@ -88,6 +91,8 @@ REDUCED_COLUMNS = {
     4: ("pct_delta_flops", "pct_delta_perplexity", "pct_delta_glue_filtered", "pct_delta_glue_unfiltered"),
     7: ("flops_1e15", "test_perplexity"),
 }
+# GPT-BERT: Tables 3 and 4 are hyperparameters.
+GPT_BERT_TABLES = ("1", "2", "5", "6", "7", "8", "Figure 2")
 LOGGED_COLUMNS = ("gflops_per_sequence_code_formula", "test_loss", "test_perplexity")
 
 # Suites that are not from config/suites or config/tasks: what training gives, and what only papers have.
@@ -98,6 +103,7 @@ OTHER_SUITES = {
     "cost_effectiveness",
     "scaling",
     "correlation",
+    "settings",
 }
 
 
@@ -154,6 +160,31 @@ def of_logged_runs(row: dict[str, str]) -> Iterator[Result]:
         yield from result("", row["run"].replace("-", "_"), row[column])
 
 
+GPT_BERT_ROWS = {
+    "Encoder-only baseline": "encoder_baseline",
+    "Decoder-only baseline": "decoder_baseline",
+    "ELC-BERT (2023)": "elc_bert",
+    "LTG-BERT (2023)": "ltg_bert",
+    "GPT-BERT": "gpt_bert",
+    "without layer weights": "without_layer_weights",
+    "without attention gate": "without_gate",
+    "without mask scheduling": "without_mask_schedule",
+    "without batch scheduling": "without_batch_schedule",
+    "BabyLM corpus only": "babylm_only",
+    "FineWeb-Edu only": "fineweb_only",
+    "Cosmopedia only": "cosmopedia_only",
+    "causal-only": "causal_only",
+    "masked-only": "masked_only",
+}
+
+
+def of_gpt_bert(table: str, row: dict[str, str]) -> Iterator[Result]:
+    if row["table"].removeprefix("Table ") == table:
+        name = row["row"].partition(" [")[0].partition(",")[0].removeprefix("causal:masked ")
+        model = GPT_BERT_ROWS.get(name) or "causal_{}_masked_{}".format(*name.split(":"))
+        yield from result(row["track"].replace("-", "_"), model, row["value"])
+
+
 def of_official_baselines(row: dict[str, str]) -> Iterator[Result]:
     model = {"OPT": "opt_125m", "RoBERTa": "roberta_base", "T5": "t5_base"}[row["model"]]
     track = {"100M": "strict", "10M": "strict_small"}[row["words"]]
@@ -170,6 +201,7 @@ PRINTED: dict[tuple[str, str], tuple[str, Callable[[dict[str, str]], Iterator[Re
         for table in REDUCED_COLUMNS
     },
     ("reduced_vocabulary", "repository of January 2023"): ("reduced_vocabulary_repo_runs_jan2023", of_logged_runs),
+    **{("gpt_bert", table): ("gpt_bert", partial(of_gpt_bert, table)) for table in GPT_BERT_TABLES},
     ("babylm_pipeline", "README"): ("babylm_pipeline_readme", of_official_baselines),
 }
 
@@ -209,7 +241,19 @@ def test_the_fits_and_correlations_of_the_reduced_vocabulary_study_are_those_of_
 
 def test_no_table_of_ours_is_left_unchecked_by_the_tests_above(numbers: list[PublishedNumber]) -> None:
     fits = {("reduced_vocabulary", table) for table in ("text", "Figure 1")}
-    assert {(number.paper, number.table) for number in numbers} == PRINTED.keys() | fits
+    settings = {("gpt_bert", "3"), ("gpt_bert", "4")}
+    assert {(number.paper, number.table) for number in numbers} == PRINTED.keys() | fits | settings
+
+
+@pytest.mark.parametrize(
+    ("experiment", "track"), [("gpt_bert_strict", "strict"), ("gpt_bert_strict_small", "strict_small")]
+)
+def test_our_gpt_bert_has_every_hyperparameter_that_the_paper_prints(
+    numbers: list[PublishedNumber], repository: Path, experiment: str, track: str
+) -> None:
+    ours = tables_settings(Project(repository / "config"), experiment)["hyperparameters"]
+    printed = {n.task: n.value for n in numbers if n.suite == "settings" and n.track == track}
+    assert ours == {"gpt_bert": printed} and len(printed) == 19 + 4 * 5
 
 
 def test_the_page_of_elc_bert_tells_every_number_of_its_text_and_the_papers_own_error(
@@ -240,8 +284,8 @@ def test_suites_tasks_and_metrics_have_the_names_of_the_configuration(
         if number.suite in pairs:
             averages = {"phenomenon_average", "paradigm_average"}
             files = SUPPLEMENT_FILES if number.suite.startswith("supplement") else tuple(PARADIGMS_OF_PHENOMENON)
-            assert number.task in {*files, *averages}
-            assert name == "accuracy_percent"
+            assert number.task in {*files, *averages} or number.suite.startswith("ewok")
+            assert name == "accuracy_percent" or (name == AT_BEST_TEMPERATURE and number.suite.startswith("blimp_2024"))
         elif number.task in (AVERAGE, WITHOUT_WSC, LTG_TABLE_3):
             assert name in ("score_percent", "score_relative_change_percent")
         elif not name.startswith("layer_"):
@@ -308,6 +352,24 @@ def test_elc_berts_averages_follow_from_their_cells(numbers: list[PublishedNumbe
             assert (off <= said.rounding + 0.06) == said.comparable
             checked += 1
     assert checked == 13 * 4 - 2
+
+
+def test_gpt_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:
+    for track in ("strict", "strict_small"):
+        said = {
+            n.suite: n.value
+            for n in numbers
+            if (n.paper, n.table, n.track, n.row) == ("gpt_bert", "1", track, "gpt_bert")
+        }
+        own = {suite: cells(numbers, "gpt_bert", track, "gpt_bert", suite) for suite in said}
+        phenomena = means(own["blimp_2024"])
+        paradigms = [phenomena[name] for name, number in PARADIGMS_OF_PHENOMENON.items() for _ in range(number)]
+        assert fmean(paradigms) == pytest.approx(said["blimp_2024"], abs=0.16)
+        assert fmean(means(own["supplement_2024"]).values()) == pytest.approx(said["supplement_2024"], abs=0.06)
+        # CoLA counts with Matthews' correlation.
+        assert fmean(means(own["babylm_glue"]).values()) == pytest.approx(said["babylm_glue"], abs=0.06)
+        # The paper's mean of EWoK is that of its rows and not of its domains.
+        assert abs(fmean(means(own["ewok_2024"]).values()) - said["ewok_2024"]) < 0.6
 
 
 def test_ltg_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:

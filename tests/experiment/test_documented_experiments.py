@@ -231,7 +231,10 @@ def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented(
         test_scaling_miniature.UNCONSTRAINED,
         test_scaling_miniature.CHECKPOINTS,
     ]
-    run = {name: set(models) for name, models in RUNS.items()}
+    run = {
+        name: {run for run, made in PROJECT.expansion(name).runs.items() if made.base in models}
+        for name, models in RUNS.items()
+    }
     run |= {name: set(runs(name)) for name in (*whole, test_translation_miniature.EXPERIMENT)}
     text = (PROJECT.folder.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
     table = text.partition("| miniature | models that tests train to the end |")[2].partition("\n\n")[0]

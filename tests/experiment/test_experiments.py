@@ -101,7 +101,76 @@ LTG_BASE = {
     "optimizer.weight_decay": 0.1,
     "schedule.final_fraction": 0.1,
 }
+# GPT-BERT's Table 3, and what its code adds (docs/papers/gpt-bert.md, "Training").
+GPT_BASE = {
+    **{
+        key: value
+        for key, value in COMMON.items()
+        if key.startswith(("model.num", "model.hid", "model.att", "model.ma"))
+    },
+    **{key: COMMON[key] for key in ("model.position_bucket_size", "sequence_length", "seed", "optimizer.beta1")},
+    "model.layer_norm_eps": 1e-5,
+    "model.hidden_size": 768,
+    "model.intermediate_size": 2560,
+    "model.num_attention_heads": 12,
+    "model.layer_weighting": "unrestricted",
+    "model.attention_gate": True,
+    "vocabulary_size": 16_384,
+    "steps": 15_625,
+    "batch_size": 32_768,
+    "initial_batch_fraction": 0.25,
+    "length_schedule": [{"from_fraction": 0.7, "factor": 2}, {"from_fraction": 0.9, "factor": 4}],
+    "weight_average.decay": 0.999,
+    "objective.task": "hybrid",
+    "objective.segments": "blocks",
+    "objective.kind": "short_span",
+    "objective.causal_share": 1 / 16,
+    "objective.mask_probability": 0.3,
+    "objective.final_mask_probability": 0.15,
+    "objective.random_probability": 0.1,
+    "objective.keep_probability": 0.1,
+    "objective.z_loss": 1e-4,
+    "optimizer.name": "lamb",
+    "optimizer.learning_rate": 0.01,
+    "optimizer.weight_decay": 0.1,
+    "optimizer.beta2": 0.98,
+    "optimizer.epsilon": 1e-8,
+    "optimizer.max_gradient_norm": 2.0,
+    "optimizer.decay": "weights",
+    "schedule.name": "cosine",
+    "schedule.warmup_fraction": 0.016,
+    "schedule.cooldown_fraction": 0.016,
+    "schedule.final_fraction": 0.1,
+}
+GPT_SMALL = {
+    **GPT_BASE,
+    "model.hidden_size": 384,
+    "model.intermediate_size": 1280,
+    "model.num_attention_heads": 6,
+    "vocabulary_size": 8_192,
+    "steps": 7_812,
+    "optimizer.learning_rate": 0.0141,
+}
+# Figure 2, as in its text: causal to masked, from all causal to all masked.
+SHARES = {"1": 1.0, "0p9375": 15 / 16, "0p875": 7 / 8, "0p75": 3 / 4, "0p5": 1 / 2}
+SHARES |= {"0p25": 1 / 4, "0p125": 1 / 8, "0p0625": 1 / 16, "0": 0.0}
 TABLES = {
+    ("gpt_bert_strict", "gpt_bert"): GPT_BASE,
+    ("gpt_bert_strict_small", "gpt_bert"): GPT_SMALL,
+    **{
+        ("gpt_bert_ratios", f"ratio_causal_share_{name}"): {**GPT_BASE, "objective.causal_share": share}
+        for name, share in SHARES.items()
+    },
+    ("gpt_bert_ablations", "without_layer_weights"): {**GPT_SMALL, "model.layer_weighting": "none"},
+    ("gpt_bert_ablations", "without_gate"): {**GPT_SMALL, "model.attention_gate": False},
+    ("gpt_bert_ablations", "without_mask_schedule"): {
+        **{key: value for key, value in GPT_SMALL.items() if key != "objective.final_mask_probability"},
+        "objective.mask_probability": 0.15,
+    },
+    ("gpt_bert_ablations", "without_batch_schedule"): {
+        key: value for key, value in GPT_SMALL.items() if key != "initial_batch_fraction"
+    },
+    **{(f"gpt_bert_{name}", name): GPT_SMALL for name in ("babylm_only", "fineweb_only", "cosmopedia_only")},
     ("strict", "ltg_bert"): {**ELC_BASE, "model.layer_weighting": "none"},
     ("strict", "elc_biased"): {**ELC_BASE, "model.layer_weighting": "biased"},
     ("strict", "elc_zero"): {**ELC_BASE, "model.layer_weighting": "zero"},
@@ -185,6 +254,14 @@ def test_the_papers_rows_are_all_there() -> None:
         assert [(experiment, run.model) for run in PROJECT.seeded_runs(experiment)] == [
             key for key in TABLES if key[0] == experiment
         ]
+
+
+def test_a_model_of_gpt_bert_costs_as_many_tokens_as_its_code_shows() -> None:
+    """41 billion positions, told before anything runs; half of them for the small one."""
+    for experiment, billions in (("gpt_bert_strict", 41), ("gpt_bert_strict_small", 20.5)):
+        plan = StepPlan(typed(experiment, "gpt_bert"))
+        tokens = sum(plan.at(step).batch_size * plan.at(step).sequence_length for step in range(plan.steps))
+        assert tokens / 1e9 == pytest.approx(billions, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def judge(difference: float, deviation: float | None, rounding: float = PRINTED_
 PAPERS = {
     "babylm_pipeline": "BabyLM pipeline",
     "elc_bert": "ELC-BERT",
+    "gpt_bert": "GPT-BERT",
     "ltg_bert": "LTG-BERT",
     "reduced_vocabulary": "Reduced vocabulary",
 }

@@ -121,11 +121,13 @@ def sentences(lines: Lines, field: str) -> Iterator[RawText]:
 
 
 def json_lines(lines: Lines, field: str) -> Iterator[RawText]:
-    """JSON lines: one object per line, as C4 and most web corpora are handed out; a null is an empty text.
+    """JSON lines: one object per line, as C4 and most web corpora are handed out, or one text (GPT-BERT's corpora).
+
+    A null is an empty text.
 
     Raises SourceError for a damaged line, a missing field, or a field that holds something else than text.
     """
-    for index, (place, row) in enumerate(json_rows(lines), lines.first):
+    for index, (place, row) in enumerate(json_rows(lines, text_field=field), lines.first):
         if field not in row:
             raise SourceError(f"{place}: there is no field {field!r}; there are: {', '.join(sorted(row))}")
         text = row[field]

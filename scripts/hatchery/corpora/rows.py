@@ -110,8 +110,10 @@ def filled_lines(lines: Lines) -> Iterator[str]:
             yield line.rstrip("\r")
 
 
-def json_rows(lines: Lines, strict: bool = False) -> Iterator[PlacedRow]:
+def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None) -> Iterator[PlacedRow]:
     """Pairs of a place for messages (file and line) and the object of each line; reads compressed files too.
+
+    With `text_field`, a line that is a text alone is an object with that field.
 
     Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
     surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD; with `strict` they stay, for somebody
@@ -127,6 +129,8 @@ def json_rows(lines: Lines, strict: bool = False) -> Iterator[PlacedRow]:
             raise SourceError(f"{lines.place}: not a JSON object: nested too deeply") from None
         except ValueError as error:
             raise SourceError(f"{lines.place}: not a JSON object: {error}") from error
+        if text_field is not None and isinstance(value, str):
+            value = {text_field: value}
         if not isinstance(value, dict):
             raise SourceError(f"{lines.place}: not a JSON object: got {type(value).__name__}")
         if not strict and ("\\ud" in line or "\\uD" in line):

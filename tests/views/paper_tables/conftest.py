@@ -21,7 +21,13 @@ from hatchery.views.paper_tables.write_all import all_tables
 from hatchery.views.score_table import PaperTable
 from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
-TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
+TRACKS = [
+    ("elc_bert", "strict"),
+    ("elc_bert", "strict_small"),
+    ("gpt_bert", "strict"),
+    ("gpt_bert", "strict_small"),
+    ("ltg_bert", ""),
+]
 
 
 class Toy:

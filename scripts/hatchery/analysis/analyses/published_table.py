@@ -1,7 +1,8 @@
 """A table of a paper with our models beside its rows: sizes, FLOPs, perplexities and averages, or changes between two.
 
 For tables whose columns are computed from several evaluations of a study, such as Tables 3, 4 and 7 of the
-reduced-vocabulary paper. Which model of ours repeats which row is said by the experiments (`published.rows`).
+reduced-vocabulary paper, or whose rows are models of several experiments, such as Table 2 of GPT-BERT. Which model of
+ours repeats which row is said by the experiments (`published.rows`).
 """
 
 import math
@@ -57,6 +58,8 @@ class PublishedTableSettings(AnalysisSettings):
     change_from: str = ""
     """Rows are changes: this is what their names have that the names of the rows compared with have not
     (`_unconstrained`)."""
+    minus: str = ""
+    """A row of the table: the others are printed as differences from it, and ours are those from our model of it."""
     suites: dict[str, str] = field(default_factory=dict)
     """What the study calls a suite of the paper, where it calls it otherwise."""
     flops: FlopsCount = "code"
@@ -69,7 +72,6 @@ class PublishedTableSettings(AnalysisSettings):
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
     """Printed rows with ours below them. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]
@@ -80,9 +82,11 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
     values, repeated = _ours(settings, study), _repeated(study)
     rows, lines = [], []
     for name in names:
-        shape = shape_text(shape_of(name))
-        found = [printed.get((name + column.variant, *_place(column))) for column in settings.columns]
-        texts = [_printed_text(number) for number in found]
+        shape = _called(settings, name)
+        found = [
+            printed.get((name + column.variant, *_printed_place(settings, column, name))) for column in settings.columns
+        ]
+        texts = [_printed_text(number, _is_change(settings, name)) for number in found]
         texts = [sizes.get(name, "-") if _place(c) == SIZE else t for c, t in zip(settings.columns, texts, strict=True)]
         lines.append([shape, PRINTED, *texts])
         numbers_in_print = [None if text == "-" else float(text) for text in texts]
@@ -90,12 +94,35 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
         for experiment in repeated:
             ours = [_value(settings, column, name, experiment, repeated, values) for column in settings.columns]
             if any(value is not None for value in ours):
-                lines.append([shape, experiment, *(_text(*pair) for pair in zip(settings.columns, ours, strict=True))])
+                signed = _is_change(settings, name)
+                shown = [_text(column, value, signed) for column, value in zip(settings.columns, ours, strict=True)]
+                lines.append([shape, experiment, *shown])
                 rows += [_row(experiment, name, *pair) for pair in zip(settings.columns, ours, strict=True)]
-    columns = [Column("model (E, H, I, L, A)", words=True), Column("of", words=True)]
+    columns = [Column("model" if settings.minus else "model (E, H, I, L, A)", words=True), Column("of", words=True)]
     columns += [Column(column.heading) for column in settings.columns]
     caption = settings.caption or f"Table {settings.table} of the paper"
     return Findings(rows, [Table(columns, [Group(lines)], caption)], _notes(settings))
+
+
+def _called(settings: PublishedTableSettings, name: str) -> str:
+    """What people read for a row."""
+    from hatchery.analysis.published_curves import shape_of, shape_text
+    from hatchery.rendering.escaping import readable
+
+    return readable(name) if settings.minus else shape_text(shape_of(name))
+
+
+def _is_change(settings: PublishedTableSettings, name: str) -> bool:
+    """Whether a row has differences from another one."""
+    return settings.minus not in ("", name)
+
+
+def _printed_place(settings: PublishedTableSettings, column: ColumnSettings, name: str) -> CellKey:
+    """What the published values call a number of a row."""
+    from hatchery.analysis.published_values import MINUS
+
+    suite, task, metric = _place(column)
+    return suite, task, f"{metric}{MINUS}{settings.minus}" if _is_change(settings, name) else metric
 
 
 def _place(column: ColumnSettings) -> CellKey:
@@ -107,16 +134,16 @@ def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> Num
     return {"of": of, "row": name + column.variant, **place, "value": None if value is None else round(value, 6)}
 
 
-def _printed_text(number: "PublishedNumber | None") -> str:
+def _printed_text(number: "PublishedNumber | None", signed: bool = False) -> str:
     """The number with the digits that are printed, which its rounding tells."""
     if number is None:
         return "-"
     decimals = max(0, round(-math.log10(2 * number.rounding)))
-    return f"{number.value:.{decimals}f}"
+    return f"{number.value:{'+' if signed else ''}.{decimals}f}"
 
 
-def _text(column: ColumnSettings, value: float | None) -> str:
-    return "-" if value is None else f"{value:.{column.decimals}f}"
+def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> str:
+    return "-" if value is None else f"{value:{'+' if signed else ''}.{column.decimals}f}"
 
 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
@@ -171,6 +198,10 @@ def _value(
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:
         return None
+    if _is_change(settings, name):
+        start = next((rows[settings.minus] for rows in repeated.values() if settings.minus in rows), None)
+        ours, theirs = values.get((model, place)), None if start is None else values.get((start, place))
+        return None if ours is None or theirs is None else ours - theirs
     if not settings.change_from:
         return values.get((model, place))
     base = name.removesuffix(settings.change_from)
@@ -193,10 +224,14 @@ def _measure(place: CellKey) -> CellKey:
 
 
 def _notes(settings: PublishedTableSettings) -> list[str]:
+    costs = any(_measure(_place(column)) == COST for column in settings.columns)
+    flops = f" Our FLOPs (1e15): {COUNT_NAMES[settings.flops]}." if costs else ""
     notes = [
-        f"Printed: the paper. Below it our models that repeat the row, means over seeds. Our FLOPs (1e15):"
-        f" {COUNT_NAMES[settings.flops]}. A dash stands where a number is not printed or not measured.",
+        f"Printed: the paper. Below it our models that repeat the row, means over seeds.{flops} A dash stands where a"
+        " number is not printed or not measured.",
     ]
+    if settings.minus:
+        notes.append(f"The row {settings.minus!r} is absolute; the others are differences from it.")
     if settings.change_from:
         notes.append("Changes in percent from the same model with the reduced vocabulary; of sizes, differences.")
     if settings.remark:

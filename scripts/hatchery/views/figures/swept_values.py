@@ -17,7 +17,12 @@ from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PHENOMENON_AVERAGE
+from hatchery.evaluation.minimal_pairs.measurements import (
+    ACCURACY,
+    AT_BEST_TEMPERATURE,
+    PARADIGM_AVERAGE,
+    PHENOMENON_AVERAGE,
+)
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
     abbreviated,
@@ -28,23 +33,34 @@ from hatchery.rendering.drawing import (
     no_measurements,
 )
 from hatchery.rendering.escaping import readable
-from hatchery.rendering.style import ModelStyle, model_styles
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.translation.metrics import BLEU
-from hatchery.views.figures.marks import Point, draw_band, point_of, up_to
+from hatchery.views.figures.marks import (
+    Point,
+    PublishedMarks,
+    comparable_values,
+    draw_band,
+    point_of,
+    published_handle,
+    published_mark,
+    up_to,
+)
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Swept values",
     needs=("runs", "sweeps"),
     all_models=True,
-    version=2,
+    version=3,
     caption="The main numbers of the experiment against the swept value, or the size of the models: means over "
     "pretraining seeds, with their sample standard deviation as a band or a bar.",
+    published=True,
     explanation="""
 A panel shows perplexity, or an average in percent or points. The axis is the key of the sweep with the most values;
 other keys, and the runs that are swept, are lines. Models of a grid are dots at their number of parameters. The score
-of a seed is the mean over its fine-tuning. Models that no sweep and no grid made are not drawn. Axes are logarithmic
-where values differ by a factor of four, perplexities where they differ by one of twenty.
+of a seed is the mean over its fine-tuning. An open diamond is the published value of a model. Models that no sweep and
+no grid made are not drawn. Axes are logarithmic where values differ by a factor of four, perplexities where they differ
+by one of twenty.
 
 Source: `measurements.parquet` and `runs.parquet`.
 """,
@@ -56,17 +72,21 @@ LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 MOST_TICKS = 8
 
 Values = dict[str, dict[str, float]]
-"""The numbers that stand for an experiment: what each is called, and its value by the name of a run."""
+"""The numbers that stand for an experiment: what each is called, and its value by the name of a run, or of a model."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """`axis` is the swept key; `lines` are points by what tells lines apart, `ticks` the names of words on the axis."""
+    """`axis` is the swept key; `lines` are points by what tells lines apart, `ticks` the names of words on the axis.
+
+    `published` are places and values of what a paper prints.
+    """
 
     title: str
     axis: str
     lines: Mapping[str, Sequence[Point]]
     ticks: Sequence[str] = ()
+    published: Sequence[tuple[float, float]] = ()
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -74,7 +94,17 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     runs = [run for run in settings.runs if run.model in settings.swept]
     parameters = {row["run"]: float(row["parameters"]) for row in read_runs(tables["runs"], settings.runs)}
     values = main_values(read_measurements(tables["measurements"], settings.runs))
-    return draw_swept(settings, [*swept_panels(runs, settings.swept, values, parameters)])
+    marks = published_values(comparable_values(settings, tables))
+    return draw_swept(settings, [*swept_panels(runs, settings.swept, values, parameters, marks)])
+
+
+def published_values(known: PublishedMarks) -> Values:
+    """Published averages of minimal pairs by what our numbers are called, by model."""
+    found: Values = {}
+    for (model, suite, task, metric), value in known.items():
+        if title := _title("minimal_pairs", suite, task, metric):
+            found.setdefault(title, {})[model] = value.mean
+    return found
 
 
 def main_values(measured: pl.DataFrame) -> Values:
@@ -97,6 +127,8 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
         return f"{readable(task)} perplexity{while_training}"
     if kind == "minimal_pairs" and (task, metric) == (PHENOMENON_AVERAGE, ACCURACY):
         return f"{readable(suite)}: accuracy {PERCENT}"
+    if kind == "minimal_pairs" and (task, metric) == (PARADIGM_AVERAGE, AT_BEST_TEMPERATURE):
+        return f"{readable(suite)}: accuracy at the best temperature {PERCENT}"
     if kind == "translation" and metric == BLEU:
         return f"{readable(task)} BLEU"
     return ""
@@ -117,7 +149,11 @@ def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
 
 
 def swept_panels(
-    runs: Sequence[SeededRun], swept: Mapping[str, SweptValues], values: Values, parameters: Mapping[str, float]
+    runs: Sequence[SeededRun],
+    swept: Mapping[str, SweptValues],
+    values: Values,
+    parameters: Mapping[str, float],
+    published: Values | None = None,
 ) -> list[Panel]:
     """A panel for every number and every group of runs with the same swept keys, that has any number."""
     groups: dict[tuple[bool, tuple[str, ...]], list[SeededRun]] = {}
@@ -130,6 +166,7 @@ def swept_panels(
         ticks = [str(word) for word in words] if any(isinstance(word, str) for word in words) else []
         for title, by_run in values.items():
             lines: dict[str, dict[str, tuple[float, list[float]]]] = {}
+            marks: dict[float, float] = {}
             for run in group:
                 if run.name in by_run:
                     told = swept[run.model]
@@ -142,9 +179,11 @@ def swept_panels(
                     x = float(ticks.index(str(place))) if ticks else float(place)
                     points = lines.setdefault(", ".join([readable(told.line) if sized else told.line, *rest]), {})
                     points.setdefault(run.model, (x, []))[1].append(by_run[run.name])
+                    if run.model in (printed := (published or {}).get(title, {})):
+                        marks[x] = printed[run.model]
             made = {name: sorted(point_of(*each) for each in points.values()) for name, points in lines.items()}
             if made:
-                panels.append(Panel(title, axis, made, ticks))
+                panels.append(Panel(title, axis, made, ticks, sorted(marks.items())))
     return panels
 
 
@@ -169,13 +208,15 @@ def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
         )
         for name, look in looks.items()
     ]
+    if any(panel.published for panel in panels):
+        handles.append(published_handle(style))
     rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
     legend = legend_rows(handles, style) if handles else 0
     height = rows * (style.width_inches / columns * 0.6 + 3 * size / 72) + (2 + 1.6 * legend) * size / 72
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, panel in zip(grid, panels, strict=False):
-        _draw_panel(axes, panel, looks, size)
+        _draw_panel(axes, panel, looks, style)
     if not panels:
         no_measurements(grid[0])
     for axes in grid[max(1, len(panels)) :]:
@@ -185,7 +226,8 @@ def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], size: float) -> None:
+def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], style: Style) -> None:
+    size = style.font_size
     highest = 100.0 if panel.title.endswith(PERCENT) else None
     for name, points in panel.lines.items():
         if panel.axis == PARAMETERS:
@@ -195,6 +237,8 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], size:
             axes.errorbar(places, means, [spreads, above], fmt=look.marker, color=look.colour, ms=size * 0.5)
         else:
             draw_band(axes, points, looks[name], highest, marker=looks[name].marker, markersize=size * 0.5)
+    if panel.published:
+        axes.plot(*zip(*panel.published, strict=True), **published_mark(style))
     axes.grid(visible=True)
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(panel.axis)

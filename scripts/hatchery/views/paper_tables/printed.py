@@ -167,7 +167,7 @@ def score_notes(
         notes.append(SAMPLE_DEVIATION)
         if any("average" in column.task or column.suite == "leaderboard" for column in layout.resolved_columns()):
             notes.append(AVERAGE_DEVIATION)
-    if values:
+    if any(value.n for value in values):
         notes.append("n counts the runs behind the numbers of a line; two counts are the fewest and the most")
     if any(value.failures_text for value in values):
         notes.append(FAILED)

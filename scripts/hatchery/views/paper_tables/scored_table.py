@@ -25,6 +25,7 @@ from hatchery.analysis.task_averages import (
 )
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY
+from hatchery.views.paper_tables.hyperparameters import SETTINGS, VALUE
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
 from hatchery.views.paper_tables.printed import Entry, EntryBlock, PrintedTable, entry_blocks, score_notes
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
@@ -61,6 +62,8 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
         own[measure] = Aggregate(row.mean, row.std, *counts)
     for own in scores.values():
         own |= leaderboard_scores(own)
+    for model, numbers in settings.hyperparameters.items():
+        scores[model] |= {(SETTINGS, path, VALUE): Aggregate(number, None, 0) for path, number in numbers.items()}
     return scores
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import DRAWS, PublishedChoice, baseline_runs, models_in_order, runs_of
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
-from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.paper_tables import LAYOUTS, paper_tables
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
+from hatchery.views.paper_tables.hyperparameters import hyperparameters
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -48,6 +49,8 @@ class PaperTablesSettings(Settings):
     corpora: dict[str, str] = field(default_factory=dict)
     caveat: str = ""
     order: OrderSettings = field(default_factory=OrderSettings)
+    hyperparameters: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Those that the tables show, by run and path."""
 
     @property
     def models(self) -> list[str]:
@@ -97,12 +100,16 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
             f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
             " `paper_tables`"
         )
+    layout = project.folder / LAYOUTS / f"{chosen['published'].paper}.yaml"
+    shown = hyperparameters(project, experiment, str(layout), chosen["prefix"], chosen["published"].rows)
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
         "tasks": list(block.finetuning.tasks),
         "baselines": block.baselines,
         **chosen,
+        # What a paper's tables do not show is not in their address.
+        **({"hyperparameters": shown} if shown else {}),
     }
 
 
