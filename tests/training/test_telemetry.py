@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -175,20 +175,47 @@ def test_trackio_gets_a_row_per_step_and_goes_on_with_its_run(tmp_path: Path, mo
     ]
 
 
-@pytest.mark.parametrize(("name", "module"), [("tensorboard", "torch.utils.tensorboard"), ("trackio", "trackio")])
+def test_weights_and_biases_stays_offline_and_goes_on_with_the_run_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+    run = SimpleNamespace(log=lambda values, step: calls.append((values, step)), finish=lambda: calls.append(()))
+    fake: Any = ModuleType("wandb")
+    fake.init = lambda **keywords: calls.append((keywords, os.environ["WANDB_MODE"])) or run
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    for folder in ("one", "one", "two"):
+        telemetry = Telemetry(tmp_path, sinks=open_sinks(["wandb"], tmp_path / folder, "my_run"))
+        telemetry.step({"step": 1, "loss": 2.5})
+        telemetry.close()
+    starts, rows, ends = calls[::3], calls[1::3], calls[2::3]
+    assert (rows, ends) == ([({"loss": 2.5}, 1)] * 3, [()] * 3)
+    assert {(given["name"], given["resume"], mode) for given, mode in starts} == {("my_run", "allow", "offline")}
+    assert [given["dir"] for given, _ in starts] == [str(tmp_path / name / "wandb") for name in ("one", "one", "two")]
+    first, again, other = (given["id"] for given, _ in starts)
+    assert first == again != other
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    open_sinks(["wandb"], tmp_path, "my_run").close()
+    assert calls[-2][1] == "disabled", "whoever set it wants it so"
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("tensorboard", "torch.utils.tensorboard"), ("trackio", "trackio"), ("wandb", "wandb")]
+)
 def test_a_missing_package_is_named_with_the_key_that_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
 ) -> None:
     # None makes the import fail as if nothing were installed.
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setenv("TRACKIO_DIR", "theirs")
+    monkeypatch.setenv("WANDB_MODE", "offline")
     with pytest.raises(ConfigError, match=rf"^compute\.sinks: .*needs the package {name}, which is not installed") as e:
         open_sinks([name], tmp_path, "my_run")
     assert "\n" not in str(e.value)
 
 
 def test_nothing_is_imported_for_sinks_that_nobody_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("torch.utils.tensorboard", "trackio"):
+    for module in ("torch.utils.tensorboard", "trackio", "wandb"):
         monkeypatch.setitem(sys.modules, module, None)
     telemetry = Telemetry(tmp_path, sinks=open_sinks([], tmp_path, "my_run"))
     telemetry.step({"step": 1})

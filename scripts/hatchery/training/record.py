@@ -64,7 +64,7 @@ class RunRecord:
         milestones: Collection[int] = (),
         followers: Sequence[Follower] = (),
     ) -> None:
-        """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`.
+        """`sinks_folder` is where sinks such as TensorBoard write, if they are asked for; by default `folder`.
 
         `lease` is the right to write into `folder`. It is asked before each checkpoint, and so is `check_inputs`, which
         raises where what the run reads has changed. Checkpoints of `milestones` are kept, besides those that `runtime`

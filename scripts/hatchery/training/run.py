@@ -62,7 +62,7 @@ from hatchery.training.word_budget import Spending, spend
 if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
 
-# Where TensorBoard and trackio write, beside the model.
+# Where sinks such as TensorBoard write, beside the model.
 SINKS_FOLDER = "sinks"
 
 

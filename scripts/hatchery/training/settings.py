@@ -334,8 +334,9 @@ class TrainingRuntime(Settings):
     """Stop cleanly before so many minutes are over; null asks Slurm for the end of the job."""
     grace_seconds: NonNegative = 120
     """Time that a clean stop takes: the last step, the checkpoint, the way out."""
-    sinks: Annotated[tuple[Literal["tensorboard", "trackio"], ...], Unique()] = ()
-    """Where training metrics go besides the plain files."""
+    sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
+    """Where training metrics go besides the plain files: each is a package of its own that has to be installed. `wandb`
+    (Weights & Biases) writes files, and sends them where WANDB_MODE=online says so."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 `metrics.jsonl` holds nothing that differs from run to run; a resumed run starts from the copy in its checkpoint, so no
 step appears twice in it. `speed.jsonl` (see `training.speed`) is about one machine and one attempt: it goes on where it
-was, and nobody takes its checksum. TensorBoard and trackio are off unless the configuration asks: each is imported only
-when its sink is opened, and one that fails while training runs is given up with a message, and the run goes on.
+was, and nobody takes its checksum. TensorBoard, trackio and Weights & Biases are off unless the configuration asks:
+each is imported only when its sink is opened, and one that fails while training runs is given up with a message, and
+the run goes on.
 """
 
 import json
@@ -11,6 +12,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +62,29 @@ class TrackioSink:
         self._trackio.finish()
 
 
-Sink = TensorBoardSink | TrackioSink
-SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoardSink, "trackio": TrackioSink}
+class WandbSink:
+    """A run of the project "hatchery" of Weights & Biases: files in a folder, which `wandb sync` sends."""
+
+    def __init__(self, folder: Path, run: str, after_step: int) -> None:
+        """Go on with the run of this folder; its steps after `after_step` are not taken again."""
+        # Otherwise it asks for an account, and waits. Whoever set it wants the numbers sent.
+        os.environ.setdefault("WANDB_MODE", "offline")
+        folder.mkdir(parents=True, exist_ok=True)
+        identity = sha256(f"{folder.resolve()}/{run}".encode()).hexdigest()[:16]
+        start = _imported("wandb", "wandb:init")
+        self._run = start(project="hatchery", name=run, id=identity, dir=str(folder), resume="allow")
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """All values in one row."""
+        self._run.log(dict(values), step=step)
+
+    def close(self) -> None:
+        """End the run."""
+        self._run.finish()
+
+
+Sink = TensorBoardSink | TrackioSink | WandbSink
+SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoardSink, "trackio": TrackioSink, "wandb": WandbSink}
 
 
 class Sinks:
