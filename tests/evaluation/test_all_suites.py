@@ -6,25 +6,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+import torch
 from finetuning_cases import finetuned, results
 
 from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.evaluation.finetuning.batches import Predicted
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.finetuning.batches import Predicted, predict
+from hatchery.evaluation.finetuning.encoding import encode_texts
+from hatchery.evaluation.finetuning.measurements import finetuning_rows
 from hatchery.evaluation.finetuning.scored_sets import accuracy_by_fact, failure, label_mapping
 from hatchery.evaluation.metrics.scored import Scored, metric_called
+from hatchery.evaluation.runtime import load_encoder
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.checks import check_task
-from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.settings import ProtocolSettings, TaskSettings, label_text
 from hatchery.evaluation.tasks.task_rows import read_task
+from hatchery.experiment.experiment_file import Finetuning
+from hatchery.experiment.finetuning import resolve_protocol
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import source_of
 from hatchery.experiment.written_blocks import WrittenBlocks
+from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.raw.registration import register_source
 from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import run_stage
-from hatchery.typed import build
+from hatchery.typed import build, keys_of, plain
 from hatchery.workflow.jobs import Jobs
 
 EXPERIMENT = "demo_suites"
@@ -105,11 +116,67 @@ def test_every_suite_of_pairs_is_scored(
             assert all(row.keys() == {"id", "pred"} and row["pred"].strip() for row in one["predictions"])
 
 
+OFFICIAL = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_the_fine_tuning_of_babylm_2026_predicts_as_its_server_wants_and_tells_its_settings(
+    name: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
+) -> None:
+    task, source = f"demo_babylm_2026_{name}", embedded("embedded_babylm_evaluation")
+    finetuning = Finetuning(protocol={"base": "babylm_2026", "epochs": 1, "batch_size": 4}, tasks={task: {}})
+    protocol = keys_of(resolve_protocol(finetuning, task, CONFIG, "here"), of=ProtocolSettings)
+    settings = {"stage": "finetune", "stage_version": 3, "task": CONFIG.task(task).settings(task), "protocol": protocol}
+    given = json.loads(json.dumps(settings, default=plain))
+    output = finetuned(tmp_path, given, model_manifest, {task: source}, tmp_path / "runs")
+    manifest = read_manifest(output / "manifest.json")
+    predictions = json.loads(manifest.file("predictions.json").read_text())[name]["predictions"]
+    labels = pq.read_table(output / "predictions.parquet")["prediction"].to_pylist()
+    names = list(map(label_text, CONFIG.task(task).settings(task).labels))
+    assert [(row["id"], names[row["pred"]]) for row in predictions] == [
+        (f"{name}_{number}", label) for number, label in enumerate(labels)
+    ]
+    [first, *_] = finetuning_rows(Evaluated(manifest, manifest, task))
+    for part in (
+        "rules of BabyLM 2026; 1 epochs in batches of 4; peak rate 3e-05; cosine to 0.1, warm-up 0.06",
+        "decay 0.01 of all; no clipping; dropout 0.1; at most 512 tokens; last token; best on the scored rows",
+    ):
+        assert part in first["settings"]
+    assert first["metric"] == ("f1_percent" if name in ("mrpc", "qqp") else "accuracy_percent")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_in_front_changes_nothing_where_positions_are_relative(
+    causal: bool, make_model_manifest: Callable[..., Path]
+) -> None:
+    encoder, tokenizer = load_encoder(make_model_manifest(causal))
+    texts = ("The old dogs sleep .", "A cat chases the dogs near the house .", "She sleeps .")
+    examples = [Example(((text,),), 0, where=f"a:{row}") for row, text in enumerate(texts)]
+    options = {"pooling": "last_token", "initialisation": "pytorch", "layer_norm_eps": 1e-5}
+    model = build_task_model(
+        "sequence_classification", encoder, HeadContext(2, 0.1, 0, tokenizer.pad_id, True), options
+    )
+    behind, in_front = (
+        predict(model, encode_texts(examples, tokenizer, 24, pads_in_front=way), torch.device("cpu"), 2026)
+        for way in (False, True)
+    )
+    np.testing.assert_allclose(behind.scores, in_front.scores, atol=1e-6)
+
+
+def test_the_protocol_of_babylm_2026_differs_by_task() -> None:
+    finetuning = Finetuning(protocol={"base": "babylm_2026"}, tasks={f"babylm_2026_{name}": {} for name in OFFICIAL})
+    found = {name: resolve_protocol(finetuning, f"babylm_2026_{name}", CONFIG, "here") for name in OFFICIAL}
+    assert {name: one.batch_size for name, one in found.items() if one.batch_size != 32} == {"boolq": 16, "multirc": 16}
+    assert {name: one.epochs for name, one in found.items() if one.epochs != 10} == {"wsc": 30}
+    assert {name for name, one in found.items() if one.selection_metric == "f1"} == {"mrpc", "qqp"}
+
+
 def test_the_miniature_has_a_task_for_every_suite_of_the_papers() -> None:
     suites = {CONFIG.task(task).suite for task in TASKS}
     assert suites == {"demo_babylm_glue", "demo_msgs", "demo_glue", "demo_probing"}
     msgs = {task.removeprefix("msgs_") for task in CONFIG.names("task") if task.startswith("msgs_")}
-    babylm = {task.removeprefix("babylm_") for task in CONFIG.names("task") if task.startswith("babylm_")}
+    names = (task.removeprefix("babylm_") for task in CONFIG.names("task") if task.startswith("babylm_"))
+    babylm = {name for name in names if not name.startswith("2026_")}
     assert {f"demo_msgs_{name}" for name in msgs} | {f"demo_babylm_{name}" for name in babylm} <= set(TASKS)
     assert len(msgs) == len(babylm) == 11
 

@@ -323,7 +323,14 @@ def summary_of_many(models: int) -> Summary:
                 **{"experiment": "many", "model": run.model, "run": run.name, "seed": 1, "kind": "finetuning"},
                 **{"suite": "suite", "task": task, "level": "task", "metric": "accuracy", "value": 50.0},
                 **{"finetuning_seed": 1, "learning_rate": 1e-3, "origin": task, "primary": True, "main": True},
-                **{"failed": "", "manifest": "ab", "items": 10, "sampling_deviation": None, "blind_guess": None},
+                **{
+                    "failed": "",
+                    "manifest": "ab",
+                    "items": 10,
+                    "sampling_deviation": None,
+                    "blind_guess": None,
+                    "settings": "",
+                },
             }
             for run in runs
             for task in ("first", "second")

@@ -45,7 +45,7 @@ class Summary(Scores):
     the order of the configuration; baselines come after the experiment's own models. `failures` are the rows of
     measurements of runs that failed or gave no number, with the `title` of the run, `incomplete` the averages without
     a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
-    `published_notes` the remarks that the published table makes.
+    `published_notes` the remarks that the published table makes, and `settings` how the numbers of a suite were made.
     """
 
     experiment: str
@@ -56,6 +56,7 @@ class Summary(Scores):
     unmatched: list[Key] = field(default_factory=list)
     published_notes: dict[Key, str] = field(default_factory=dict)
     incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
@@ -92,7 +93,20 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         published_notes={key: value.note for key, value in published.items() if value.note},
         labels=labels_of(settings.runs),
         objectives=settings.objectives,
+        settings=_settings(measured),
     )
+
+
+def _settings(measured: pl.DataFrame) -> dict[str, str]:
+    """How the numbers of each suite were made; where its tasks differ, of which tasks it is said."""
+    found: dict[str, dict[str, list[str]]] = {}
+    told = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
+    for suite, text, task in told.iter_rows():
+        found.setdefault(suite, {}).setdefault(text, []).append(task)
+    return {
+        suite: next(iter(texts)) if len(texts) == 1 else " ".join(f"{', '.join(texts[one])}: {one}." for one in texts)
+        for suite, texts in found.items()
+    }
 
 
 def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:

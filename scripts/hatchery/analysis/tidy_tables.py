@@ -100,6 +100,7 @@ MEASUREMENTS = TidyTable(
         Column(
             "blind_guess", "number", "what a guess has that does not see the item, as in `summary.csv`", "of the metric"
         ),
+        Column("settings", "text", "how it was made, where another way gives another number: protocol, rules"),
         _MANIFEST,
     ),
 )

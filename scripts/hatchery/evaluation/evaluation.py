@@ -23,7 +23,7 @@ Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "t
 TidyRow = dict[str, Any]
 """A row of a tidy table, or some of its columns."""
 
-_OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": ""}
+_OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": ""}
 
 ONCE = ("",)
 """What a kind gives as names where a model has one result of it, whatever it is asked."""
@@ -33,7 +33,8 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
     """A row of the tidy table of measurements; `more` are other columns.
 
     `value` is in the unit of `metric`, None where the run gave no number (it diverged, say). `failed` is empty, or why
-    there is none, or in which way training collapsed: then the value is that of a constant answer.
+    there is none, or in which way training collapsed: then the value is that of a constant answer. `settings` tell
+    people how the number was made where another way gives another one.
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 

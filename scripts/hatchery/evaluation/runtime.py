@@ -49,16 +49,17 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     return model, tokenizer
 
 
-def load_encoder(manifest_path: Path) -> tuple[Encoder, TextTokenizer]:
+def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
     """A pretrained model without its head, in float32 on the CPU, and its tokenizer, whoever pretrained it.
 
+    With `template`, a tokenizer of others frames texts by its own template alone, and numbers none.
     Raises like `load_pretrained`.
     """
     manifest = read_manifest(manifest_path)
     if not is_imported(manifest):
         model, tokenizer = load_pretrained(manifest_path)
         return model.encoder, tokenizer
-    network, its, settings = load_baseline(manifest)
+    network, its, settings = load_baseline(manifest, template)
     return BaselineEncoder(network, settings.architecture, its), its
 
 

@@ -84,7 +84,7 @@ class Variant(TaskKeys, OneOfKeys):
     """Another task whose keys come first."""
     data: DataName = ABSENT
     """A raw input of config.yaml."""
-    embedded: Literal["glue", "superglue", "filter_data", "hans", "edge_probing"] = ABSENT
+    embedded: Literal["glue", "superglue", "filter_data", "hans", "edge_probing", "babylm_evaluation"] = ABSENT
     """A folder of the generated sources."""
     otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
     """A task that lies in other files: its `data`, `format`, `files` and `label_field` are taken where config.yaml says

@@ -181,9 +181,15 @@ def _translation_sections(summary: Summary, kind: str, evaluation: Evaluation) -
 
 def _minimal_pair_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
     return [
-        _suite_section(summary, suite, _title(evaluation, kind, suite), evaluation.note)
+        _suite_section(summary, suite, _title(evaluation, kind, suite), _with_settings(evaluation.note, summary, suite))
         for suite in summary.pair_suites
     ]
+
+
+def _with_settings(note: str, summary: Summary, suite: str) -> str:
+    """What is said of a section, and how its numbers were made."""
+    settings = summary.settings.get(suite, "").removesuffix(".")
+    return f"{note} {settings[0].upper()}{settings[1:]}." if settings else note
 
 
 def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Section:
@@ -226,7 +232,7 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
         if metric != task.metric
     ]
     what = f"{_metric_label(tasks[0].metric)} in percent" if len(metrics) == 1 else "Percent"
-    note = f"{what[0].upper()}{what[1:]}, {over}."
+    note = _with_settings(f"{what[0].upper()}{what[1:]}, {over}.", summary, suite)
     return [
         Section(title, note, measures),
         Section(f"{title}, further metrics", "Percent.", further, detail=True),

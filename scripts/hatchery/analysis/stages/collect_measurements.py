@@ -34,7 +34,7 @@ def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
 
 
 @Stage(
-    version=6,
+    version=7,
     settings=collect_settings,
     inputs=collect_inputs,
     environment="analysis",

@@ -27,10 +27,10 @@ class BaselineTokenizer:
     What stands around a text is read off the tokenizer's own template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. Where a template has no end, as of causal models, texts end in
     EOS: the state there has seen them whole. Files of the LTG-BERT family have no template, though their models knew
-    both tokens.
+    both tokens. With `template` alone, nothing is added, and texts have no numbers (BabyLM since 2025).
     """
 
-    def __init__(self, tokenizer: Any, architecture: Architecture, where: str) -> None:
+    def __init__(self, tokenizer: Any, architecture: Architecture, where: str, template: bool = False) -> None:
         self.backend: Backend = tokenizer.backend_tokenizer
         self.where = where
         self._tokenizer = tokenizer
@@ -50,6 +50,9 @@ class BaselineTokenizer:
         if self.cls_id is None and not after and architecture != "encoder_decoder":
             self.cls_id = self.found(first, last)
         self.between_ids, self.end_ids = [self.sep_id] * max(1, between), [self.sep_id]
+        if template:
+            self.cls_id, self.numbers_texts = (before[0] if before else None), False
+            self.between_ids, self.end_ids = [self.sep_id] * between, after
         self.pad_id: int = self.found("pad_token_id", "eos_token_id")
         self.unknown_id: int | None = getattr(tokenizer, "unk_token_id", None)
         """What stands for text that it cannot write; None where it can write everything."""
@@ -173,8 +176,9 @@ class Baseline(NamedTuple):
     settings: BaselineSettings
 
 
-def load_baseline(model: Manifest) -> Baseline:
-    """The model of an import's manifest. Raises ModelError for damaged files."""
+def load_baseline(model: Manifest, template: bool = False) -> Baseline:
+    """The model of an import's manifest; `template` as in BaselineTokenizer. Raises ModelError for damaged files."""
     settings = build(BaselineSettings, stage_body(model.settings), str(model.path))
     network, tokenizer = load_folder(model.folder, settings.architecture)
-    return Baseline(network, BaselineTokenizer(tokenizer, settings.architecture, str(model.folder)), settings)
+    its = BaselineTokenizer(tokenizer, settings.architecture, str(model.folder), template)
+    return Baseline(network, its, settings)

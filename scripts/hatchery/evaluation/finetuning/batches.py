@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.evaluation.draws import generator
+from hatchery.evaluation.settings import Edition
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import TaskModel
 from hatchery.modeling.language_model import moved
@@ -113,6 +114,8 @@ def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.nd
 
 # Positions, padding included; more would leave the caches of a CPU, and fills a GPU with models of these sizes.
 TOKENS_PER_BATCH = 8192
+# Items, in the order of the file (docs/papers/babylm-2026.md, "Fine-tuning").
+OFFICIAL_BATCH = 64
 
 
 class NotFiniteError(ArithmeticError):
@@ -131,11 +134,17 @@ class Predicted(NamedTuple):
 
 # Not inference mode: a tensor that the model kept from here could not take part in the next epoch's gradients.
 @torch.no_grad()
-def predict(model: TaskModel, data: EncodedData, device: torch.device) -> Predicted:
-    """Predictions and scores of all units. Raises NotFiniteError for a score that is not finite."""
+def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
+    """Predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
+
+    Since 2025, batches are those of BabyLM's pipeline: behind padding in front of a text, a model that counts positions
+    gives other scores where the longest text of the batch is another.
+    """
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()
-    for items in prediction_batches(data.lengths, TOKENS_PER_BATCH):
+    n_items = len(data.lengths)
+    in_order = [np.arange(start, min(start + OFFICIAL_BATCH, n_items)) for start in range(0, n_items, OFFICIAL_BATCH)]
+    for items in prediction_batches(data.lengths, TOKENS_PER_BATCH) if edition == 2023 else in_order:
         batch = data.batch(items).to(device)
         found = model(**batch.inputs)
         units.append(batch.units)

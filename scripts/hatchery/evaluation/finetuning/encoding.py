@@ -72,7 +72,8 @@ class TextArrays:
 
     `segments` int32 [inputs, S] are numbers of texts in the pool, NO_SEGMENT where an input has fewer than S; `kept`
     int32 [inputs, S] are the tokens that are left of them. `spans` int64 [examples, M, 2] are token positions
-    [start, end) of the marked words, None where nothing is marked.
+    [start, end) of the marked words, None where nothing is marked. `pads_in_front` says where shorter inputs of a batch
+    are filled up.
     """
 
     pool: SegmentPool
@@ -84,6 +85,7 @@ class TextArrays:
     is_truncated: np.ndarray
     lengths: np.ndarray
     spans: np.ndarray | None
+    pads_in_front: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,11 +138,14 @@ class EncodedTexts:
             ids, mask = _framed(arrays, arrays.first_inputs[examples])
         inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         if arrays.spans is not None:
-            inputs["spans"] = torch.from_numpy(arrays.spans[examples])
+            moved = (~mask).sum(axis=1) if arrays.pads_in_front else np.zeros(len(mask), dtype=np.int64)
+            inputs["spans"] = torch.from_numpy(arrays.spans[examples] + moved[:, None, None])
         return Batch(inputs, torch.from_numpy(arrays.labels[examples]), np.asarray(items, dtype=np.int64))
 
 
-def encode_texts(examples: Sequence[Example], tokenizer: TextTokenizer, max_length: int) -> EncodedTexts:
+def encode_texts(
+    examples: Sequence[Example], tokenizer: TextTokenizer, max_length: int, pads_in_front: bool = False
+) -> EncodedTexts:
     """Encode every distinct text once; an input has at most `max_length` tokens, special tokens included.
 
     Raises EvaluationError for an example without inputs, and for marks that hold no token or differ in number;
@@ -173,6 +178,7 @@ def encode_texts(examples: Sequence[Example], tokenizer: TextTokenizer, max_leng
         is_truncated=_per_example(np.logical_or, np.any(kept < lengths, axis=1), first_inputs),
         lengths=_per_example(np.maximum, input_lengths, first_inputs),
         spans=spans,
+        pads_in_front=pads_in_front,
     )
     return EncodedTexts(arrays, np.arange(len(examples)))
 
@@ -192,6 +198,9 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
     targets = (framing.segment_starts(kept) + np.arange(len(inputs))[:, None] * longest).ravel()
     sources = arrays.pool.starts[segments].ravel()
     ids.ravel()[np.repeat(targets, counts) + ahead] = arrays.pool.tokens[np.repeat(sources, counts) + ahead]
+    if arrays.pads_in_front:
+        places = (np.arange(longest) + lengths[:, None]) % longest
+        ids, mask = (np.take_along_axis(values, places, axis=1) for values in (ids, mask))
     return ids, mask
 
 

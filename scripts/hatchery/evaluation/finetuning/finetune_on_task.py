@@ -21,11 +21,13 @@ from hatchery.evaluation.draws import derived_seed, generator, hold_out
 from hatchery.evaluation.finetuning.batches import EncodedData, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
 from hatchery.evaluation.finetuning.run_results import (
+    PREDICTIONS_FILE,
     RunResult,
     RunStore,
     SetResult,
     breakdown_csv,
     layer_weights_csv,
+    predictions_json,
     results_csv,
     runs_identity,
     write_predictions,
@@ -36,6 +38,7 @@ from hatchery.evaluation.metrics.scored import metric_called
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
 from hatchery.evaluation.runtime import load_encoder, prepare_device
+from hatchery.evaluation.settings import Edition
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings
 from hatchery.modeling.encoder import Encoder
@@ -65,7 +68,7 @@ def finetune_on_task(
     store = RunStore(checkpoints, runs_identity(job.settings, input_digests(job.inputs)))
     started = time.monotonic()
     device = prepare_device(runtime.device, runtime.threads)
-    encoder, tokenizer = load_encoder(model)
+    encoder, tokenizer = load_encoder(model, template=settings.protocol.edition != 2023)
     longest, asked = encoder.longest_input, settings.protocol.max_length
     if longest is not None and asked > longest:
         raise EvaluationError(f"{model}: max_length: got {asked}, expected at most {longest}, its longest input")
@@ -85,6 +88,8 @@ def finetune_on_task(
     results = [finished[key] for key in planned]
     write_text(run.add_output(run.folder / "results.csv"), results_csv(task.sets, results))
     write_predictions(run.add_output(run.folder / "predictions.parquet"), task.sets, results)
+    if settings.protocol.edition != 2023 and (predicted := results[0].sets[task.sets[0].name].answers):
+        write_text(run.add_output(run.folder / PREDICTIONS_FILE), predictions_json(settings.task, predicted))
     if any(scored.task.facts for scored in task.sets):
         write_text(run.add_output(run.folder / "breakdown.csv"), breakdown_csv(task.sets, results))
     if settings.task.head.kind == "span_classification":
@@ -139,7 +144,7 @@ def train_run(
     try:
         with Progress(step_count(len(kept), protocol), label, "steps") as progress:
             trained = train_model(model, train, development, protocol, learning_rate, seed, device, progress.update)
-        sets = score_sets(model, task.sets, device)
+        sets = score_sets(model, task.sets, device, protocol.edition)
     except NotFiniteError:
         failed = {found.name: SetResult(dict.fromkeys(found.task.metrics), "nan", None) for found in task.sets}
         return RunResult(seed, learning_rate, None, None, len(kept), n_development, failed)
@@ -180,7 +185,8 @@ def make_model(
     head, protocol = settings.task.head, settings.protocol
     options: Any = build(HEADS[head.kind].options, head.options, f"head.{head.kind}")
     own = copy.deepcopy(encoder) if options.encoder_mode == "trained" else encoder
-    context = HeadContext(task.n_labels, protocol.dropout, derived_seed(seed, "head"), task.pad_id)
+    keeps = protocol.edition != 2023
+    context = HeadContext(task.n_labels, protocol.dropout, derived_seed(seed, "head"), task.pad_id, keeps)
     model = build_task_model(head.kind, own, context, head.options)
     labels = train.labels
     if labels.dtype.kind == "i" and labels.ndim == 1 and labels.min() < 0:
@@ -190,13 +196,15 @@ def make_model(
     return model
 
 
-def score_sets(model: TaskModel, sets: Sequence[ScoredSet], device: torch.device) -> dict[str, SetResult]:
+def score_sets(
+    model: TaskModel, sets: Sequence[ScoredSet], device: torch.device, edition: Edition = 2023
+) -> dict[str, SetResult]:
     """Answers and metrics of all sets; sets that share their rows are predicted once. Raises NotFiniteError."""
     predicted: dict[int, Predicted] = {}
     results = {}
     for scored in sets:
         if id(scored.data) not in predicted:
-            predicted[id(scored.data)] = predict(model, scored.data, device)
+            predicted[id(scored.data)] = predict(model, scored.data, device, edition)
         answers = scored.answers(predicted[id(scored.data)])
         results[scored.name] = SetResult(dict(scored.values(answers)), scored.failure(answers), answers)
     return results

@@ -33,7 +33,7 @@ class TextTokenizer(Protocol):
 
     @property
     def between_ids(self) -> Sequence[int]:
-        """Between two texts: the same id once or several times."""
+        """Between two texts: the same id, as often as it stands there."""
 
     @property
     def end_ids(self) -> Sequence[int]:
@@ -62,9 +62,10 @@ class Framing:
     def of(cls, tokenizer: TextTokenizer) -> "Framing":
         """That of a tokenizer."""
         between, end = tokenizer.between_ids, tokenizer.end_ids
+        ids = {*between, *end} or {tokenizer.pad_id}
         # Whatever ends a text stands between two as well.
-        assert {*end} <= {*between} and len({*between}) == 1
-        return cls(tokenizer.cls_id, between[0], tokenizer.pad_id, len(between), len(end))
+        assert len(ids) == 1
+        return cls(tokenizer.cls_id, ids.pop(), tokenizer.pad_id, len(between), len(end))
 
     @property
     def n_before(self) -> int:

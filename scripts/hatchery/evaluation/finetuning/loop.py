@@ -6,7 +6,8 @@ function judges predictions. Order and dropout draw from streams of their own, s
 one device.
 
 Weight decay has two readings: that of the pretraining code of LTG-BERT and ELC-BERT (weight matrices alone), and that
-of the trainer behind the official pipeline (all weights but biases and norms, embeddings included). LTG-BERT's code
+of the trainer behind the official pipeline of 2023 (all weights but biases and norms, embeddings included); since 2025
+that pipeline's decays everything. LTG-BERT's code
 gives the classifier a rate of its own (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
 """
 
@@ -127,7 +128,7 @@ def decays(name: str, protocol: ProtocolSettings) -> bool:
     """Whether the parameter called `name` gets weight decay under the protocol's reading."""
     if protocol.decay == "matrices":
         return is_decayed(name)
-    return not any(part in name for part in NEVER_DECAYED)
+    return protocol.decay == "all" or not any(part in name for part in NEVER_DECAYED)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step: int, steps: int) -> None:
@@ -193,7 +194,7 @@ def train_model(
             on_step(1)
             if development is not None and step % interval == 0:
                 finite.check()
-                value = development.value(predict(model, development.data, device))
+                value = development.value(predict(model, development.data, device, protocol.edition))
                 if selection.note(step, value):
                     on_step(steps - step)
                     return selection.restore(step)

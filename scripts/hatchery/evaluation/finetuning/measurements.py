@@ -15,7 +15,9 @@ from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.metrics import Failure
+from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.settings.base import Range, Share
+from hatchery.typed import build
 
 MAIN_SET = "validation"
 WEIGHTS_FILE = "layer_weights.csv"
@@ -85,7 +87,7 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     for row in rows:
         if row.failed:
             failures.setdefault(row.run, row.failed)
-    measurements = []
+    measurements, settings = [], settings_text(manifest)
     counted = {name: _measured(manifest, name) for name in names}
     for row in rows:
         scored, failed = sets[row.rows], failures.get(row.run, "")
@@ -104,9 +106,37 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
                 main=scored.main,
                 primary=row.metric == scored.primary,
                 blind_guess=None if blind is None else 100 * blind,
+                settings=settings,
             )
         )
     return measurements
+
+
+_CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the scored rows", "last": "last state"}
+
+
+def settings_text(manifest: Manifest) -> str:
+    """How a job fine-tuned, in words: a score without its settings compares with nothing."""
+    if "protocol" not in manifest.settings:
+        return ""
+    given: Any = manifest.settings
+    protocol = build(ProtocolSettings, given["protocol"], str(manifest.path))
+    head = given["task"].get("head", {})
+    clip, pooling = protocol.max_gradient_norm, head.get("options", {}).get("pooling", "first_token")
+    parts = [
+        f"rules of BabyLM {protocol.edition}" if protocol.edition != 2023 else "",
+        f"{protocol.epochs} epochs in batches of {protocol.batch_size}",
+        f"peak rate {' or '.join(f'{rate:g}' for rate in protocol.learning_rates)}",
+        f"{protocol.schedule.replace('_', ' ')} to {protocol.final_fraction:g}, warm-up {protocol.warmup_fraction:g}",
+        f"decay {protocol.weight_decay:g} of {protocol.decay}",
+        "no clipping" if clip is None else f"gradients clipped at {clip:g}",
+        f"dropout {protocol.dropout:g}",
+        f"at most {protocol.max_length} tokens",
+        pooling.replace("_", " ") if head.get("kind", "sequence_classification") == "sequence_classification" else "",
+        _CHOSEN[protocol.selection],
+        f"seeds {', '.join(map(str, protocol.seeds))}",
+    ]
+    return "; ".join(part for part in parts if part)
 
 
 def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:

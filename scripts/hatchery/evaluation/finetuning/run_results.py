@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
 from hatchery.evaluation.metrics import Failure
+from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.sanitize import csv_text
 
@@ -225,6 +226,20 @@ def layer_weights_csv(runs: Sequence[RunResult]) -> str:
             for layer, weight in enumerate(weights, start=1)
         ),
     )
+
+
+PREDICTIONS_FILE = "predictions.json"
+
+
+def predictions_json(task: TaskSettings, answers: Predicted) -> str:
+    """The main set's predictions as BabyLM's server takes them (docs/papers/babylm-2026.md, "Prediction files").
+
+    The task is called as the file of its rows is: `rte.valid.jsonl`.
+    """
+    first = next(files for name, files in task.files.items() if name != "train")
+    name = PurePosixPath(first if isinstance(first, str) else first[0]).name.partition(".")[0]
+    rows = [{"id": f"{name}_{row}", "pred": int(label)} for row, label in enumerate(answers.predictions)]
+    return json.dumps({name: {"predictions": rows}}) + "\n"
 
 
 def write_predictions(path: Path, sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> None:

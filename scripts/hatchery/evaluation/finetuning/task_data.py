@@ -116,7 +116,8 @@ def _transferred(
 def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: TextTokenizer, n_labels: int | None) -> EncodedData:
     max_length, task = settings.protocol.max_length, settings.task
     if isinstance(rows[0], Example):
-        return encode_texts(cast("Sequence[Example]", rows), tokenizer, max_length)
+        in_front = settings.protocol.edition == 2026
+        return encode_texts(cast("Sequence[Example]", rows), tokenizer, max_length, pads_in_front=in_front)
     if task.head.kind != "span_classification" or n_labels is None:
         raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected span_classification for spans")
     multi_label = build(ProbeOptions, task.head.options, "head.span_classification").multi_label

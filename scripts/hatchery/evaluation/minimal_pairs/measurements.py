@@ -40,9 +40,11 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     path = evaluated.manifest.file("accuracy.csv")
     rows = read_records(path, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
+    measures = evaluated.manifest.measures
+    settings = f"{measures['rules']}; ties {measures['tie_rule']}" if "rules" in measures else ""
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:
-        more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance}
+        more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance, "settings": settings}
         found.append(measured(evaluated.name, task, level, metric, value, **more))
 
     if any(row.pairs == 0 for row in rows):

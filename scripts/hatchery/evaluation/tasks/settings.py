@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import MaxLen, MinLen
 
 from hatchery.evaluation.metrics import METRICS
+from hatchery.evaluation.settings import Edition
 from hatchery.evaluation.tasks.layouts import LAYOUTS
 from hatchery.settings.base import (
     Count,
@@ -24,6 +25,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
+    omitted_at_default,
     shortened,
 )
 from hatchery.settings.fields import BlockName, Reference, Unique, VocabularyName
@@ -186,8 +188,8 @@ class ProtocolSettings(Settings):
     """Share of the peak rate at the end."""
     weight_decay: NonNegative = 0.1
     """Decoupled weight decay."""
-    decay: Literal["matrices", "weights"] = "matrices"
-    """Decay of weight matrices, or of all weights but biases and norms (embeddings too)."""
+    decay: Literal["matrices", "weights", "all"] = "matrices"
+    """Decay of weight matrices, of all weights but biases and norms (embeddings too), or of all parameters."""
     beta1: ShareBelowOne = 0.9
     """Decay of the mean of the gradients."""
     beta2: ShareBelowOne = 0.999
@@ -219,6 +221,11 @@ class ProtocolSettings(Settings):
     """The metric that chooses; null is the one that stands for the task."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
     """One fine-tuning for each."""
+    edition: Edition = omitted_at_default(2023)
+    """The year of BabyLM whose fine-tuning is repeated. Since 2025 the encoder keeps the dropout of its pretraining, a
+    tokenizer of others frames texts by its own template alone and numbers none, scored rows are judged in batches of
+    64 in the order of the file, and predictions.json has the predictions of the first seed and rate as the server takes
+    them. 2026 pads in front of the texts."""
     output_bias: Literal["zero", "prior"] = "zero"
     """prior starts the classifier's bias at the logarithm of the class shares of the training rows."""
 

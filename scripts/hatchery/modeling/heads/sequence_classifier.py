@@ -24,7 +24,15 @@ from hatchery.modeling.heads.targets import (
     can_read_values,
     token_mask,
 )
-from hatchery.modeling.heads.task_model import EncoderOptions, HeadContext, TaskModel, TransformName, score_head
+from hatchery.modeling.heads.task_model import (
+    EncoderOptions,
+    HeadContext,
+    Initialisation,
+    TaskModel,
+    TransformName,
+    initialise_as_pytorch_,
+    score_head,
+)
 from hatchery.modeling.output_bias import set_output_bias_
 
 PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
@@ -120,6 +128,10 @@ class SequenceOptions(EncoderOptions):
     attend_padding: bool = True
     # The reduced-vocabulary study's script decides transform, pooling and loss by the model (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
+    # Of the layer norms of the transform; None is that of the encoder.
+    layer_norm_eps: float | None = None
+    # pytorch draws the head as PyTorch does by itself (BabyLM since 2025).
+    initialisation: Initialisation = "ltg"
 
 
 @dataclass(frozen=True)
@@ -153,6 +165,10 @@ class SequenceClassifier(TaskModel):
         super().__init__(encoder, head, target or OneClass(), context, options.encoder_mode)
         self.pooling = make_pooling(options.pooling, options.n_positions, context.pad_id, options.attend_padding)
         self.add_fresh(self.pooling, context.seed, "pooling.")
+        if options.layer_norm_eps is not None:
+            head.layer_norm_eps = options.layer_norm_eps
+        if options.initialisation == "pytorch":
+            initialise_as_pytorch_(head, context.seed)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Scores [B, n_labels] of `input_ids` int64 [B, T], whose first token is [CLS]; mask bool [B, T]."""

@@ -108,6 +108,8 @@ class HeadContext:
     seed: int
     pad_id: int
     """The tokenizer's padding, which "position_linear" pads with."""
+    keeps_encoder_dropout: bool = False
+    """Whether the encoder keeps the dropout of its pretraining."""
 
     @property
     def n_outputs(self) -> int:
@@ -126,10 +128,10 @@ class TaskModel(nn.Module):
     """An encoder with a fresh head; subclasses say in `forward` how inputs become the scores of `target`.
 
     The dropout of `context` is used in the head and, where the encoder is trained, replaces its pretraining values
-    there; its seed determines the fresh weights. The encoder is not copied. A frozen encoder gets no gradients and
-    keeps its own dropout probabilities, which are off even while the head trains, unless `encoder_mode` is
-    "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge probing"). Raises
-    ModelError for an impossible dropout.
+    there, unless it keeps them; its seed determines the fresh weights. The encoder is not copied. A frozen encoder gets
+    no gradients and keeps its own dropout probabilities, which are off even while the head trains, unless
+    `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge
+    probing"). Raises ModelError for an impossible dropout.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class TaskModel(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder, self.head, self.target, self.encoder_mode = encoder, head, target, encoder_mode
+        self.keeps_encoder_dropout = context.keeps_encoder_dropout
         self.add_fresh(head, context.seed)
         encoder.requires_grad_(encoder_mode == "trained")
         self.set_dropout(context.dropout)
@@ -173,7 +176,7 @@ class TaskModel(nn.Module):
         for name, child in self.named_children():
             if name != "encoder":
                 set_dropout(child, probability)
-        if self.encoder_mode == "trained":
+        if self.encoder_mode == "trained" and not self.keeps_encoder_dropout:
             self.encoder.set_dropout(probability)
 
     def train(self, mode: bool = True) -> "TaskModel":
@@ -182,6 +185,18 @@ class TaskModel(nn.Module):
         if self.encoder_mode == "frozen":
             self.encoder.eval()
         return self
+
+
+Initialisation = Literal["ltg", "pytorch"]
+
+
+def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
+    """Draw all linear layers of a head anew as PyTorch does by itself, biases included."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for child in head.modules():
+            if isinstance(child, nn.Linear):
+                child.reset_parameters()
 
 
 @torch.no_grad()
