@@ -248,14 +248,14 @@ class FakeHub:
     def __init__(self, files: list[str], broken: str = "") -> None:
         self.files, self.broken, self.fetched = files, broken, list[str]()
 
-    def names_in(self, model: HubModel) -> list[str]:
+    def names_in(self, repository: str, kind: str, revision: str) -> list[str]:
         return self.files
 
-    def fetch_file(self, model: HubModel, name: str, folder: Path) -> None:
+    def fetch_file(self, repository: str, kind: str, revision: str, name: str, folder: Path) -> None:
         if name == self.broken:
             raise ConnectionError("the line is dead")
         (folder / ".cache").mkdir(exist_ok=True)
-        (folder / name).write_text(f"{name} at {model.revision}")
+        (folder / name).write_text(f"{name} at {revision}")
         self.fetched.append(name)
 
 
@@ -297,6 +297,18 @@ def test_a_broken_line_is_told_in_one_line_and_leaves_no_half_model(hub: FakeHub
     hub.broken = ""
     fetch_hub_model(HubModel(**MODEL), tmp_path / "bert")
     assert (tmp_path / "bert/model.safetensors").read_text() == f"model.safetensors at {'0' * 40}"
+
+
+def test_files_of_a_data_set_are_fetched_as_they_are(hub: FakeHub, tmp_path: Path) -> None:
+    hub.files = ["README.md", "childes.train.txt", "switchboard.train.txt"]
+    wanted = {"dataset": "somebody/text", "revision": "0" * 40, "files": ["*.train.txt"]}
+    register_settings({"name": "text", "hub": wanted}, tmp_path / "text.json", tmp_path / "fetched")
+    source = open_source(tmp_path / "text.json")
+    assert source.names() == ["childes.train.txt", "switchboard.train.txt"]
+    with pytest.raises(SourceError, match=r"text at 0{40}: no file matches \*\.zip; there are: README\.md, chil"):
+        fetch_hub(Hub("somebody/text", "0" * 40, files=("*.zip",)), tmp_path / "zip")
+    with pytest.raises(ConfigError, match="cannot be set beside keys of rows"):
+        source_settings({"name": "text", "hub": {**wanted, "documents": 3}})
 
 
 @pytest.mark.parametrize("revision", ["main", "", None])

@@ -11,11 +11,12 @@ import itertools
 import json
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import pyarrow as pa
 from datasets import IterableDataset, load_dataset
@@ -28,6 +29,7 @@ from hatchery.errors import SourceError, first_line
 from hatchery.progress import Progress
 from hatchery.raw.obtain import FetchedFolder
 from hatchery.raw.settings import Hub, HubModel
+from hatchery.typed import plain
 
 DOCUMENTS_PER_SHARD = 50_000
 # Too many requests, and errors of the server; what is below says that something is not there or not allowed.
@@ -35,6 +37,9 @@ _TRY_LATER = 429
 
 # What the library raises for a data set that it cannot find, reach or decode; errors of the network are OSErrors.
 _UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
+
+
+Kind = Literal["dataset", "model"]
 
 
 class State(TypedDict):
@@ -57,10 +62,14 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
     Raises SourceError naming data set, split and commit when it cannot be read, when a column is missing, or when
     the disk is full; finished shards are kept for the next run.
     """
-    target = FetchedFolder(folder, {"hub": asdict(hub), "documents_per_shard": documents_per_shard})
+    target = FetchedFolder(folder, {"hub": plain(hub), "documents_per_shard": documents_per_shard})
     if target.is_complete():
         return folder
     work = target.start(keep=True)
+    if hub.files:
+        where = f"{hub.dataset} at {hub.revision}"
+        _fetch_files(hub.dataset, "dataset", hub.revision, partial(_matching, hub.files, where), work, where)
+        return target.publish()
     for split in hub.splits:
         where = f"{hub.dataset} ({hub.config or 'default'}, {split}) at {hub.revision}"
         try:
@@ -166,14 +175,35 @@ WEIGHTS = (("model*.safetensors", "model*.safetensors.index.json"), ("pytorch_mo
 """The forms of the weights, the better ones first; large ones lie in parts, of which an index knows."""
 
 
-def names_in(model: HubModel) -> list[str]:
-    """The files of the repository. Reaches the network."""
-    return list(HfApi().list_repo_files(model.repository, revision=model.revision))
+def names_in(repository: str, kind: Kind, revision: str) -> list[str]:
+    """The files of a repository. Reaches the network."""
+    return list(HfApi().list_repo_files(repository, repo_type=kind, revision=revision))
 
 
-def fetch_file(model: HubModel, name: str, folder: Path) -> None:
+def fetch_file(repository: str, kind: Kind, revision: str, name: str, folder: Path) -> None:
     """Fetch one file into `folder`. Reaches the network."""
-    hf_hub_download(model.repository, name, revision=model.revision, local_dir=folder)
+    hf_hub_download(repository, name, repo_type=kind, revision=revision, local_dir=folder)
+
+
+def _fetch_files(
+    repository: str, kind: Kind, revision: str, choose: Callable[[list[str]], list[str]], work: Path, where: str
+) -> None:
+    """Write chosen files of a repository to `work`. Raises SourceError naming it where they cannot be fetched."""
+    try:
+        for name in choose(names_in(repository, kind, revision)):
+            fetch_file(repository, kind, revision, name, work)
+    # What the library raises; errors of the network are OSErrors.
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
+    # What the library notes of its downloads.
+    shutil.rmtree(work / ".cache", ignore_errors=True)
+
+
+def _matching(patterns: tuple[str, ...], where: str, names: list[str]) -> list[str]:
+    found = [name for name in sorted(names) if any(fnmatch(name, pattern) for pattern in patterns)]
+    if not found:
+        raise SourceError(f"{where}: no file matches {', '.join(patterns)}; there are: {', '.join(sorted(names)[:8])}")
+    return found
 
 
 def fetch_hub_model(model: HubModel, folder: Path) -> Path:
@@ -185,14 +215,8 @@ def fetch_hub_model(model: HubModel, folder: Path) -> Path:
     if target.is_complete():
         return folder
     work, where = target.start(keep=True), f"{model.repository} at {model.revision}"
-    try:
-        for name in chosen_files(names_in(model), where):
-            fetch_file(model, name, work)
-    # What the library raises; errors of the network are OSErrors.
-    except (OSError, ValueError, RuntimeError) as error:
-        raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
-    # What the library notes of its downloads.
-    shutil.rmtree(work / ".cache", ignore_errors=True)
+    choose = partial(chosen_files, where=where)
+    _fetch_files(model.repository, "model", model.revision, choose, work, where)
     return target.publish()
 
 

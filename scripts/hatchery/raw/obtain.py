@@ -19,6 +19,7 @@ from hatchery.errors import SourceError
 from hatchery.raw.archives import ArchiveLimits, is_archive, unpack
 from hatchery.raw.registration import STAMP, open_source, register_source
 from hatchery.raw.settings import Download, SourceSettings, conditions, source_problem, source_settings
+from hatchery.typed import plain
 
 FETCHED = Path("resources/fetched")
 # The beginning of the names of sources that our generator made; its manifest vouches for them.
@@ -124,7 +125,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
         # Both libraries take long to import, and most sources need neither.
         from hatchery.raw.hub import fetch_hub
 
-        return Obtained(fetch_hub(source.hub, folder), {"hub": asdict(source.hub)})
+        return Obtained(fetch_hub(source.hub, folder), {"hub": plain(source.hub)})
     if source.hub_model is not None:
         from hatchery.raw.hub import fetch_hub_model
 

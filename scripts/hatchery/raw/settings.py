@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from annotated_types import MinLen
 
 from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
-from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
+from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, omitted_at_default
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
@@ -42,6 +42,13 @@ class Hub(Settings):
     """How many documents to take from the beginning of each split; null for all."""
     columns: SomeNames = ("text",)
     """Columns to keep."""
+    files: tuple[NotEmpty, ...] = omitted_at_default(())
+    """Shell patterns of files that are fetched as they lie in the repository, with their names, instead of its rows."""
+
+    def __post_init__(self) -> None:
+        of_rows = self.documents, self.columns, self.splits, self.config
+        if self.files and of_rows != (None, ("text",), ("train",), None):
+            raise RefusedError("files", "cannot be set beside keys of rows: documents, columns, splits, config")
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ class TrainingSettings(Settings):
     def _check_budget(self) -> None:
         """Refuse steps and a budget that exclude each other, and marks that belong to neither."""
         if self.steps is ABSENT and self.budget is None:
-            raise RefusedError("steps", "missing; expected `steps`, or a `budget` in words")
+            raise RefusedError("steps", "the key is missing; expected it, or a `budget` in words")
         if self.steps is not ABSENT and self.steps and self.budget is not None:
             raise refused("steps", self.steps, "no steps beside `budget`, from which they follow; 0 trains nothing")
         if self.checkpoints_at and self.budget is None:

@@ -1,4 +1,4 @@
-"""Reader of the BabyLM corpora: raw file, normaliser, documents, sentences.
+"""Reader of the BabyLM corpora of all editions: raw file, normaliser, documents, sentences.
 
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document, a line is a paragraph and is split into sentences.
@@ -9,7 +9,9 @@ In both readings two things differ from the published joined text on purpose. Fi
 in flat memory; null cuts nothing.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
-zip of either ("Release of BabyLM 2023"): two tracks for training share one development and one test set.
+zip of either ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since 2024
+the folders are called `train_10M`, `dev` and so on, and there are six corpora, two of them new; since 2026 the files
+end in `.train.txt`, and none is for development. Where the hub hands them out as Parquet, a row of `text` is a line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,16 +20,35 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from hatchery.corpora.babylm import Treatment, speech, writing
+from hatchery.corpora.babylm.prepared import PREPARED, WITH_SPEAKERS
 from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys, Split, cut, document_text
 from hatchery.corpora.raw_files import matching_names
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
-from hatchery.settings.base import Count, ReadingName, Settings
+from hatchery.settings.base import Count, ReadingName, Settings, omitted_at_default, require
 
-Track = Literal["10M", "100M", "dev", "test"]
+Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
-_FOLDERS: dict[str, Track] = {"babylm_10M": "10M", "babylm_100M": "100M", "babylm_dev": "dev", "babylm_test": "test"}
+# Behind that suffix, in the editions since 2024.
+_ENDINGS = ("", ".txt", ".parquet")
+_FOLDERS: dict[str, Track] = {
+    "babylm_10M": "10M",
+    "babylm_100M": "100M",
+    "babylm_dev": "dev",
+    "babylm_test": "test",
+    "train_10M": "10M",
+    "train_50M": "50M",
+    "train_100M": "100M",
+    "dev": "dev",
+    "test": "test",
+}
+
+
+def _suffix(name: str) -> str:
+    """What tells the split of a file: `.train` of `childes.train.txt`."""
+    path = PurePosixPath(name)
+    return PurePosixPath(path.stem).suffix if path.suffix in _ENDINGS else path.suffix
 
 
 def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: Sequence[str]) -> list[str]:
@@ -39,11 +60,13 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
     """
     if patterns:
         return _checked(source, matching_names(source, tuple(patterns)), corpus, "`files` picks them")
-    names = [name for suffix in SPLIT_OF_SUFFIX for name in source.names(f"{corpus}{suffix}")]
+    names = [
+        name for suffix in SPLIT_OF_SUFFIX for ending in _ENDINGS for name in source.names(f"{corpus}{suffix}{ending}")
+    ]
     found = {name: _track_of(source, name) for name in names}
     if track is not None:
         names = [name for name, own in found.items() if own in _tracks_to_read(track, name)]
-        if not any(PurePosixPath(name).suffix == _own_suffix(track) for name in names):
+        if not any(_suffix(name) == _own_suffix(track) for name in names):
             raise SourceError(
                 f"{source.root}: there is no file babylm_{track}/{corpus}{_own_suffix(track)} of the track {track}"
                 f"{_but_has(found)}"
@@ -64,7 +87,7 @@ def _own_suffix(track: Track) -> str:
 
 
 def _tracks_to_read(track: Track, name: str) -> tuple[Track | None, ...]:
-    suffix = PurePosixPath(name).suffix
+    suffix = _suffix(name)
     if track in ("dev", "test"):
         return (track, None) if suffix == _own_suffix(track) else ()
     return (track, None) if suffix == ".train" else ("dev", "test", track, None)
@@ -87,10 +110,12 @@ BabylmCorpus = Literal[
     "aochildes",
     "bnc_spoken",
     "cbt",
+    "childes",
     "children_stories",
     "gutenberg",
     "open_subtitles",
     "qed",
+    "simple_wiki",
     "simple_wikipedia",
     "switchboard",
     "wikipedia",
@@ -112,14 +137,26 @@ class BabylmOptions(Settings):
     """Shell patterns of files instead of <corpus>.train and so on."""
     lines_per_document: Count | None = 200
     """A document ends after this many lines at the latest; null leaves it to the boundaries of the text."""
+    edition: Literal[2023, 2024] = omitted_at_default(2023)
+    """2023 has ten corpora as they were collected; 2024, and every edition since, six that are prepared."""
+    speakers: bool = omitted_at_default(True)
+    """Since 2024: whether what names the speaker of a line (`*MOT:`, `A:`) is text."""
+
+    def __post_init__(self) -> None:
+        known = PREPARED if self.edition == 2024 else NORMALISERS
+        require(self.corpus in known, "corpus", self.corpus, f"one of edition {self.edition}: {', '.join(known)}")
+        is_read = self.edition == 2023 or self.reading == "corrected"
+        require(is_read, "reading", self.reading, "corrected since edition 2024, for which nothing is published")
+        named = self.speakers or (self.edition == 2024 and self.corpus in WITH_SPEAKERS)
+        require(named, "speakers", self.speakers, f"true but for edition 2024 of {' and '.join(WITH_SPEAKERS)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BabylmSource(SourceKeys):
-    """A source from the release of BabyLM 2023."""
+    """A source from a release of BabyLM."""
 
     reader: Literal["babylm"]
-    """Reads the release of BabyLM 2023."""
+    """Reads the releases of BabyLM."""
     options: BabylmOptions
     """How it is read."""
 
@@ -153,11 +190,20 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     """
     options: BabylmOptions = context.options
     path = PurePosixPath(file)
-    split: Split | None = SPLIT_OF_SUFFIX.get(path.suffix)
-    if split == "train" and not any(PurePosixPath(name).suffix == ".dev" for name in files(source, options)):
+    split: Split | None = SPLIT_OF_SUFFIX.get(_suffix(file))
+    if split == "train" and not any(_suffix(name) == ".dev" for name in files(source, options)):
         split = None
     treatment = Treatment(options.reading == "corrected", context.rejections)
-    lines = output_lines(options.corpus, Lines(source, file), treatment)
+    raw: Iterable[str] = Lines(source, file)
+    if path.suffix == ".parquet":
+        # Whoever plans imports this module and reads nothing.
+        from hatchery.corpora.parquet_files import texts_of_column
+
+        raw = (text for _, text in texts_of_column(Lines(source, file), "text"))
+    if options.edition == 2024:
+        lines = PREPARED[options.corpus](raw, treatment, speakers=options.speakers)
+    else:
+        lines = output_lines(options.corpus, raw, treatment)
     for index, document in enumerate(cut(lines, options.lines_per_document)):
         text = document_text(map(context.split_sentences, document))
         if text:

@@ -1,0 +1,60 @@
+"""The six corpora of BabyLM since 2024: text that the organisers have prepared, and that is read as it is.
+
+Source: the organisers' preparation scripts of 2024, whose layouts later editions keep: one
+utterance or paragraph a line, `= = = name = = =` before what was a file, a book or an article. White space is made
+single, wrong decodings are undone, and quotes, accents and ligatures made uniform, as in the minimal cleaning of the
+corpora of 2023. Nothing else is changed: the words are those that the challenge counts. A header ends a document. That
+of an article is its title, and the first line of its text; those that name a file are left out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from hatchery.corpora.babylm import Treatment, collapse
+
+_HEADER = re.compile("= = = (.*) = = =")
+# `*MOT:` in transcripts of CHILDES, `A:` in Switchboard, before a tab.
+_SPEAKER = re.compile(r"(?:\*[A-Z0-9]{1,7}|[A-Z]): ")
+
+
+def prepared(
+    lines: Iterable[str],
+    treatment: Treatment,
+    titles: bool = False,
+    blank_lines_end: bool = True,
+    speakers: bool = True,
+) -> Iterator[str]:
+    """The lines of a prepared file, an empty one between two documents.
+
+    `titles` is whether headers are text; `blank_lines_end`, whether a blank line ends a document; without `speakers`,
+    what names the speaker of a line is left out.
+    """
+    for line in map(collapse, lines):
+        header = _HEADER.fullmatch(line)
+        if header is not None:
+            yield ""
+            if not titles:
+                treatment.leave_out("header with the name of a file", line)
+                continue
+            line = header[1]
+        if not line:
+            if blank_lines_end:
+                yield ""
+            continue
+        text = treatment.minimal(line if speakers else _SPEAKER.sub("", line, count=1))
+        if treatment.keeps(text, line):
+            yield text
+
+
+PREPARED: dict[str, Callable[..., Iterator[str]]] = {
+    "bnc_spoken": prepared,
+    "childes": prepared,
+    # A paragraph a line; blank ones are no ends of books.
+    "gutenberg": partial(prepared, blank_lines_end=False),
+    "open_subtitles": prepared,
+    "simple_wiki": partial(prepared, titles=True),
+    "switchboard": prepared,
+}
+"""What reads each of the six corpora."""
+WITH_SPEAKERS = ("childes", "switchboard")
