@@ -206,8 +206,8 @@ class ExperimentFile(OneOfKeys):
     trained on the experiment's. Then it is called like the experiment."""
     pretraining: Annotated[PretrainingSettings, Sweepable()]
     """How they are pretrained."""
-    runs: Annotated[dict[BlockName, Run], MinLen(1)] = ABSENT
-    """The models of the experiment by the names that the tables show."""
+    runs: Annotated[dict[BlockName, Run | None], MinLen(1)] = ABSENT
+    """The models of the experiment by the names that the tables show; null is an inherited one that is left out."""
     grid: Grid = ABSENT
     """Instead of `runs`: models that are made from lists of sizes."""
     cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
