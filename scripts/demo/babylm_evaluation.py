@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from demo import glue, inference, lexicon
 from demo.babylm_suites import SUPPLEMENT
 from demo.grammar import text_of
+from demo.human_data import human_files
 from demo.lexicon import MOODS, NAMES
 from demo.rows import (
     CLASSIFIED,
@@ -186,6 +187,7 @@ def evaluation_files(pairs: Mapping[str, list[Pair]], seed: int, count: int, tak
         asked = {form: (RowTask(_comps(form), ("prefix_acceptable", "prefix_unacceptable"), numbers=False), few)}
         for name, rows in _drawn(f"{seed}/babylm_evaluation/comps", asked, taken):
             yield f"full_eval/comps/comps_{name}.jsonl", json_lines(rows)
+    yield from human_files(pairs, seed)
     for task in GLUE:
         parts = {"train": (task, count), "valid": (task, count // 2)}
         for name, rows in _drawn(f"{seed}/babylm_evaluation/{task.name}", parts, taken):

@@ -33,6 +33,27 @@ rule measure_surprisal:
         " 2>&1 | tee {log}"
 
 
+rule measure_reading:
+    input:
+        inputs("measure_reading"),
+    output:
+        "results/reading/{model}/{address}/manifest.json",
+    shell:
+        "{params.claim}python scripts/run.py measure_reading {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
+
+
+# Of all checkpoints of a training at once: one number follows from their curves.
+rule measure_acquisition:
+    input:
+        inputs("measure_acquisition"),
+    output:
+        "results/acquisition/{model}/{address}/manifest.json",
+    shell:
+        "{params.claim}python scripts/run.py measure_acquisition {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
+
+
 rule measure_perplexity:
     input:
         inputs("measure_perplexity"),

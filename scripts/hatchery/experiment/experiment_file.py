@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from hatchery.evaluation.settings import PerplexityChoice, TranslationChoice
-from hatchery.evaluation.surprisal.settings import SurprisalTexts
+from hatchery.evaluation.surprisal.settings import AgeOfAcquisition, ReadingTimes, SurprisalTexts
 from hatchery.evaluation.tasks.settings import ProtocolChoice
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.modeling.families import DEFAULT_FAMILY, FAMILIES
@@ -217,6 +217,11 @@ class ExperimentFile(OneOfKeys):
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
     """Texts by names of your choice: the surprisal of each of their words, in bits, in
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet, and as .csv."""
+    reading: ReadingTimes | None = None
+    """Reading times that the surprisal of words is to explain; null measures none."""
+    acquisition: AgeOfAcquisition | None = None
+    """When children say words, beside when models know them, by the checkpoints of runs with `checkpoints_at`; null
+    measures none."""
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """Models that others pretrained, scored on the same suites, files of config/baselines/."""
     evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()

@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.artifacts.atomic import json_value, write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import SourceError
 from hatchery.raw.archives import is_hidden
+from hatchery.settings.fields import ABSENT
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -104,6 +105,11 @@ def identity(listing: Listing) -> str:
     # Through ASCII: a file name need not be UTF-8.
     text = json.dumps({name: entry[:2] for name, entry in listing.items()}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""
+
+
+def source_of(block: Any) -> str:
+    """The name of the raw input that a block reads, one of config.yaml or a generated one."""
+    return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")
 
 
 def source_manifest(name: str) -> str:

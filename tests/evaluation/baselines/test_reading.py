@@ -3,18 +3,26 @@
 import csv
 import json
 import math
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from baseline_cases import imported
 
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.loading import BaselineTokenizer, load_folder
+from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.minimal_pairs.sentence_model import Frame
 from hatchery.evaluation.settings import BaselineSettings
-from hatchery.evaluation.surprisal.age_of_acquisition import Learning, acquisition, surprisals_behind
+from hatchery.evaluation.stages.measure_acquisition import acquisition_rows, measure_acquisition
+from hatchery.evaluation.stages.measure_reading import measure_reading, reading_rows
+from hatchery.evaluation.surprisal.age_of_acquisition import Learning, acquisition, added_pieces, surprisals_behind
 from hatchery.evaluation.surprisal.reading import (
     EYE_TRACKING,
     SELF_PACED,
@@ -25,6 +33,8 @@ from hatchery.evaluation.surprisal.reading import (
     reading_surprisals,
     surprisals_of,
 )
+from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.runner import run_stage
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
 
@@ -124,8 +134,7 @@ def children_of(path: Path) -> dict[str, dict[float, float]]:
 
 def pieces_of(words: set[str]) -> dict[str, int]:
     backend = model_of("causal_bos_aoa/chck_1M", "causal").tokenizer.backend
-    alone = len(backend.encode("The", add_special_tokens=False).ids)
-    return {word: max(1, len(backend.encode(f"The {word}", add_special_tokens=False).ids) - alone) for word in words}
+    return {word: added_pieces(backend, word) for word in words}
 
 
 @pytest.mark.parametrize(
@@ -165,3 +174,98 @@ def test_surprisals_of_words_that_children_learn_are_those_of_the_pipeline():
     found = acquisition(children_of(GOLDEN / "data/full/aoa/cdi_human.csv"), learnt, 400)
     # Four parameters through three points: which curve is found depends on the optimiser.
     assert set(found.ages) <= set(trace["result"]["valid_words"]) | set(learnt) and -1 <= found.score <= 1
+
+
+SETTINGS = {"stage_version": 1}
+ARCHITECTURES = {"causal_bos": "causal", "masked_wp": "masked"}
+
+
+def imported_model(name: str, architecture: str, folder: Path) -> Path:
+    """The manifest of a golden model; its copy lies in `folder`, since importing writes beside it."""
+    copied = shutil.copytree(GOLDEN / "models" / name, folder / name / "model")
+    return imported(copied, architecture, folder / name / "imported")
+
+
+def source_of_data(folder: Path) -> RawSource:
+    register_source("data", GOLDEN / "data", folder / "data.json")
+    return open_source(folder / "data.json")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_stage_writes_what_the_server_takes(name, tmp_path):
+    model = imported_model(name, ARCHITECTURES[name], tmp_path)
+    output = tmp_path / "out/manifest.json"
+    settings = {"stage": "measure_reading", **SETTINGS, "files": "full/reading/*.csv"}
+    given = {"runtime": {"device": "cpu"}, "model": model, "source": source_of_data(tmp_path).manifest}
+    run_stage(measure_reading, settings, output, **given)
+    theirs = folder_of(name, "causal" if name == "causal_bos" else "mlm")
+    ours = json.loads((tmp_path / "out/predictions.json").read_text())["reading"]["predictions"]
+    expected = json.loads((theirs / "predictions.json").read_text())["reading"]["predictions"]
+    assert [one["id"] for one in ours] == [one["id"] for one in expected]
+    assert [one["pred"] for one in ours] == pytest.approx([one["pred"] for one in expected], abs=1e-5, rel=1e-6)
+    rows = reading_rows(Evaluated(read_manifest(output), read_manifest(model)))
+    assert {row["task"]: row["level"] for row in rows}["self_paced"] == "average" and len(rows) == 7
+    found = next(row["value"] for row in rows if row["task"] == "eye_tracking")
+    fraction = float(json.loads((theirs / "unrounded_fractions.json").read_text())["rt"])
+    # Theirs lacks the row whose context is the word None only where the word before counts.
+    assert found == pytest.approx(100 * fraction, abs=1e-4)
+    with pytest.raises(EvaluationError, match=r"expected one file that matches 'full/\*/\*\.csv', found 2"):
+        run_stage(measure_reading, settings | {"files": "full/*/*.csv"}, output, **given)
+
+
+def test_the_stage_of_acquisition_asks_every_checkpoint(tmp_path):
+    names = {"chck_1M": 10**6, "chck_5M": 5 * 10**6, "chck_100M": 10**8}
+    checkpoints = {name: imported_model(f"causal_bos_aoa/{name}", "causal", tmp_path) for name in names}
+    settings = {"stage": "measure_acquisition", **SETTINGS, "words": names}
+    settings |= {"contexts": "*cdi_childes.json", "children": "*cdi_human.csv"}
+    output = tmp_path / "out/manifest.json"
+    given = {"runtime": {"device": "cpu"}, "model": checkpoints["chck_100M"], "checkpoints": checkpoints}
+    given["source"] = source_of_data(tmp_path).manifest
+    run_stage(measure_acquisition, settings, output, **given)
+    theirs = json.loads((GOLDEN / "results/causal_bos_aoa/main/zero_shot/causal/AoA_word/surprisal.json").read_text())
+    ours = json.loads((tmp_path / "out/surprisal.json").read_text())
+    for one, other in zip(ours["results"], theirs["results"], strict=True):
+        assert {**one, "surprisal": 0} == {**other, "surprisal": 0}
+        assert one["surprisal"] == pytest.approx(other["surprisal"], abs=1e-5, rel=1e-6)
+    (row,) = acquisition_rows(Evaluated(read_manifest(output), read_manifest(checkpoints["chck_100M"])))
+    assert row["value"] == 100 * json.loads((tmp_path / "out/aoa_score.json").read_text())["aoa"]
+    for name, content, told in (
+        ("words.json", '{"dog": 3}', 'words.json: expected {"word"'),
+        ("words.json", '{"dog": []}', "words.json: the file holds no contexts"),
+        ("children.csv", "word,16\ndog,x\n", "children.csv:2: 16: got 'x', expected a number"),
+        ("children.csv", "word,a\ndog,1\n", "children.csv:2: there is no column of an age"),
+        ("children.csv", "word,16\ndog,1\ndog,1\n", "children.csv:3: the word 'dog' stands twice"),
+    ):
+        files = {"words.json": '{"dog": [{"context": "a"}]}', "children.csv": "word,16\ndog,1\n", name: content}
+        for file, text in files.items():
+            (tmp_path / "bad").mkdir(exist_ok=True)
+            (tmp_path / "bad" / file).write_text(text, encoding="utf-8")
+        register_source("bad", tmp_path / "bad", tmp_path / "bad.json")
+        wrong = settings | {"contexts": "words.json", "children": "children.csv"}
+        with pytest.raises(EvaluationError, match=re.escape(told)):
+            run_stage(
+                measure_acquisition, wrong, tmp_path / "no/manifest.json", **{**given, "source": tmp_path / "bad.json"}
+            )
+
+
+def test_rules_of_2025_fit_every_context_without_bounds():
+    """No numbers of that code are known; what is told of it is."""
+    counts, middles = [10**5 * 2**step for step in range(12)], {"dog": 5.6, "cat": 6.0, "swim": 6.4, "moon": 6.8}
+
+    def surprisals(middle: float) -> dict[int, list[float]]:
+        curve = {count: 20 - 14 / (1 + math.exp(-3 * (math.log10(count + 1) - middle))) for count in counts}
+        return {count: [value - 0.5, value + 0.5] for count, value in curve.items()}
+
+    learnt = {word: Learning(surprisals(middle), 1) for word, middle in middles.items()}
+    assert learnt["dog"].chance(400, "2025") == pytest.approx(math.log2(300_000))
+    children = {
+        word: {float(month): 1 / (1 + math.exp(-(month - 10 * middle + 40) / 2)) for month in range(10, 31)}
+        for word, middle in middles.items()
+    }
+    found = acquisition(children, learnt, 400, "2025")
+    assert set(found.ages) == set(middles) and found.score == pytest.approx(1, abs=1e-3)
+    # Midway between the blind guess and the lowest surprisal of a context.
+    threshold = (math.log2(300_000) + min(map(min, learnt["cat"].surprisals.values()))) / 2
+    x = found.ages["cat"][1]
+    assert 20 - 14 / (1 + math.exp(-3 * (x - middles["cat"]))) == pytest.approx(threshold, abs=0.01)
+    assert found.ages["dog"][0] == pytest.approx(16, abs=0.1)

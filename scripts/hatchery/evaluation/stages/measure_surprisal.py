@@ -8,8 +8,7 @@ from hatchery.evaluation.evaluation import Evaluated, Evaluation, TidyRow
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import NamedTexts, SurprisalSettings
 from hatchery.job_spec import Paths
-from hatchery.raw.listings import source_manifest
-from hatchery.settings.fields import ABSENT
+from hatchery.raw.listings import source_manifest, source_of
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
@@ -25,8 +24,7 @@ def surprisal_settings(project: "Project", experiment: str, texts: str) -> dict[
 
 def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dict[str, Paths]:
     """Source manifest of the texts."""
-    chosen = results.project.experiment(experiment).surprisal[texts]
-    return {"source": source_manifest(chosen.data if chosen.data is not ABSENT else f"embedded_{chosen.embedded}")}
+    return {"source": source_manifest(source_of(results.project.experiment(experiment).surprisal[texts]))}
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:

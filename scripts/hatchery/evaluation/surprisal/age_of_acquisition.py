@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from tokenizers import Tokenizer as Backend
 
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.surprisal.reading import Model
@@ -171,6 +172,12 @@ def acquisition(
     if math.isnan(score):
         return Acquisition(0.0, None, ages)
     return Acquisition(score if p <= LEAST_SIGNIFICANT else 0.0, p, ages)
+
+
+def added_pieces(backend: Backend, word: str) -> int:
+    """How many tokens a word adds to "The", at least one."""
+    alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in ("The", f"The {word}"))
+    return max(1, longer - alone)
 
 
 def surprisals_behind(

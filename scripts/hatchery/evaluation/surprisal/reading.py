@@ -24,6 +24,7 @@ from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, target_log_probabilities
+from hatchery.evaluation.surprisal.human_data import number_in
 
 MASKS = 3
 """Masks behind the context of a masked model; the first of them is asked."""
@@ -52,13 +53,7 @@ class ReadWord:
 
 def read_word(record: Record) -> ReadWord:
     """A row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
-    numbers = {}
-    for name in NUMBERS:
-        text = record.string(name).strip()
-        try:
-            numbers[name] = float(text) if text else math.nan
-        except ValueError:
-            raise EvaluationError(f"{record.where}: {name}: got {text!r}, expected a number") from None
+    numbers = {name: number_in(record, name) for name in NUMBERS}
     previous = record.string("prev_word")
     return ReadWord(
         record.text("item"), record.text("word"), (record.text("prev_item"), previous) if previous else None, numbers

@@ -51,3 +51,67 @@ class NamedTexts(SurprisalSettings):
 
     name: str
     """What the experiment calls the texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingSettings(Settings):
+    """Words that people have read, with the times that it took them."""
+
+    files: NotEmpty = "*full_eval/reading/reading_data.csv"
+    """Shell pattern of the one file inside the source: a table with the columns of BabyLM's."""
+    scoring: Literal["auto", "pll", "left_to_right"] = "auto"
+    """auto asks causal models behind the last token (left_to_right), and others at a mask (pll); hybrid models can be
+    asked in both ways."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingTimes(ReadingSettings, OneOfKeys):
+    """Reading times that the surprisal of words is to explain."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("data",): "data: babylm_2026_evaluation",
+        ("embedded",): "embedded: babylm_evaluation",
+    }
+
+    data: DataName = ABSENT
+    """A raw input of config.yaml."""
+    embedded: Literal["babylm_evaluation"] = ABSENT
+    """A folder of the generated sources."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcquisitionSettings(Settings):
+    """Words that children learn, in contexts, and when they say them."""
+
+    contexts: NotEmpty = "*full_eval/aoa/cdi_childes.json"
+    """Shell pattern of the one file of contexts inside the source."""
+    children: NotEmpty = "*full_eval/aoa/cdi_human.csv"
+    """Shell pattern of the one table of children: a column `word`, and a column for each month with the share that says
+    it."""
+    scoring: ScoringName = "auto"
+    """auto is left_to_right for causal models and pll for others."""
+    edition: Literal[2025, 2026] = 2026
+    """Whose rules of BabyLM hold: how curves are fitted, and what a blind guess is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedAcquisition(AcquisitionSettings):
+    """What the stage is told."""
+
+    words: dict[str, int]
+    """Words that each checkpoint has seen, by its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgeOfAcquisition(AcquisitionSettings, OneOfKeys):
+    """When children say words, beside when the checkpoints of a budget of words know them."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("data",): "data: babylm_2026_evaluation",
+        ("embedded",): "embedded: babylm_evaluation",
+    }
+
+    data: DataName = ABSENT
+    """A raw input of config.yaml."""
+    embedded: Literal["babylm_evaluation"] = ABSENT
+    """A folder of the generated sources."""

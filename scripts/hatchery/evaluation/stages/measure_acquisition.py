@@ -1,0 +1,97 @@
+"""The stage `measure_acquisition`: when a training learnt words, by its checkpoints, beside when children do."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAcquisition
+from hatchery.job_spec import Paths
+from hatchery.raw.listings import source_manifest, source_of
+from hatchery.stage import Shared, Stage
+from hatchery.training.milestones import milestone_place
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
+    from hatchery.experiment.project import Project
+    from hatchery.experiment.seeded_run import SeededRun
+    from hatchery.workflow.jobs import Jobs
+
+
+def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
+    """Which words are asked for, by whose rules, and what the checkpoints have seen."""
+    chain = project.checkpoints(experiment, run)
+    words = {milestone.milestone: milestone.words for _, milestone in chain}
+    return {**keys_of(project.experiment(experiment).acquisition, of=AcquisitionSettings), "words": words}
+
+
+def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
+    """Source manifest of words and children, and the manifests of the checkpoints, of earlier runs of a chain too."""
+
+    def place(of: str, milestone: "SeededRun") -> str:
+        trained = jobs.address(of, "pretraining", run=milestone.milestone_of)
+        return f"results/models/{trained}/{milestone_place(milestone.milestone)}/manifest.json"
+
+    chain = jobs.project.checkpoints(experiment, run)
+    return {
+        "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
+        "checkpoints": {milestone.milestone: place(of, milestone) for of, milestone in chain},
+    }
+
+
+def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
+    """Once, of runs that keep checkpoints at words."""
+    if experiment.acquisition is None or run.is_baseline or run.milestone_of:
+        return ()
+    return ONCE if experiment.runs[run.model].pretraining.marks else ()
+
+
+def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
+    """The correlation in percent, as BabyLM counts it: 0 where it is not significant."""
+    measures = evaluated.manifest.measures
+    value = 100 * float(measures["aoa"])
+    return [
+        measured("acquisition", "age_of_acquisition", "average", "correlation_percent", value, items=measures["words"])
+    ]
+
+
+@Stage(
+    version=1,
+    settings=acquisition_settings,
+    inputs=acquisition_inputs,
+    input_names={"checkpoints": "checkpoint {}"},
+    shared=Shared("acquisition"),
+    evaluation=Evaluation(
+        place=37,
+        title="Age of acquisition",
+        note="Correlation times 100 of the ages at which children and models acquire words; 0 where p is above 0.1 or "
+        "fewer than three words are left.",
+        asked=acquisition_asked,
+        rows=acquisition_rows,
+    ),
+    keep=True,
+    environment="evaluation",
+    runs_on="gpu",
+    threads="evaluation",
+    memory_mb=4000,
+    minutes=240,
+    runtime=("device", "tokens_per_batch"),
+)
+def measure_acquisition(
+    settings: MarkedAcquisition,
+    runtime: EvaluationRuntime,
+    model: Path,
+    checkpoints: Mapping[str, Path],
+    source: Path,
+    run: StageRun,
+) -> None:
+    """Write `surprisal.json`, `aoa_score.json` and `ages.csv` of the checkpoints of the training of `model`.
+
+    Raises EvaluationError for wrong data, and the errors of the model, tokenizer and source loaders.
+    """
+    from hatchery.evaluation.surprisal.measure_acquisition import measure
+
+    measure(settings, runtime, checkpoints, source, run)

@@ -1,0 +1,85 @@
+"""The stage `measure_reading`: how much of the times of people who read the surprisals of one model explain."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.artifacts.records import Record, read_records
+from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.surprisal.settings import ReadingSettings
+from hatchery.job_spec import Paths
+from hatchery.raw.listings import source_manifest, source_of
+from hatchery.stage import Shared, Stage
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.workflow.result_paths import ResultPaths
+
+NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
+"""What tables call the scores of the file."""
+
+
+def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """Which words are read, and how they are asked for."""
+    return keys_of(project.experiment(experiment).reading, of=ReadingSettings)
+
+
+def reading_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
+    """Source manifest of the reading times."""
+    return {"source": source_manifest(source_of(results.project.experiment(experiment).reading))}
+
+
+@dataclass(frozen=True)
+class _Score(Record):
+    outcome: str
+    gain: float
+
+
+def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
+    """Gains in percent of every measure of reading, and the means that BabyLM reports."""
+    words = evaluated.manifest.measures["words"]
+    return [
+        measured(
+            *("reading", NAMES.get(row.outcome, row.outcome)),
+            "average" if row.outcome in NAMES else "paradigm",
+            *("gain_percent", 100 * row.gain),
+            items=words,
+            blind_guess=0.0,
+        )
+        for row in read_records(evaluated.manifest.file("scores.csv"), _Score, ("outcome",))
+    ]
+
+
+@Stage(
+    version=1,
+    settings=reading_settings,
+    inputs=reading_inputs,
+    shared=Shared("reading"),
+    evaluation=Evaluation(
+        place=36,
+        title="Reading times",
+        note="Percent of the variance that word length, frequency and context length leave; chance is 0.",
+        asked=lambda experiment, run: () if experiment.reading is None else ONCE,
+        rows=reading_rows,
+    ),
+    keep=True,
+    environment="evaluation",
+    runs_on="gpu",
+    threads="evaluation",
+    memory_mb=4000,
+    minutes=60,
+    runtime=("device", "tokens_per_batch"),
+)
+def measure_reading(
+    settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
+) -> None:
+    """Write `words.parquet`, `scores.csv` and `predictions.json` of a model.
+
+    Raises EvaluationError for wrong data (file and line), and the errors of the model, tokenizer and source loaders.
+    """
+    from hatchery.evaluation.surprisal.measure_reading import measure
+
+    measure(settings, runtime, model, source, run)

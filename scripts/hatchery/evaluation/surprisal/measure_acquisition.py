@@ -1,0 +1,84 @@
+"""The checkpoints of one training beside children who learn words.
+
+Writes `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
+acquisition"), and `ages.csv`: the words for which both ages are known.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.runtime import load_sentence_model, prepare_device
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.surprisal.age_of_acquisition import Learning, acquisition, added_pieces, surprisals_behind
+from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
+from hatchery.evaluation.surprisal.settings import MarkedAcquisition
+from hatchery.progress import Progress
+from hatchery.raw.registration import open_source
+from hatchery.sanitize import csv_text
+
+SURPRISALS_FILE, SCORE_FILE = "surprisal.json", "aoa_score.json"
+
+
+def measure(
+    settings: MarkedAcquisition,
+    runtime: EvaluationRuntime,
+    checkpoints: Mapping[str, Path],
+    source: Path,
+    run: StageRun,
+) -> None:
+    """Write surprisals and the score; see the stage `measure_acquisition`."""
+    opened = open_source(source)
+    children = read_children(opened, settings.children)
+    asked = [
+        (word, index, context)
+        for word, contexts in read_contexts(opened, settings.contexts).items()
+        for index, context in enumerate(contexts)
+    ]
+    device = prepare_device(runtime.device, runtime.threads)
+    rows: list[dict[str, Any]] = []
+    by_word: dict[str, dict[int, list[float]]] = {}
+    pieces: dict[str, int] = {}
+    vocabulary_size = 0
+    with Progress(len(checkpoints), "age of acquisition", "checkpoints") as progress:
+        for name, path in checkpoints.items():
+            model = load_sentence_model(path, device, settings.scoring, template=True)
+            assert isinstance(model, HatcheryModel | BaselineModel)
+            found = surprisals_behind(
+                model, [(context, word) for word, _, context in asked], settings.scoring, runtime.tokens_per_batch
+            )
+            pieces = pieces or {word: added_pieces(model.tokenizer.backend, word) for word, _, _ in asked}
+            vocabulary_size = model.tokenizer.backend.get_vocab_size(with_added_tokens=False)
+            for (word, index, context), value in zip(asked, found, strict=True):
+                by_word.setdefault(word, {}).setdefault(settings.words[name], []).append(value)
+                rows.append(
+                    {
+                        "step": name,
+                        "word_count": settings.words[name],
+                        "target_word": word,
+                        "context_id": index,
+                        "context": context,
+                        "surprisal": value,
+                    }
+                )
+            progress.update()
+    learnt = {word: Learning(surprisals, pieces[word]) for word, surprisals in by_word.items()}
+    found_ages = acquisition(children, learnt, vocabulary_size, "2025" if settings.edition == 2025 else "2026")
+    told = {"use_bos_only": False, "total_steps": len(checkpoints), "completed_steps": len(checkpoints)}
+    write_text(run.add_output(run.folder / SURPRISALS_FILE), json.dumps({"metadata": told, "results": rows}) + "\n")
+    write_json(run.add_output(run.folder / SCORE_FILE), {"aoa": found_ages.score})
+    ages = ((word, *both) for word, both in found_ages.ages.items())
+    write_text(run.add_output(run.folder / "ages.csv"), csv_text(("word", "child_months", "model_log10_words"), ages))
+    run.measures |= {
+        "aoa": found_ages.score,
+        "p": found_ages.p,
+        "words": len(found_ages.ages),
+        "asked_words": len(learnt),
+        "checkpoints": len(checkpoints),
+        "edition": settings.edition,
+    }
