@@ -47,6 +47,8 @@ def test_scores_add_up_to_surprisals_and_states_are_those_of_the_framed_sentence
     found = model.hidden_states(SENTENCES[0])
     assert found.states.shape == (3, len(found.tokens), 32)
     assert found.tokens[0] == "[CLS]" and found.tokens[-1] == "[SEP]"
+    assert found.attentions is not None and found.attentions.shape == (2, 2, len(found.tokens), len(found.tokens))
+    assert np.allclose(found.attentions.sum(-1), 1, atol=1e-5)
 
 
 def test_a_beginning_goes_on_as_on_the_page_and_draws_depend_on_their_seed_alone(causal_manifest: Path) -> None:
@@ -57,6 +59,8 @@ def test_a_beginning_goes_on_as_on_the_page_and_draws_depend_on_their_seed_alone
     assert model.continuation("The old") == expected
     assert model.continuation("The old", seed=1) == model.continuation("The old", seed=1)
     assert len({model.continuation("The old", seed=seed) for seed in range(5)}) > 1
+    attentions = model.hidden_states("The old dogs").attentions
+    assert attentions is not None and np.all(np.triu(attentions, k=1) == 0), "nothing behind a token is seen"
 
 
 @pytest.mark.parametrize(

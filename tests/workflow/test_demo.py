@@ -1,5 +1,9 @@
 """The demo means something: minimal pairs go from chance to far above it, and pretraining helps fine-tuning."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +85,23 @@ def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights
         run = train_run(settings, task, encoder, seed, rate, torch.device("cpu"))
         accuracy = run.sets["validation"].values["accuracy"]
         assert accuracy is not None and accuracy >= 0.9
+
+
+def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path, repository: Path) -> None:
+    cells = json.loads((repository / "docs/notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    told = "print(len(plt.get_fignums()), compared.height, found.attentions.shape[-1] == len(found.tokens))"
+    # As a kernel that is started where the notebook lies.
+    (folder / "docs").mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n\n".join([*code, told])],
+        cwd=folder / "docs",
+        env={**os.environ, "PYTHONPATH": str(repository / "scripts"), "MPLBACKEND": "agg"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    *sentences, last = done.stdout.splitlines()
+    assert last == "4 4 True"
+    assert [sentence.split()[0] for sentence in sentences] == ["The", "My", "The"]

@@ -16,7 +16,7 @@ import torch
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
-from hatchery.evaluation.filled_sentences import MOST_TOKENS, best_subwords, continuation
+from hatchery.evaluation.filled_sentences import MOST_TOKENS, best_subwords, continuation, subword_texts
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
@@ -32,13 +32,16 @@ _IN_A_GAP = "a"
 
 @dataclass(frozen=True)
 class HiddenStates:
-    """The states of one sentence: `states` is float32 [L, T, D], the embedding first; `tokens` has T texts.
+    """What layers make of one sentence: `states` is float32 [L, T, D], the embedding first; `tokens` has T texts.
 
-    Special tokens are among them. With some layer weightings there is one state more, which heads read.
+    Special tokens are among them. With some layer weightings there is one state more, which heads read. `attentions` is
+    float32 [layers, H, T, T], the share of each token (last axis) in what a head reads for a token; None of models of
+    others.
     """
 
     tokens: tuple[str, ...]
     states: np.ndarray
+    attentions: np.ndarray | None
 
 
 class AskedModel:
@@ -123,18 +126,20 @@ class AskedModel:
 
     @torch.no_grad()
     def hidden_states(self, sentence: str) -> HiddenStates:
-        """The states of all layers for one sentence."""
+        """The states of all layers for one sentence, and the attention of their heads."""
         model = self._model
         (encoded,) = model.encode([sentence])
         ids = [*model.frame.before, *encoded.ids, *model.frame.after]
-        encoder = (
-            model.network.encoder
-            if isinstance(model, HatcheryModel)
-            else BaselineEncoder(model.network, model.architecture, model.tokenizer)
-        )
-        states = encoder(torch.tensor([ids], device=model.device))
-        tokens = tuple(str(model.tokenizer.backend.id_to_token(index)).strip() for index in ids)
-        return HiddenStates(tokens, torch.cat(states).float().cpu().numpy())
+        inputs = torch.tensor([ids], device=model.device)
+        attentions = None
+        if isinstance(model, HatcheryModel):
+            causal, layers = model.architecture == "causal", list[torch.Tensor]()
+            states = model.network.encoder(inputs, causal=causal, probabilities=layers)
+            attentions = torch.cat(layers).float().cpu().numpy()
+        else:
+            states = BaselineEncoder(model.network, model.architecture, model.tokenizer)(inputs)
+        tokens = tuple(subword_texts(model.tokenizer, ids))
+        return HiddenStates(tokens, torch.cat(states).float().cpu().numpy(), attentions)
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
         """The framed sentence with a mask at each gap, and where these are."""

@@ -269,13 +269,15 @@ def best_subwords(
         # Never among the first: a mark of structure is nothing that could be written.
         probabilities[: tokenizer.n_special] = 0
     probabilities, order = probabilities.sort(descending=True, stable=True)
-    best = order[:number].tolist()
-    if isinstance(tokenizer, Tokenizer):
-        spelled = tokenizer.tokens
-        texts = [_readable(tokenizer, index, spelled[index]) for index in best]
-    else:
-        texts = [tokenizer.backend.decode([index]).strip() for index in best]
-    return [*zip(texts, probabilities[:number].tolist(), strict=True)]
+    return [*zip(subword_texts(tokenizer, order[:number].tolist()), probabilities[:number].tolist(), strict=True)]
+
+
+def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) -> list[str]:
+    """Subwords as people read them: one that does not begin a word has an ellipsis before it."""
+    if not isinstance(tokenizer, Tokenizer):
+        return [tokenizer.backend.decode([index]).strip() for index in ids]
+    spelled = tokenizer.tokens
+    return [_readable(tokenizer, index, spelled[index]) for index in ids]
 
 
 def _readable(tokenizer: Tokenizer, index: int, spelled: str) -> str:
