@@ -50,6 +50,7 @@ class Unigrams:
     device = torch.device("cpu")
     frame = Frame((0,), ())
     mask_id = None
+    predicted_before = 0
     longest_input = None
 
     def __init__(self, counts, encode):

@@ -9,8 +9,12 @@ import pytest
 import torch
 
 from hatchery.errors import ConfigError
+from hatchery.evaluation.minimal_pairs.items import minimal_pair
+from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.temperatures import GRID, ONE, best_temperature
+from hatchery.evaluation.settings import ScoringSettings
 from hatchery.modeling.families import model_config
 from hatchery.modeling.gpt_bert.published_names import from_published
 from hatchery.modeling.language_model import LanguageModel
@@ -64,6 +68,29 @@ def test_log_probabilities_sums_and_decisions_are_the_published_ones(network, to
     )
 
 
+@pytest.mark.parametrize("mode", WAYS)
+def test_decisions_at_61_temperatures_are_the_published_ones_and_so_is_the_first_best(network, tokenizer, mode):
+    way, architecture = WAYS[mode]
+    model = HatcheryModel(network, tokenizer, CPU, architecture, predicted_before=1)
+    published = json.loads((GOLDEN / "scoring" / "summary.json").read_text())
+    assert list(GRID) == pytest.approx(published["temperatures"]) and GRID[ONE] == 1
+    items = [
+        minimal_pair("all", "all", str(place), pair["sentence_good"], pair["sentence_bad"])
+        for place, pair in enumerate(pairs())
+    ]
+    found = candidate_scores(items, model, way, temperatures=GRID).at_temperatures
+    assert found is not None and found.shape == (20, 2, 61)
+    for values, pair in zip(found, pairs(), strict=True):
+        wanted = pair[mode]
+        for temperature, sums in wanted["sums_at_other_temperatures"].items():
+            assert values[:, GRID.index(float(temperature))] == pytest.approx(sums, abs=4e-4)
+        decided = "".join(str(int(right >= wrong)) for right, wrong in values.T)
+        assert decided == wanted["correct_at_temperatures"]
+    best = best_temperature(items, found, ScoringSettings(suite="invented"))
+    assert [share for _, share in best.by_temperature] == published["accuracy_by_temperature"][mode]
+    assert best.temperature == pytest.approx(published["first_best_temperature"][mode], abs=1e-6)
+
+
 def test_a_hidden_token_read_where_it_stands_is_another_model(network, tokenizer):
     """The trap of masked next-token prediction: it gives numbers without error, and wrong ones."""
     (pair, *_) = pairs()
@@ -76,5 +103,15 @@ def test_a_hidden_token_read_where_it_stands_is_another_model(network, tokenizer
 
 def test_only_a_model_that_was_trained_for_both_is_scored_by_both(network, tokenizer):
     model = HatcheryModel(network, tokenizer, CPU, "masked")
-    with pytest.raises(ConfigError, match="'fused' needs a model that was trained with task hybrid"):
-        token_scores(model, model.encode(["A miller."]), "fused")
+    for way in ("fused", "mntp"):
+        with pytest.raises(ConfigError, match=f"'{way}' needs a model that was trained with task hybrid"):
+            token_scores(model, model.encode(["A miller."]), way)
+
+
+def test_a_hybrid_model_is_not_scored_as_a_masked_one(network, tokenizer):
+    model = HatcheryModel(network, tokenizer, CPU, "masked", predicted_before=1)
+    reason = "at the position before: the numbers would mean nothing; use pll or mntp or pll_within_word_l2r or fused"
+    with pytest.raises(ConfigError, match=reason):
+        token_scores(model, model.encode(["A miller."]), "masked")
+    same, official = (token_scores(model, model.encode(["A miller."]), way)[0] for way in ("pll", "mntp"))
+    assert (same == official).all()

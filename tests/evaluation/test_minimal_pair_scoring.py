@@ -82,6 +82,27 @@ def test_a_suite_of_several_candidates_is_scored_like_one_of_pairs(model_manifes
     assert [row["blind_guess"] for row in found] == pytest.approx([100 / 3] * len(found))
 
 
+def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_own(
+    model_manifest, make_source, json_lines, tmp_path
+):
+    source = make_source({"pairs.jsonl": json_lines(PAIRS)})
+    score(model_manifest, source, tmp_path / "plain")
+    score(model_manifest, source, tmp_path / "out", {**SETTINGS, "temperatures": True})
+    # What is reported stays what it was.
+    files = (tmp_path / name / "accuracy.csv" for name in ("out", "plain"))
+    assert len({file.read_bytes() for file in files}) == 1
+    shares = [
+        (float(row["temperature"]), float(row["accuracy"])) for row in results(tmp_path / "out", "temperatures.csv")
+    ]
+    made = read_manifest(tmp_path / "out" / "manifest.json")
+    best = max(share for _, share in shares)
+    assert len(shares) == 61 and made.measures["best_temperature"] == next(t for t, share in shares if share == best)
+    found = {(row["task"], row["metric"]): row["value"] for row in minimal_pair_rows(Evaluated(made, made, "mine"))}
+    assert found["paradigm_average", "best_temperature_accuracy_percent"] == pytest.approx(100 * best)
+    at_one = dict(shares)[1.0]
+    assert found["paradigm_average", "accuracy_percent"] == pytest.approx(100 * at_one)
+
+
 def test_a_model_that_translates_is_refused(model_manifest, make_source, json_lines, tmp_path):
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     tokenizer = model_manifest.parent / "tokenizer.json"

@@ -37,6 +37,7 @@ class Uniform:
     device = CPU
     frame = FRAME
     mask_id = MASK
+    predicted_before = 0
     longest_input = None
 
     def __init__(self, vocabulary=64):

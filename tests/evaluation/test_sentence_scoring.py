@@ -56,6 +56,7 @@ class Whispering:
     vocabulary_size = VOCABULARY
     longest_input = None
     mask_id = MASK
+    predicted_before = 0
 
     def __init__(self, architecture):
         self.architecture = architecture

@@ -56,6 +56,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{model: elc_demo, pretraining: {initialise_from: {take: weights}}}",
             "runs.elc_bert.pretraining.initialise_from: got neither, expected either `run` or `path`",
         ),
+        "pairs that a masked model cannot judge": (
+            "minimal_pairs: [demo_pairs]",
+            "minimal_pairs: [demo_pairs, demo_pairs_causal, demo_pairs_mntp]",
+            "minimal_pairs: 'demo_pairs_causal' cannot be asked of random, ltg_bert, elc_bert: scoring 'left_to_right' "
+            "needs a causal language model, this one is masked; use pll or masked or pll_within_word_l2r",
+        ),
         "unknown start of the bias": (
             "  schedule: {warm",
             "  output_bias: {kind: unigramm}\n  schedule: {warm",

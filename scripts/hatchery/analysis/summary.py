@@ -15,7 +15,7 @@ from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
 from hatchery.evaluation.evaluation import Level, TidyRow
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, ACCURACY_TIES_CORRECT
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, ACCURACY_TIES_CORRECT, AT_BEST_TEMPERATURE
 
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
@@ -125,8 +125,12 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     tied = both.filter(pl.col("value") != pl.col("value_generous"))["suite"].unique()
     return measured.filter(
         (pl.col("kind") != "minimal_pairs")
-        | (pl.col("level").is_in(["phenomenon", "average"]) & (pl.col("metric") == ACCURACY))
-        | ((pl.col("level") == "average") & pl.col("suite").is_in(tied.to_list()))
+        | (pl.col("level").is_in(["phenomenon", "average"]) & pl.col("metric").is_in([ACCURACY, AT_BEST_TEMPERATURE]))
+        | (
+            (pl.col("level") == "average")
+            & (pl.col("metric") == ACCURACY_TIES_CORRECT)
+            & pl.col("suite").is_in(tied.to_list())
+        )
     )
 
 

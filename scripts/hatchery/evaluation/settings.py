@@ -60,7 +60,7 @@ PairFormat = Literal["blimp", "rows", "alternating_lines", "ewok", "entity_track
 Edition = Literal[2023, 2025, 2026]
 """The years of BabyLM whose rules differ."""
 FORMATS_SINCE_2025: tuple[PairFormat, ...] = ("ewok", "entity_tracking", "comps", "global_piqa", "wug")
-ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "fused", "left_to_right"]
+ScoringName = Literal["auto", "pll", "masked", "mntp", "pll_within_word_l2r", "fused", "left_to_right"]
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,9 @@ class SuiteSettings(Settings):
     seed: Natural = 0
     """Draws the subset, and which of several best texts is told as the preferred one."""
     scoring: ScoringName = "auto"
-    """auto is pll for masked models and left_to_right for others; pll_within_word_l2r also masks the later pieces
-    of a word; fused adds pll and left_to_right, for hybrid models."""
+    """auto is pll for masked models and left_to_right for others. pll reads a hidden token where the model was trained
+    to predict it; masked insists that it is its own place, mntp that it is the one before, as in hybrid models.
+    pll_within_word_l2r also masks the later pieces of a word; fused adds pll and left_to_right, for hybrid models."""
     precision: Literal["fp32", "tf32"] = omitted_at_default("fp32")
     """Of matrix products on a GPU that has TensorFloat-32. tf32 takes half the time and decides 3 of 6,700 pairs
     otherwise, all near-ties; a CPU computes fp32 in any case."""
@@ -138,6 +139,9 @@ class SuiteSettings(Settings):
     """Since 2025: decide as the official code does, slips included. Ties are decided by a draw (2026, here seeded) or
     for the right text (2025), and tokens of a completion are lost where the tokenizer of a causal model drops
     characters in front."""
+    temperatures: bool = omitted_at_default(False)
+    """Also divide logits by 61 temperatures from 0 to 3, and tell the accuracy at the one that is best on these very
+    items, under a name of its own (GPT-BERT's paper prints it). It is an upper bound."""
     per_token: bool = omitted_at_default(False)
     """Compare the mean log-probability of the scored tokens, and not the sum."""
 

@@ -1,9 +1,10 @@
 """Whether the runs of an experiment fit their models, their corpus, this machine and each other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
+from hatchery.evaluation.ways_of_scoring import why_not
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.finetuning import reads_first_token
@@ -38,6 +39,8 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
     with problems.collecting():
         check_within_steps(experiment, project.expansion(name).own, where)
     with problems.collecting():
+        check_scoring(experiment, where, project)
+    with problems.collecting():
         check_published_rows(experiment, where)
     with problems.collecting():
         check_perplexity_splits(experiment, where, project)
@@ -51,6 +54,26 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_milestones(name, experiment, where, project)
     with problems.collecting():
         check_paper_tables(name, experiment, where, project)
+    problems.raise_any()
+
+
+def check_scoring(experiment: Experiment, where: str, project: "Project") -> None:
+    """Raise ConfigError for every suite that says a way of scoring which a run or a baseline cannot be scored in."""
+    problems = Problems()
+    objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
+    asked: dict[str, tuple[Sequence[str], int]] = {
+        run: (objective.kinds, objective.predicted_before) for run, objective in objectives.items()
+    }
+    for name in experiment.baselines:
+        baseline = project.baseline(name)
+        asked[name] = (baseline.architecture,), int(baseline.predicts_next)
+    for suite in experiment.minimal_pairs:
+        way = project.suite(suite).scoring
+        reasons = {model: why_not(way, *use) for model, use in asked.items()}
+        for reason in dict.fromkeys(filter(None, reasons.values())):
+            models = ", ".join(model for model, why in reasons.items() if why == reason)
+            with problems.collecting():
+                raise ConfigError(f"{where}: minimal_pairs: {suite!r} cannot be asked of {models}: scoring {reason}")
     problems.raise_any()
 
 

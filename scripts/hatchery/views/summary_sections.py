@@ -16,6 +16,7 @@ from hatchery.evaluation.evaluation import Evaluation, evaluations
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
     ACCURACY_TIES_CORRECT,
+    AT_BEST_TEMPERATURE,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
 )
@@ -199,6 +200,11 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"
             measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
+            # Shown where it was asked for.
+            label = f"{readable(task)}, best temperature"
+            measures.append(Measure(label, suite, task, AT_BEST_TEMPERATURE))
+    if any((row.suite, row.metric) == (suite, AT_BEST_TEMPERATURE) for row in summary.rows):
+        note += " The best of 61 temperatures is chosen on these very pairs: an upper bound, not comparable."
     return Section(title, note, measures)
 
 

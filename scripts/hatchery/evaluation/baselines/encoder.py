@@ -190,7 +190,7 @@ class BaselineModel:
             case "encoder_decoder":
                 self.frame = Frame((start_of_decoder(network, self.where),), ())
                 self._end = (tokenizer.required("eos_token_id"),)
-        self._before = int(settings.predicts_next)
+        self.predicted_before = int(settings.predicts_next)
         self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
         # Others are asked at every position anyway.
@@ -219,14 +219,14 @@ class BaselineModel:
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at the flat positions `rows` int64 [M] of unpadded `input_ids` int64 [B, T]."""
-        return self._logits_at(input_ids, torch.ones_like(input_ids), rows - self._before)
+        return self._logits_at(input_ids, torch.ones_like(input_ids), rows - self.predicted_before)
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits [N, V] and labels int64 [N] at the N labelled positions of a batch, which is on the CPU."""
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)
         ids, mask = (batch[name].to(self.device) for name in ("input_ids", "attention_mask"))
-        asked = rows.to(self.device) - self._before
+        asked = rows.to(self.device) - self.predicted_before
         yield self._logits_at(ids, mask.long(), asked), labels[rows].to(self.device)
 
     def _logits_at(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor) -> Tensor:

@@ -24,10 +24,12 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.minimal_pairs.sentence_model import (
+    AT_ONE,
     EncodedSentence,
     Frame,
     HatcheryModel,
     SentenceModel,
+    Temperatures,
     target_log_probabilities,
 )
 from hatchery.modeling.language_model import moved
@@ -83,12 +85,14 @@ class TargetScores:
     memory that is used again: fresh pages cost as much as the product. Promise: the numbers of log_softmax up to
     rounding.
 
-    `finished` answers what is still put off and returns all of them, float32 [n_targets].
+    `finished` answers what is still put off and returns all of them, float32 [n_targets], or of several temperatures
+    [n_targets, temperatures], for which all logits are made.
     """
 
-    def __init__(self, model: SentenceModel, n_targets: int) -> None:
-        self.model = model
-        self.values = np.empty(n_targets, dtype=np.float32)
+    def __init__(self, model: SentenceModel, n_targets: int, temperatures: Temperatures = AT_ONE) -> None:
+        self.model, self._temperatures = model, temperatures
+        shape = (n_targets,) if temperatures == AT_ONE else (n_targets, len(temperatures))
+        self.values = np.empty(shape, dtype=np.float32)
         self._features: list[Tensor] = []
         self._of: list[np.ndarray] = []
         self._targets: list[np.ndarray] = []
@@ -103,11 +107,13 @@ class TargetScores:
 
         `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; the others are int64 [K].
         """
-        if not (isinstance(self.model, HatcheryModel) and self.model.device.type == "cpu"):
+        tiled = isinstance(self.model, HatcheryModel) and self.model.device.type == "cpu"
+        if not tiled or self._temperatures != AT_ONE:
             asked = (moved(torch.from_numpy(part), self.model.device) for part in (of, targets))
-            self._found.append(target_log_probabilities(self.model, ids, rows, *asked))
+            self._found.append(target_log_probabilities(self.model, ids, rows, *asked, temperatures=self._temperatures))
             self._found_places.append(places)
             return
+        assert isinstance(self.model, HatcheryModel)
         with torch.inference_mode():
             self._features.append(self.model.features_at(ids, rows))
         self._of.append(of + self._n_rows)
@@ -142,8 +148,11 @@ def token_left_to_right_likelihoods(
     sentences: Sequence[EncodedSentence],
     tokens_per_batch: int,
     on_tokens: Callable[[int], None],
+    temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
     """Natural log-probability of every scored token given those before it: one float32 array [N] per sentence.
+
+    Of several temperatures it is [N, temperatures].
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
     sentence; `on_tokens` is told the tokens that are done, context included.
@@ -165,7 +174,7 @@ def token_left_to_right_likelihoods(
             targets = ids[start : start + len(batch)][here]
             arrays = (batch, flat, np.arange(len(flat)), targets)
             tensors = [moved(torch.from_numpy(array), model.device) for array in arrays]
-            found.append(target_log_probabilities(model, *tensors))
+            found.append(target_log_probabilities(model, *tensors, temperatures=temperatures))
             lengths += here.sum(axis=1).tolist()
             on_tokens(len(batch) * (len(context) + length))
     if not found:
@@ -241,10 +250,13 @@ def token_pseudo_log_likelihoods(
     sentences: Sequence[EncodedSentence],
     tokens_per_batch: int,
     on_tokens: Callable[[int], None],
+    temperatures: Temperatures = AT_ONE,
     *,
     within_word: bool = False,
 ) -> list[np.ndarray]:
     """Natural log-probability of every scored token when it is masked: one float32 array [N] per sentence.
+
+    Of several temperatures it is [N, temperatures].
 
     `sentences` are distinct and in ascending length. With `within_word`, the later pieces of the token's word are
     masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is told the tokens
@@ -253,7 +265,7 @@ def token_pseudo_log_likelihoods(
     assert model.mask_id is not None, "a masked model has a mask token"
     lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    scores = TargetScores(model, int(starts[-1]))
+    scores = TargetScores(model, int(starts[-1]), temperatures)
     n_done = 0
     for _, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
         for block in blocks(list(bucket), model.frame):

@@ -1,6 +1,7 @@
 """Scored suites as rows of the tidy tables: fractions become percent, and the name of the metric says so."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,7 @@ ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"
 """At the temperature that is best on the very pairs (GPT-BERT): an upper bound, never comparable with the others."""
+BEST_TEMPERATURE_FILE = "accuracy_at_best_temperature.csv"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
 
@@ -35,9 +37,17 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
 
     Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
     2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT, Table 8); on identical predictions
-    they may differ by more than a point.
+    they may differ by more than a point. Where temperatures were tried, also at the best one.
     """
-    path = evaluated.manifest.file("accuracy.csv")
+    found = _rows_of(evaluated, "accuracy.csv", ACCURACY_COLUMNS)
+    if evaluated.manifest.listed(BEST_TEMPERATURE_FILE):
+        found += _rows_of(evaluated, BEST_TEMPERATURE_FILE, {AT_BEST_TEMPERATURE: "accuracy"})
+    return found
+
+
+def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
+    """The rows of one table, whose columns give these metrics."""
+    path = evaluated.manifest.file(name)
     rows = read_records(path, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
     measures = evaluated.manifest.measures
@@ -52,7 +62,7 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     by_level: dict[str, list[_AccuracyRow]] = {
         level: [row for row in rows if row.level == level] for level in ACCURACY_LEVELS
     }
-    for metric, column in ACCURACY_COLUMNS.items():
+    for metric, column in columns.items():
         for level in ACCURACY_LEVELS:
             for row in by_level[level]:
                 add(level, row.name, metric, *_accuracy(row, column), row.chance)

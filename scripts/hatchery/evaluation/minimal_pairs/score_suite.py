@@ -29,6 +29,7 @@ from hatchery.evaluation.minimal_pairs.decisions import (
     tie_rule,
 )
 from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.measurements import BEST_TEMPERATURE_FILE
 from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import prediction_files
 from hatchery.evaluation.minimal_pairs.scoring import (
@@ -38,7 +39,8 @@ from hatchery.evaluation.minimal_pairs.scoring import (
     sentence_scores,
     token_scores,
 )
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
+from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, HatcheryModel, SentenceModel, Temperatures
+from hatchery.evaluation.minimal_pairs.temperatures import GRID, best_temperature
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.progress import Progress
@@ -91,6 +93,8 @@ class CandidateScores:
     scores: np.ndarray
     tokens: np.ndarray
     rows: int
+    at_temperatures: np.ndarray | None = None
+    """Where they were asked for, float64 [I, K, T] at each of several temperatures."""
 
     def of(self, items: Sequence[Item]) -> list[list[float]]:
         """The scores of the candidates of each of the items."""
@@ -107,18 +111,31 @@ def score_suite(
     pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
     language_model = load_sentence_model(model, device, settings.scoring, template=settings.edition != 2023)
-    scoring = scoring_name(settings.scoring, language_model.architecture)
+    scoring = scoring_name(settings.scoring, language_model.architecture, language_model.predicted_before)
     started = time.monotonic()
     own_blank = language_model.leading_blank
     blank = settings.leading_blank if own_blank is None else own_blank
     scored = candidate_scores(
-        pairs, language_model, scoring, runtime.tokens_per_batch, leading_blank=blank, official=settings.official
+        pairs,
+        language_model,
+        scoring,
+        runtime.tokens_per_batch,
+        leading_blank=blank,
+        official=settings.official,
+        temperatures=GRID if settings.temperatures else AT_ONE,
     )
     seconds = max(time.monotonic() - started, 1e-9)
     if settings.per_token:
-        scored = dataclasses.replace(scored, scores=scored.scores / np.maximum(scored.tokens, 1))
+        lengths, at = np.maximum(scored.tokens, 1), scored.at_temperatures
+        divided = None if at is None else at / lengths[..., None]
+        scored = dataclasses.replace(scored, scores=scored.scores / lengths, at_temperatures=divided)
     decisions = [decision(pair, scores, settings) for pair, scores in zip(pairs, scored.of(pairs), strict=True)]
     _write(run, settings, pairs, scored, decisions)
+    if scored.at_temperatures is not None:
+        best = best_temperature(pairs, scored.at_temperatures, settings)
+        write_text(run.add_output(run.folder / "temperatures.csv"), best.csv)
+        write_text(run.add_output(run.folder / BEST_TEMPERATURE_FILE), accuracy_csv(best.table))
+        run.measures["best_temperature"] = best.temperature
     outcomes = [one.outcome for one in decisions]
     run.measures |= {
         "scoring": scoring,
@@ -150,14 +167,16 @@ def candidate_scores(
     tokens_per_batch: int | None = None,
     leading_blank: bool = False,
     official: bool = False,
+    temperatures: Temperatures = AT_ONE,
 ) -> CandidateScores:
     """Scores of the candidates of every item under the way called `scoring` (see SCORINGS).
 
+    With GRID for temperatures, also those at each of them.
     `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`).
     Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
     model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
     """
-    chosen = SCORINGS[scoring_name(scoring, model.architecture)]
+    chosen = SCORINGS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})
     blank = " " if leading_blank else ""
     written = [blank + one.text for one in texts]
@@ -178,15 +197,18 @@ def candidate_scores(
     # Progress in tokens, special ones included: short rows come first, so rows would promise too early an end.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     with Progress(total, "scoring", "tokens") as progress:
-        tokens = token_scores(model, sentences, scoring, tokens_per_batch, progress.update)
-    score = dict(zip(texts, sentence_scores(tokens).tolist(), strict=True))
+        tokens = token_scores(model, sentences, scoring, tokens_per_batch, progress.update, temperatures)
+    # One column for temperature 1 alone.
+    score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), -1), strict=True))
     most = max((len(item.candidates) for item in items), default=2)
     shape = len(items), most
-    scores, counts = np.full(shape, np.nan), np.zeros(shape, dtype=np.int32)
+    values, counts = np.full((*shape, len(temperatures)), np.nan), np.zeros(shape, dtype=np.int32)
     for row, item in enumerate(items):
-        scores[row, : len(item.candidates)] = [score[candidate] for candidate in item.candidates]
+        values[row, : len(item.candidates)] = [score[candidate] for candidate in item.candidates]
         counts[row, : len(item.candidates)] = [encoded[candidate].scored for candidate in item.candidates]
-    return CandidateScores(scores, counts, sum(chosen.rows(sentence.scored) for sentence in distinct))
+    rows = sum(chosen.rows(sentence.scored) for sentence in distinct)
+    at = None if temperatures == AT_ONE else values
+    return CandidateScores(values[..., temperatures.index(1.0)], counts, rows, at)
 
 
 def _write(

@@ -15,10 +15,13 @@ from hatchery.evaluation.minimal_pairs.likelihoods import (
     token_pseudo_log_likelihoods,
     token_within_word_likelihoods,
 )
-from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
+from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
 from hatchery.evaluation.settings import Architecture
+from hatchery.evaluation.ways_of_scoring import WAYS, default_way, why_not
 
-TokenScores = Callable[[SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None]], list[np.ndarray]]
+TokenScores = Callable[
+    [SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None], Temperatures], list[np.ndarray]
+]
 
 # Tokens per batch: on the CPU what was measured to be fast from 64 to 192 dimensions (1,024 to 8,192 differ little),
 # on a GPU what fills it.
@@ -28,27 +31,29 @@ LOGITS_PER_BATCH = 1 << 28
 
 
 def _fused_likelihoods(
-    model: SentenceModel, sentences: Sequence[EncodedSentence], tokens_per_batch: int, on_tokens: Callable[[int], None]
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    tokens_per_batch: int,
+    on_tokens: Callable[[int], None],
+    temperatures: Temperatures,
 ) -> list[np.ndarray]:
     """The sums of both log-probabilities of each token."""
     causal = model.left_to_right
-    if causal is None:
-        raise ConfigError("scoring: 'fused' needs a model that was trained with task hybrid; use pll")
-    hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens)
-    following = token_left_to_right_likelihoods(causal, sentences, tokens_per_batch, lambda tokens: None)
+    assert causal is not None, "a hybrid model can be asked as a causal one"
+    hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)
+    following = token_left_to_right_likelihoods(causal, sentences, tokens_per_batch, lambda tokens: None, temperatures)
     return [one + other for one, other in zip(hidden, following, strict=True)]
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """One way of scoring: the models that can do it, the log-probabilities of tokens, and rows per sentence.
+    """One way of scoring: the log-probabilities of tokens, and rows per sentence; WAYS says which models can do it.
 
     `tokens` gives one float32 array [N] per distinct sentence; `rows` is the number of model inputs that a sentence
     of N scored tokens stands for.
     """
 
     description: str
-    architectures: tuple[Architecture, ...]
     tokens: TokenScores
     rows: Callable[[int], int]
     needs_words: bool = False
@@ -57,53 +62,51 @@ class Scoring:
 SCORINGS: dict[str, Scoring] = {
     "pll": Scoring(
         "pseudo-log-likelihood, each token masked alone (Salazar et al., 2020)",
-        ("masked",),
         token_pseudo_log_likelihoods,
         rows=lambda length: length,
     ),
     "pll_within_word_l2r": Scoring(
         "pseudo-log-likelihood, with the later pieces of the token's word masked too (Kauf & Ivanova, 2023)",
-        ("masked",),
         token_within_word_likelihoods,
         rows=lambda length: length,
         needs_words=True,
     ),
     "fused": Scoring(
         "the pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT)",
-        ("masked",),
         _fused_likelihoods,
         rows=lambda length: length + 1,
     ),
     "left_to_right": Scoring(
         "log-likelihood from left to right after one context token (BabyLM 2023)",
-        ("causal", "encoder_decoder"),
         token_left_to_right_likelihoods,
         rows=lambda length: 1,
     ),
 }
+# What BabyLM's pipeline calls them; which of the two a model is, is checked.
+SCORINGS |= dict.fromkeys(("masked", "mntp"), SCORINGS["pll"])
 
 
 def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """As what a model of these kinds is scored in the way called `scoring`: as the first, if the way leaves it open."""
-    possible = SCORINGS[scoring].architectures if scoring in SCORINGS else ()
+    possible = WAYS[scoring].architectures if scoring in WAYS else ()
     for architecture in possible:
         if architecture in kinds:
             return architecture
     return "causal" if kinds[0] == "causal" else "masked"
 
 
-def scoring_name(name: str, architecture: Architecture) -> str:
-    """The key of SCORINGS that `name` stands for with such a model. Raises ConfigError where the two do not fit."""
+def scoring_name(name: str, architecture: Architecture, predicted_before: int | None = None) -> str:
+    """The key of SCORINGS that `name` stands for with such a model. Raises ConfigError where the two do not fit.
+
+    `predicted_before` says how many positions before a hidden token the model predicts it; None is not checked.
+    """
     if name == "auto":
-        return "pll" if architecture == "masked" else "left_to_right"
+        return default_way(architecture)
     if name not in SCORINGS:
         raise ConfigError(f"scoring: got {name!r}, allowed are: auto, {', '.join(SCORINGS)}")
-    if architecture not in SCORINGS[name].architectures:
-        fitting = [other for other, scoring in SCORINGS.items() if architecture in scoring.architectures]
-        raise ConfigError(
-            f"scoring: {name!r} needs a {SCORINGS[name].architectures[0]} language model, this one is {architecture}; "
-            f"use {' or '.join(fitting)}"
-        )
+    before = WAYS[name].predicted_before or 0 if predicted_before is None else predicted_before
+    if (reason := why_not(name, (architecture,), before)) is not None:
+        raise ConfigError(f"scoring: {reason}")
     return name
 
 
@@ -136,15 +139,18 @@ def token_scores(
     scoring: str = "auto",
     tokens_per_batch: int | None = None,
     on_tokens: Callable[[int], None] = lambda tokens: None,
+    temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
     """Log-probability (nats) of every scored token of every sentence under the way called `scoring`: float32 [N] each.
+
+    Of several temperatures they are [N, temperatures].
 
     Raises EvaluationError for a sentence without tokens or a log-probability that is not finite, and ConfigError for
     a model that cannot be scored in this way or a budget below 1.
     """
-    chosen = SCORINGS[scoring_name(scoring, model.architecture)]
+    chosen = SCORINGS[scoring_name(scoring, model.architecture, model.predicted_before)]
     distinct = distinct_sentences(sentences)
-    values = chosen.tokens(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens)
+    values = chosen.tokens(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens, temperatures)
     if not all(np.isfinite(value).all() for value in values):
         raise EvaluationError("the model gives log-probabilities that are not finite: its weights are damaged")
     by_sentence = dict(zip(distinct, values, strict=True))
@@ -152,5 +158,8 @@ def token_scores(
 
 
 def sentence_scores(tokens: Sequence[np.ndarray]) -> np.ndarray:
-    """Float64 [sentences]: the plain sums of the token log-probabilities, never divided by a length."""
-    return np.array([values.sum(dtype=np.float64) for values in tokens], dtype=np.float64)
+    """Float64 [sentences]: the plain sums of the token log-probabilities, never divided by a length.
+
+    Of several temperatures they are [sentences, temperatures].
+    """
+    return np.array([values.sum(axis=0, dtype=np.float64) for values in tokens], dtype=np.float64)

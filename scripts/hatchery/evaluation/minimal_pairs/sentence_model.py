@@ -19,6 +19,10 @@ from hatchery.tokenization.tokenizer_file import Tokenizer
 ROWS_AT_ONCE = 2048
 
 
+Temperatures = tuple[float, ...]
+AT_ONE: Temperatures = (1.0,)
+
+
 @dataclass(frozen=True)
 class Frame:
     """The special tokens around a sentence, which are seen by the model and never scored."""
@@ -54,6 +58,8 @@ class SentenceModel(Protocol):
     """Masked models: around the sentence. Others: `before` is the context of the first token, `after` is empty."""
     mask_id: int | None
     """The mask token of a masked model."""
+    predicted_before: int
+    """How many positions before a hidden token it is predicted; 0 of others than masked models."""
     vocabulary_size: int
     longest_input: int | None
     """Tokens with special ones that an input may have; None: no limit of its own."""
@@ -119,7 +125,7 @@ class HatcheryModel:
         self.device = device
         self.architecture: Architecture = architecture or ("causal" if network.causal else "masked")
         is_causal = self.architecture == "causal"
-        self._before = 0 if is_causal else predicted_before
+        self.predicted_before = 0 if is_causal else predicted_before
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
@@ -127,7 +133,7 @@ class HatcheryModel:
     @property
     def left_to_right(self) -> "HatcheryModel | None":
         """A hybrid model as a causal one; None of others."""
-        return HatcheryModel(self.network, self.tokenizer, self.device, "causal") if self._before else None
+        return HatcheryModel(self.network, self.tokenizer, self.device, "causal") if self.predicted_before else None
 
     def encode(
         self,
@@ -171,7 +177,7 @@ class HatcheryModel:
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         # A causal model is asked at every position.
         is_causal = self.architecture == "causal"
-        rows = rows - self._before if self._before else rows
+        rows = rows - self.predicted_before if self.predicted_before else rows
         return self.network.encoder.hidden_at(input_ids, None, rows, causal=is_causal, few=not is_causal)
 
 
@@ -200,12 +206,19 @@ def given_tokens(
     return sum(end <= border for _, end in offsets)
 
 
-def target_log_probabilities(model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor) -> Tensor:
+def target_log_probabilities(
+    model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor, *, temperatures: Temperatures = AT_ONE
+) -> Tensor:
     """Float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]; softmax in float32.
+
+    Of several temperatures, by which logits are divided, it is [K, temperatures].
 
     `of` and `targets` are int64 [K]: several tokens may be asked of one position. All are on the model's device, and
     so is what is returned: who reads it makes the host wait for a GPU.
     """
     with torch.inference_mode():
-        log_probabilities = torch.log_softmax(model.logits_at(ids, rows).float(), dim=-1)
-        return log_probabilities[of, targets]
+        logits = model.logits_at(ids, rows).float()
+        if temperatures == AT_ONE:
+            return torch.log_softmax(logits, dim=-1)[of, targets]
+        found = [torch.log_softmax(logits / one, dim=-1)[of, targets] for one in temperatures]
+        return torch.stack(found, dim=-1)

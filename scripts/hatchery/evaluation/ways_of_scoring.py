@@ -1,0 +1,60 @@
+"""Which ways of scoring a text fit which model: planning checks it before anything is trained, and jobs before scoring.
+
+A masked model guesses a hidden token where it stands; a hybrid one (GPT-BERT) at the position before it, and goes on
+with a text besides. Read at the wrong position a model gives numbers without an error, which mean nothing.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hatchery.evaluation.settings import Architecture
+
+
+class Way(NamedTuple):
+    """What a way of scoring asks of a model: as which of these it is asked, and where a hidden token is predicted."""
+
+    architectures: tuple[Architecture, ...]
+    predicted_before: int | None = None
+    """0: where it stands; 1: at the position before it; None: where the model was trained to."""
+
+
+WAYS: dict[str, Way] = {
+    "pll": Way(("masked",)),
+    "masked": Way(("masked",), 0),
+    "mntp": Way(("masked",), 1),
+    "pll_within_word_l2r": Way(("masked",)),
+    "fused": Way(("masked",), 1),
+    "left_to_right": Way(("causal", "encoder_decoder")),
+}
+
+
+def default_way(architecture: str) -> str:
+    """What `auto` stands for."""
+    return "pll" if architecture == "masked" else "left_to_right"
+
+
+def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
+    """The ways that fit a model of these kinds that predicts a hidden token so many positions before it."""
+    return [
+        name
+        for name, way in WAYS.items()
+        if set(way.architectures) & set(kinds)
+        and ("masked" not in way.architectures or way.predicted_before in (None, predicted_before))
+    ]
+
+
+def why_not(name: str, kinds: Sequence[str], predicted_before: int) -> str | None:
+    """Why a model cannot be scored in this way, and in which it can be; None where it can."""
+    fitting = fitting_ways(kinds, predicted_before)
+    if name in fitting or (name == "auto" and fitting):
+        return None
+    use = f"use {' or '.join(fitting)}" if fitting else "it can be scored in no way"
+    way = WAYS[name] if name != "auto" else Way(("masked", "causal"))
+    if "masked" in kinds and way.predicted_before == 0:
+        return (
+            f"{name!r} reads a hidden token where it stands, and a hybrid model was trained to predict it at the "
+            f"position before: the numbers would mean nothing; {use}"
+        )
+    if "masked" in kinds and way.predicted_before == 1:
+        return f"{name!r} needs a model that was trained with task hybrid, this one is masked; {use}"
+    return f"{name!r} needs a {way.architectures[0]} language model, this one is {kinds[0]}; {use}"
