@@ -114,6 +114,8 @@ class FigureSettings(Settings):
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
     # Models that sweeps or grids made.
     swept: dict[str, SweptValues] = field(default_factory=dict)
+    # Models of inside the trainings of the runs.
+    milestones: tuple[SeededRun, ...] = ()
     # All models of a study, where some that are not drawn stand between those that are.
     all_models: tuple[str, ...] = ()
 

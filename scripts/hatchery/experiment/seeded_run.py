@@ -66,4 +66,6 @@ def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str
 def of_member(experiment: str, run: SeededRun) -> SeededRun:
     """A run as a study of several experiments calls it, where another one may have a model of the same name."""
     label = f"{experiment}/{run.label}" if run.label else ""
-    return replace(run, name=f"{experiment}/{run.name}", model=f"{experiment}/{run.model}", label=label)
+    training = f"{experiment}/{run.milestone_of}" if run.milestone_of else ""
+    name, model = f"{experiment}/{run.name}", f"{experiment}/{run.model}"
+    return replace(run, name=name, model=model, label=label, milestone_of=training)

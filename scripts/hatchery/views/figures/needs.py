@@ -86,6 +86,11 @@ NEEDS = {
         "texts under `surprisal`",
         lambda project, experiment: project.experiment(experiment).surprisal,
     ),
+    "milestones": Need(
+        "measurements",
+        "models of inside a training under `evaluate_milestones`",
+        lambda project, experiment: project.milestones(experiment),
+    ),
     "tasks": Need("measurements", "fine-tuning tasks", _tasks),
     "ambiguous_tasks": Need(
         "measurements",

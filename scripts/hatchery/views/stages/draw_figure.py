@@ -13,6 +13,7 @@ from hatchery.analysis.settings import (
     published_of,
     sets_of_many,
 )
+from hatchery.experiment.seeded_run import of_member
 from hatchery.stage import Stage
 from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
 from hatchery.views.figures.registry import declared_figures
@@ -50,6 +51,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         # A model has the place, and so the colour, that it has where all are shown.
         "all_models": all_models if not sets and models != all_models[: len(models)] else None,
         "sets": sets,
+        "milestones": _milestones(project, experiment, drawn[:most]) if "milestones" in needs else [],
         **chosen,
     }
     return {
@@ -73,6 +75,17 @@ def _baselines(project: "Project", experiment: str, needs: set[str], runs: Seque
     if not needs or not needs <= EVALUATIONS or project.is_study(experiment):
         return ()
     return baseline_runs(project.experiment(experiment).baselines, runs)
+
+
+def _milestones(project: "Project", experiment: str, drawn: Sequence[str]) -> list[dict[str, object]]:
+    """The models of inside the trainings of the models that are drawn."""
+    if not project.is_study(experiment):
+        found = list(project.milestones(experiment).values())
+    else:
+        parts = project.members(experiment)
+        found = [of_member(part, run) for part in parts for run in project.milestones(part).values()]
+    names = {run.name for run in project.shown_runs(experiment) if run.model in drawn}
+    return [names_of(run) for run in found if run.milestone_of in names]
 
 
 def _regularised(project: "Project", experiment: str) -> Mapping[str, object]:

@@ -1,0 +1,138 @@
+"""Scores of models of inside a training against the words that they had seen: a panel for each suite or task."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from hatchery.analysis.read_tables import read_measurements, read_runs
+from hatchery.analysis.scores import metric_name
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.drawing import (
+    MUTED,
+    abbreviated,
+    entry_rows,
+    grid_shape,
+    is_narrow,
+    legend_below,
+    line_handles,
+    no_measurements,
+    wrapped,
+)
+from hatchery.rendering.escaping import readable
+from hatchery.views.figures.marks import Point, draw_band, point_of
+from hatchery.views.figures.registry import Declaration, Tables
+
+FIGURE = Declaration(
+    title="Scores over words seen",
+    needs=("milestones", "runs"),
+    version=1,
+    caption="Scores of the models of inside a training against the words that they had seen, repetitions included; "
+    "means over pretraining seeds, with their deviation as a band, and chance as a dashed line.",
+    explanation="""
+A panel is a suite or a task that `evaluate_milestones` names. A point is a model that the training kept, or the
+finished one, which is the last. Of suites of minimal pairs it is the mean over paradigms, which is what BabyLM takes
+since 2025; of tasks it is their first metric. The axis is logarithmic where the numbers of words lie far apart. The
+dashed line is what a blind guess has.
+
+Source: `measurements.parquet`, `runs.parquet`.
+""",
+)
+
+FAR_APART = 20
+"""From this ratio of the most words to the fewest on, their axis is logarithmic."""
+COLUMNS = 3
+
+
+@dataclass
+class Lines:
+    """What a panel shows: by model and milestone the words and the score of every seed, and what chance has."""
+
+    metric: str
+    points: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
+    chance: set[float] = field(default_factory=set)
+
+    def of(self, model: str) -> list[Point]:
+        """The points of a model in the order of their words."""
+        found = self.points.get(model, {})
+        means = (
+            point_of(sum(words for words, _ in seeds) / len(seeds), [value for _, value in seeds])
+            for seeds in found.values()
+        )
+        return sorted(means)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    runs = (*settings.runs, *settings.milestones)
+    words = {row["run"]: row["words"] for row in read_runs(tables["runs"], runs)}
+    panels = panels_of(runs, words, read_measurements(tables["measurements"], runs))
+    models, style = models_in_order(settings.runs), settings.style
+    looks, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
+    rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else COLUMNS)
+    legend = entry_rows(list(labels.values()), style)
+    height = rows * style.width_inches * (0.7 if columns == 1 else 0.85 / columns) + (4 + 1.6 * legend) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes, (title, lines) in zip(grid, panels.items() or [("", Lines(ACCURACY))], strict=False):
+        for model in models:
+            if points := lines.of(model):
+                draw_band(axes, points, looks[model], marker="o", markersize=size * 0.3)
+        _finish(axes, wrapped(title, style.width_inches * 72 / columns * 0.8, size), lines)
+    for axes in grid[len(panels) or 1 :]:
+        axes.set_visible(False)
+    legend_below(figure, line_handles(labels, looks, linewidth=1.6), style)
+    return figure
+
+
+def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Lines]:
+    """The panels by their titles, in the order of the table: suites, splits and tasks that a milestone has a score of.
+
+    `words` are those of each run; one whose words nobody counted has no point.
+    """
+    named = {run.name: run for run in runs}
+    trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
+    shown = measured.filter(
+        pl.when(pl.col("kind") == "minimal_pairs")
+        .then((pl.col("task") == PARADIGM_AVERAGE) & (pl.col("metric") == ACCURACY))
+        .otherwise(pl.col("level").is_in(["task", "split"]) & pl.col("primary") & pl.col("main")),
+        pl.col("value").is_not_null(),
+    )
+    rows = shown.select("suite", "task", "metric", "run").rows()
+    of_milestones = {(suite, task, metric) for suite, task, metric, run in rows if named[run].milestone_of}
+    found: dict[str, Lines] = {}
+    for suite, task, metric, name, value, guess in shown.select(
+        "suite", "task", "metric", "run", "value", "blind_guess"
+    ).iter_rows():
+        run, seen = named[name], words.get(name)
+        if (suite, task, metric) not in of_milestones or seen is None:
+            continue
+        title = readable(suite if task == PARADIGM_AVERAGE else f"{suite} {task}")
+        lines = found.setdefault(f"{title}, {metric_name(metric)}", Lines(metric))
+        model = trainings.get(run.milestone_of, run.model)
+        milestone = run.milestone if run.milestone_of else ""
+        lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen, value))
+        if guess is not None:
+            lines.chance.add(guess)
+    return found
+
+
+def _finish(axes: Axes, title: str, lines: Lines) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_xlabel("words seen")
+    places = [words for seen in lines.points.values() for seeds in seen.values() for words, _ in seeds if words > 0]
+    if not places:
+        no_measurements(axes)
+        return
+    if max(places) >= FAR_APART * min(places):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    axes.grid(visible=True)
+    for chance in lines.chance:
+        axes.axhline(chance, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)

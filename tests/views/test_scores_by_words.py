@@ -1,0 +1,60 @@
+"""The figure of the scores of models of inside a training against the words that they had seen."""
+
+from pathlib import Path
+
+import pytest
+from figure_readback import assert_nothing_overlaps
+
+from hatchery.analysis.settings import FigureSettings
+from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
+from hatchery.evaluation.evaluation import measured
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.drawing import NARROW_INCHES
+from hatchery.rendering.style import Style
+from hatchery.views.figures.scores_by_words import draw
+
+TRAININGS = tuple(SeededRun.of("plain", seed) for seed in (1, 2))
+MARKS = tuple(run.after_words(words) for run in TRAININGS for words in (1_000_000, 10_000_000))
+# The score after so many words, and twice that with the second seed.
+WORDS = {"plain-s1": 100e6, "plain-s2": 100e6} | {run.name: float(run.words) for run in MARKS}
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    runs, rows = [], []
+    for run in (*TRAININGS, *MARKS):
+        place = {"experiment": "mini", "model": run.model, "run": run.name, "seed": run.seed, "manifest": "ab"}
+        runs.append(place | {"label": run.model, "words": int(WORDS[run.name]), "initial": ""})
+        value = 50 + run.seed * WORDS[run.name] / 1e7
+        shared = {"blind_guess": 50.0}
+        for suite in ("ewok", "comps"):
+            rows.append(
+                place
+                | {"kind": "minimal_pairs"}
+                | measured(suite, PARADIGM_AVERAGE, "average", ACCURACY, value, **shared)
+            )
+            rows.append(place | {"kind": "minimal_pairs"} | measured(suite, "a", "paradigm", ACCURACY, 0.0, **shared))
+        if not run.milestone_of:
+            rows.append(place | {"kind": "finetuning"} | measured("glue", "rte", "task", "accuracy_percent", 60.0))
+    made = {"measurements": tmp_path / "measurements.parquet", "runs": tmp_path / "runs.parquet"}
+    write_rows(made["measurements"], MEASUREMENTS, rows)
+    write_rows(made["runs"], RUNS, runs)
+    return made
+
+
+@pytest.mark.parametrize("width", [7.0, NARROW_INCHES])
+def test_a_line_goes_over_all_models_of_a_training_to_the_finished_one(tables: dict[str, Path], width: float) -> None:
+    settings = FigureSettings("mini", TRAININGS, milestones=MARKS, style=Style(width_inches=width))
+    figure = draw(settings, tables)
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left").replace("\n", " ") for axes in panels] == [
+        "ewok, accuracy in percent",
+        "comps, accuracy in percent",
+    ]
+    for axes in panels:
+        line, chance = axes.lines
+        assert list(line.get_xdata()) == [1e6, 1e7, 1e8]
+        assert list(line.get_ydata()) == pytest.approx([50.15, 51.5, 65.0])
+        assert list(chance.get_ydata()) == [50.0, 50.0] and axes.get_xscale() == "log"
+    assert_nothing_overlaps(figure)
