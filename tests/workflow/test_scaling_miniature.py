@@ -108,13 +108,11 @@ def test_laws_steps_and_scores_are_of_our_models(folder: Path) -> None:
 
 
 def test_one_changed_model_of_a_grid_reruns_this_model_and_the_views_alone(folder: Path) -> None:
-    # The checkpoints' analysis of fine-tuned tasks is warned of: it was made from another content of a task's manifest.
-    # Why has not been found.
-    assert planned_rules(folder, PAGE, *SUMMARIES, may_warn=True) == {}
+    assert planned_rules(folder, PAGE, *SUMMARIES) == {}
     row = "rows: [[32, 64, 256, 2, 4]]"
     with changed(folder / f"config/experiments/{CONSTRAINED}.yaml", row, "rows: [[32, 64, 128, 2, 4]]"):
-        planned = planned_rules(folder, *SUMMARIES, may_warn=True)
-        of_page = planned_rules(folder, PAGE, may_warn=True)
+        planned = planned_rules(folder, *SUMMARIES)
+        of_page = planned_rules(folder, PAGE)
     # The model and its untrained counterpart.
     assert planned == {
         "pretrain": 2,
@@ -135,16 +133,16 @@ def test_one_changed_model_of_a_grid_reruns_this_model_and_the_views_alone(folde
 
 def test_a_setting_of_an_analysis_reruns_the_analysis_its_figures_and_the_page(folder: Path) -> None:
     with changed(folder / f"config/studies/{STUDY}.yaml", "draws: 50", "draws: 40"):
-        planned = planned_rules(folder, PAGE, may_warn=True)
+        planned = planned_rules(folder, PAGE)
     drawn = {f"draw_figure loss_by_{axis}": 1 for axis in ("flops", "tokens", "parameters")}
     assert planned == {"analyse": 1, "write_page": 1, **drawn}
 
 
 def test_another_sweep_or_a_printed_size_reruns_the_table_that_shows_it_and_the_page(folder: Path) -> None:
     with changed(folder / "config/tokenizer_sweeps/demo_reduced.yaml", "sizes: [600, 800, 1000]", "sizes: [600, 1000]"):
-        assert planned_rules(folder, PAGE, may_warn=True) == {"select_tokenizer": 1, "analyse": 1, "write_page": 1}
+        assert planned_rules(folder, PAGE) == {"select_tokenizer": 1, "analyse": 1, "write_page": 1}
     with changed(folder / "config/published/corpora/sizes.csv", "c4,span,spans,3,", "c4,span,spans,3.1,"):
-        planned = planned_rules(folder, PAGE, may_warn=True)
+        planned = planned_rules(folder, PAGE)
     assert planned["analyse"] == 1
     assert not planned.keys() & {*TRAINING, "group_sequences", "encode_corpus", "join_experiments", "summarise"}
 

@@ -7,13 +7,14 @@ its end: a result whose inputs are others by now, or gone, is named with the rul
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import MANIFEST
+from hatchery.artifacts.manifests import MANIFEST, volatile_facts
+from hatchery.errors import ManifestError
 from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
 
@@ -44,9 +45,7 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
                 continue
             if (seconds := output.stat().st_mtime - now) > AHEAD_SECONDS:
                 ahead.setdefault(job.rule.name, (seconds, str(output)))
-            if output.name == MANIFEST and (
-                found := _difference(output, [Path(path) for path in job.input], digest_of)
-            ):
+            if output.name == MANIFEST and (found := _difference(output, digest_of)):
                 stale.setdefault(job.rule.name, f"{output} {found}")
     if stale:
         first, *others = stale.values()
@@ -64,15 +63,17 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
         )
 
 
-def _difference(manifest: Path, inputs: Iterable[Path], digest_of: Any) -> str:
+def _difference(manifest: Path, digest_of: Callable[[Path], str]) -> str:
     """How what a manifest was made from differs from what is there; empty where it does not, or is nobody's to say."""
     try:
         recorded = json.loads(manifest.read_text(encoding="utf-8"))["inputs"]
-        there = {path: digest_of(path) for path in inputs if path.is_file()}
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    if gone := next((path for path in inputs if not path.is_file()), None):
-        return f"was made from {gone}, which is gone"
-    known = set(there.values())
-    name = next((name for name, digest in recorded.items() if digest not in known), None)
-    return "" if name is None else f"was made from other content of its input {name!r} than there is now"
+        # Where they were read from. What Snakemake calls the job's inputs may stand for others, as the manifest of a
+        # job does for the tasks that it fine-tuned.
+        for name, path in volatile_facts(manifest)["inputs"].items():
+            if not Path(path).is_file():
+                return f"was made from {path}, which is gone"
+            if digest_of(Path(path)) != recorded[name]:
+                return f"was made from other content of its input {name!r} than there is now"
+    except (OSError, ValueError, KeyError, TypeError, ManifestError):
+        pass
+    return ""
