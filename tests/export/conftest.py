@@ -64,7 +64,12 @@ CAUSAL: dict[str, dict[str, Any]] = {
     "causal_gpt_bert": GPT_BERT,
     "causal_roberta": {**ROBERTA, "tie_word_embeddings": False},
 }
-HYBRID: dict[str, dict[str, Any]] = {"hybrid_ltg": LTG, "hybrid_gpt_bert": GPT_BERT, "hybrid_roberta": ROBERTA}
+HYBRID: dict[str, dict[str, Any]] = {
+    "hybrid_ltg": LTG,
+    "hybrid_gpt_bert": GPT_BERT,
+    "hybrid_of_blocks": GPT_BERT,
+    "hybrid_roberta": ROBERTA,
+}
 TRANSLATION: dict[str, dict[str, Any]] = {
     name: {
         "vocab_size": 52,
@@ -164,6 +169,8 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
             settings = {"stage": "pretrain", "stage_version": 1, "steps": 5, "objective": {"kind": "span"}, "seed": 7}
             if variant in CAUSAL or variant in HYBRID:
                 settings["objective"] = {"task": "causal" if variant in CAUSAL else "hybrid"}
+            if variant == "hybrid_of_blocks":
+                settings["objective"]["segments"] = "blocks"
             if variant in TRANSLATION:
                 settings = TRANSLATION_SETTINGS
             with stage_run(folder / "manifest.json", settings, {"tokenizer": tokenizer}) as run:

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.filled_sentences import continuation
-from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
 from hatchery.evaluation.sentences_file import read_examples
 from hatchery.evaluation.stages.fill_sentences import fill_sentences
 from hatchery.export.stages.export_model import export_model
@@ -155,6 +156,41 @@ def test_each_class_attends_as_it_is_called(hub, pretrained, exported, variant):
     assert not torch.allclose(*found)
     bare = hub.AutoModel.from_pretrained(folder, trust_remote_code=True)
     torch.testing.assert_close(bare(ids).last_hidden_state, ours.encoder(ids)[-1], **TOLERANCE)
+
+
+SENTENCES = ["The old dogs near the house sleep.", "A cat chases the dogs."]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("variant", "frame"), [("hybrid_gpt_bert", ("[CLS]", "[SEP]")), ("hybrid_of_blocks", ("[CLS]", ""))]
+)
+def test_the_backends_of_babylm_give_the_sums_of_our_scorer(hub, pretrained, exported, variant, frame):
+    """Of an exported hybrid: `mntp` and `causal` as docs/papers/babylm-2026.md, "Scored tokens", has them."""
+    folder = exported(variant)
+    tokenizer = hub.AutoTokenizer.from_pretrained(folder)
+    masked, causal = (
+        getattr(hub, name).from_pretrained(folder, trust_remote_code=True).eval()
+        for name in ("AutoModelForMaskedLM", "AutoModelForCausalLM")
+    )
+    special = set(tokenizer.all_special_ids)
+    sums = {"mntp": [], "left_to_right": []}
+    for sentence in SENTENCES:
+        ids = tokenizer(sentence, return_tensors="pt").input_ids
+        tokens = tokenizer.convert_ids_to_tokens(ids[0])
+        assert tokens[0] == frame[0] and (tokens[-1] == frame[1]) == bool(frame[1])
+        scored = [place for place, token in enumerate(ids[0].tolist()) if token not in special]
+        copies = ids.repeat(len(scored), 1)
+        copies[range(len(scored)), scored] = tokenizer.mask_token_id
+        for way, logits in (
+            ("mntp", masked(copies).logits[range(len(scored)), [place - 1 for place in scored]]),
+            ("left_to_right", causal(ids).logits[0, [place - 1 for place in scored]]),
+        ):
+            sums[way].append(float(logits.log_softmax(-1)[range(len(scored)), ids[0, scored]].double().sum()))
+    for way, expected in sums.items():
+        model = load_sentence_model(pretrained(variant), torch.device("cpu"), way)
+        ours = sentence_scores(token_scores(model, model.encode(SENTENCES), way))
+        assert ours == pytest.approx(expected, abs=2e-4)
 
 
 SOURCES = ["The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses"]

@@ -22,11 +22,11 @@ from hatchery.artifacts.parquet import read_table, write_table
 from hatchery.errors import CorpusError, HatcheryError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN, split_sentences
-from hatchery.tokenization.encoder import ASCII_SPACE, WordStarts, frequency_at_95_percent
-from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.encoder import ASCII_SPACE, DocumentEncoder, WordStarts, frequency_at_95_percent
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer, WordMark, load_tokenizer, open_backend
 
 
 def encode(corpus: Path, tokenizer: Path, folder: Path) -> Path:
@@ -91,6 +91,27 @@ def test_every_document_is_its_sentences_in_order_with_par_behind_each_paragraph
             assert document.sentence_starts.tolist() == starts
             assert document.word_starts[starts].all()
             assert shards.doc_id(index) == f"{split}/{index}"
+
+
+def test_a_document_is_one_text_with_its_newlines_where_the_tokenizer_of_gpt_bert_says_so(
+    golden_directory: Path,
+) -> None:
+    definition = json.loads((golden_directory / "gpt_bert/tokenizer/tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer = Tokenizer(open_backend(definition, "golden"), SPECIAL_SETS["gpt_bert"], WordMark("byte_level"))
+    text = "The otters near the river are quiet.\nThey swim.\n\nA cat sleeps."
+    whole = "The otters near the river are quiet. They swim.\nA cat sleeps."
+    table = DocumentEncoder(tokenizer, "documents").encode(["a", "b", "c"], ["One.", "", text])
+    own = table.ids[table.document_starts[2] :]
+    assert own.tolist() == tokenizer.backend.encode(whole, add_special_tokens=False).ids
+    assert tokenizer.decode(own.tolist()) == whole
+    starts = table.sentence_starts[table.sentence_bounds[2] :]
+    cut = [tokenizer.decode(part.tolist()).strip() for part in np.split(own, starts[1:])]
+    assert cut == ["The otters near the river are quiet.", "They swim.", "A cat sleeps."]
+    assert np.diff(table.sentence_bounds).tolist() == [1, 0, 3]
+    words = table.word_starts[table.document_starts[2] :]
+    assert words.sum() == len(whole.split())
+    apart = DocumentEncoder(tokenizer).encode(["c"], [text])
+    assert len(apart.ids) < len(own) and apart.word_starts.sum() == words.sum()
 
 
 def test_structural_tokens_in_raw_text_stay_letters_and_text_markers_are_recognised(one_document) -> None:

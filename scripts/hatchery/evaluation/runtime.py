@@ -41,6 +41,8 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
             f"{manifest_path}: this model translates, expected one that was trained with task masked or causal; "
             "translation_tests measure what it can do"
         )
+    if not use_of(manifest, model).ends_texts:
+        tokenizer = tokenizer.without_end()
     if tokenizer.vocabulary_size > model.config.vocab_size:
         raise EvaluationError(
             f"{manifest.folder}: the tokenizer has {tokenizer.vocabulary_size} entries, "

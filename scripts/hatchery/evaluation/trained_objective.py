@@ -21,6 +21,8 @@ class Use(NamedTuple):
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
     """How many positions before a hidden token it is predicted."""
+    ends_texts: bool = True
+    """Whether something stood behind a text in training."""
 
 
 def objective_of_model(model: Manifest) -> ObjectiveKeys:
@@ -35,7 +37,7 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
     """What a model can be used as; of an imported one, whose manifest has no objective, what its own files say."""
     if "objective" in trained.settings:
         objective = objective_of_model(trained)
-        return Use(objective.kinds, objective.predicted_before)
+        return Use(objective.kinds, objective.predicted_before, objective.ends_texts)
     if isinstance(model.config, EncoderDecoderConfig):
         return Use(("translation",))
     return Use(("causal",) if model.causal else ("masked",))

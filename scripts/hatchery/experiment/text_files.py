@@ -16,7 +16,7 @@ from hatchery.corpora.settings import (
     SequenceKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, RefusedError
+from hatchery.settings.base import Count, RefusedError, omitted_at_default
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -32,7 +32,7 @@ from hatchery.settings.fields import (
     VocabularyName,
 )
 from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys
-from hatchery.tokenization.trainer_settings import TokenizerKind, TokenizerSettings
+from hatchery.tokenization.trainer_settings import EncodedUnit, TokenizerKind, TokenizerSettings
 from hatchery.typed import keys_of
 from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
 
@@ -202,6 +202,10 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     """Instead of a corpus: the tokenizer.json of a model that others pretrained, or a SentencePiece model (*.model),
     taken as it is. Only vocabulary_size has to be said beside it, which is compared with the file; nothing else decides
     anything then."""
+
+    encoded_units: EncodedUnit = omitted_at_default("sentences")
+    """What corpora are encoded in: sentences, each by itself, or whole documents, in which a newline stands between
+    paragraphs and a space between their sentences (GPT-BERT)."""
 
     def __post_init__(self) -> None:
         # Without a kind the choice of keys is refused.

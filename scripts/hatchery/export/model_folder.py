@@ -130,14 +130,16 @@ def write_model_folder(
     kinds: Sequence[ModelKind],
     tokenizer: Path,
     generation: Mapping[str, Any] | None = None,
+    ends_texts: bool = True,
 ) -> list[Path]:
     """Write everything but the model card; returns the paths.
 
     `kinds` are what the model can be used as, `tokenizer` is a tokenizer.json, `generation` what `generate` does if it
-    is told nothing else. Raises TokenizationError when the tokenizer is unusable, and ModelError when it has ids that
-    the model has no embedding for, or pads with another id than the model was made for.
+    is told nothing else. Without `ends_texts` nothing stood behind a text in training, and the tokenizer adds nothing.
+    Raises TokenizationError when the tokenizer is unusable, and ModelError when it has ids that the model has no
+    embedding for, or pads with another id than the model was made for.
     """
-    names, special = _write_tokenizer(folder, model.config, kinds[0], tokenizer)
+    names, special = _write_tokenizer(folder, model.config, kinds[0], tokenizer, ends_texts)
     family = family_of(model.config)
     exported = family.exported
     config = exported_config(model.config, kinds, special)
@@ -185,8 +187,10 @@ def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: Sp
     }
 
 
-def _write_tokenizer(folder: Path, config: ModelConfig, kind: ModelKind, path: Path) -> tuple[list[str], SpecialTokens]:
-    tokenizer = load_tokenizer(path)
+def _write_tokenizer(
+    folder: Path, config: ModelConfig, kind: ModelKind, path: Path, ends_texts: bool
+) -> tuple[list[str], SpecialTokens]:
+    tokenizer = load_tokenizer(path) if ends_texts else load_tokenizer(path).without_end()
     backend, special = tokenizer.backend, tokenizer.special
     if tokenizer.vocabulary_size > config.vocab_size:
         raise ModelError(

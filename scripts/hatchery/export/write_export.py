@@ -40,8 +40,12 @@ def write_export(
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
-    kinds = use_of(pretraining, model).kinds
-    for path in write_model_folder(run.folder, model, kinds, pretraining.file("tokenizer.json"), generation):
+    use = use_of(pretraining, model)
+    kinds = use.kinds
+    written = write_model_folder(
+        run.folder, model, kinds, pretraining.file("tokenizer.json"), generation, use.ends_texts
+    )
+    for path in written:
         run.add_output(path)
     scores = [] if summary is None else [row for row in read_summary(summary) if row.model == settings.run.model]
     facts = ModelFacts(

@@ -176,6 +176,8 @@ def post_processor(
         "ended": (f"$A {sep}", f"$A {sep} $B {sep}"),
     }
     single, pair = templates[frame]
+    if frame == "begun" and not special.sep_ends:
+        pair = f"{cls} $A {cls} $B"
     if frame == "whole" and not special.sep_ends:
         single, pair = f"{cls} $A", f"{cls} $A {cls} $B"
     elif frame == "whole" and special.separators_in_pair == 2:

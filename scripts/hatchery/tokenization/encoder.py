@@ -2,7 +2,8 @@
 
 Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
 docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph where the tokenizer has such a
-token. One token shard per document shard; the bytes depend neither on the number of threads nor on the batch size.
+token. Or a document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). One token shard per document shard;
+the bytes depend neither on the number of threads nor on the batch size.
 The tables of corpus sizes in the papers are drawn from the counts (LTG-BERT, Table 1), which are exact.
 
 Which tokens begin a word, for whole-word masking and for counting words, is what a tokenizer of its kind can tell:
@@ -35,6 +36,7 @@ from hatchery.tokenization.documents import count_documents, read_batches, shard
 from hatchery.tokenization.special_tokens import TEXT_MARKERS, SpecialTokens
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
+from hatchery.tokenization.trainer_settings import EncodedUnit
 
 # A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
 SENTENCES_PER_CALL = 8192
@@ -127,15 +129,17 @@ def text_word_starts(
 
 
 class DocumentEncoder:
-    """Batches of documents to token tables."""
+    """Batches of documents to token tables, sentence by sentence or as a whole."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, units: EncodedUnit = "sentences") -> None:
+        self.tokenizer, self._units = tokenizer, units
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str]) -> TokenTable:
         """Encode some documents. A document without any sentence gives a row without tokens."""
+        if self._units == "documents":
+            return self._encode_whole(doc_ids, texts)
         sentences: list[str] = []
         ends_paragraph: list[bool] = []
         sentence_bounds = np.zeros(len(texts) + 1, dtype=np.int64)
@@ -161,6 +165,34 @@ class DocumentEncoder:
             else None,
         )
 
+    def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str]) -> TokenTable:
+        """Documents each as one text; where sentences begin in it is kept as well as tokens tell."""
+        wholes, begins = zip(*map(whole_text, texts), strict=True) if texts else ((), ())
+        encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)
+        ids = [np.array(encoding.ids, dtype=self._dtype) for encoding in encodings]
+        starts = [
+            # The token that holds its first character; two sentences may begin in one.
+            np.unique(np.searchsorted([end for _, end in encoding.offsets], begin, side="right"))
+            for encoding, begin in zip(encodings, begins, strict=True)
+        ]
+        starts = [found[found < len(own)] for found, own in zip(starts, ids, strict=True)]
+        flat = np.concatenate([np.zeros(0, self._dtype), *ids])
+        document_starts = np.concatenate([[0], np.cumsum([len(own) for own in ids])]).astype(np.int64)
+        filled = [number for number, own in enumerate(ids) if len(own)]
+        by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
+        named = [wholes[number] for number in filled]
+        return TokenTable(
+            doc_ids=list(doc_ids),
+            ids=flat,
+            word_starts=self._word_starts(flat, document_starts[filled], named),
+            document_starts=document_starts,
+            sentence_starts=np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64),
+            sentence_bounds=np.concatenate([[0], np.cumsum([len(found) for found in starts])]).astype(np.int64),
+            text_word_starts=text_word_starts(self.tokenizer, named, document_starts[filled], len(flat))
+            if by_pre_tokens
+            else None,
+        )
+
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
         """All ids in a row, and the offsets of the sentences in them with the total at the end."""
         flat = array("H" if self._dtype == np.uint16 else "I")
@@ -175,6 +207,14 @@ class DocumentEncoder:
                 position += 1
                 bounds[position] = len(flat)
         return np.frombuffer(flat, dtype=self._dtype) if flat else np.zeros(0, self._dtype), bounds
+
+
+def whole_text(text: str) -> tuple[str, np.ndarray]:
+    """A document as one text, a newline between paragraphs and a space between sentences; where these begin in it."""
+    sentences, ends = split_sentences(text)
+    behind = ["\n" if end else " " for end in ends]
+    begins = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])[: len(sentences)]
+    return "".join(map("".join, zip(sentences, behind, strict=True)))[:-1], begins
 
 
 def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
@@ -211,11 +251,17 @@ def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> 
     return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty
 
 
-def encode(corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None) -> None:
+def encode(
+    corpus: Manifest,
+    tokenizer: Manifest,
+    run: StageRun,
+    threads: int | None = None,
+    units: EncodedUnit = "sentences",
+) -> None:
     """Encode a corpus and write its shards; see the stage `encode_corpus`."""
     use_threads(threads)
     loaded = load_tokenizer(tokenizer.file("tokenizer.json"), recognise=TEXT_MARKERS)
-    encoder = DocumentEncoder(loaded)
+    encoder = DocumentEncoder(loaded, units)
     shards = shards_by_split(corpus)
     for stale in run.folder.glob("*-of-*.arrow"):
         stale.unlink()

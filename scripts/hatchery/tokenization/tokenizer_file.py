@@ -11,7 +11,7 @@ repeat what the tokenizer says about its special tokens, and name their roles, w
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,6 +61,10 @@ class Tokenizer:
         self.par_id: int | None = None if special.paragraph is None else special.ids[special.paragraph]
         self.tab_id: int | None = None if special.tab is None else special.ids[special.tab]
 
+    def without_end(self) -> "Tokenizer":
+        """The same for a model that was trained on texts behind which nothing stands, whatever the set has for it."""
+        return Tokenizer(self.backend, replace(self.special, separators_in_pair=0), self.word_mark)
+
     @property
     def between_ids(self) -> list[int]:
         """What stands between the two texts of a pair."""
@@ -69,7 +73,7 @@ class Tokenizer:
 
     @property
     def end_ids(self) -> list[int]:
-        """What stands behind a text, or the last one of several; nothing in GPT-BERT's set."""
+        """What stands behind a text, or the last one of several; nothing in GPT-BERT's set, or `without_end`."""
         return [self.sep_id] if self.special.sep_ends else []
 
     @property

@@ -16,6 +16,7 @@ BYTE_SYMBOLS = 256
 BYTE_LEVEL = ("byte_level", "gpt_bert")
 """Pre-tokenisers that turn a text into bytes, drawn as letters."""
 
+EncodedUnit = Literal["sentences", "documents"]
 TokenizerKind = Literal["wordpiece", "byte_bpe", "bpe", "unigram"]
 NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased", "gpt_bert"]
 PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert", "gpt_bert"]

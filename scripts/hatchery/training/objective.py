@@ -48,6 +48,12 @@ class ObjectiveKeys(Settings):
     """How many positions before a hidden token the model predicts it."""
 
     @property
+    def ends_texts(self) -> bool:
+        """Whether something stands behind a text in training, so that a finished model is to be shown it, too."""
+        # Blocks begin with a start, and nothing ends them.
+        return getattr(self, "segments", "") != "blocks"
+
+    @property
     def causal(self) -> bool:
         """Whether a finished model sees nothing behind a token where nothing else is said."""
         return self.kinds[0] == "causal"

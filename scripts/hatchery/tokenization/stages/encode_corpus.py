@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Settings, omitted_at_default
 from hatchery.stage import Stage
+from hatchery.tokenization.trainer_settings import EncodedUnit
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodingSettings(Settings):
-    """None: token shards follow from their corpus and tokenizer."""
+    """What token shards depend on beside their corpus and tokenizer."""
+
+    units: EncodedUnit = omitted_at_default("sentences")
+    """What is encoded at once."""
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """Nothing: see `EncodingSettings`."""
-    return {}
+    """What the tokenizer's file says; nothing at its default."""
+    units = project.tokenizer(tokenizer).encoded_units
+    return {} if units == "sentences" else {"units": units}
 
 
 @Stage(
@@ -47,4 +52,4 @@ def encode_corpus(
     """
     from hatchery.tokenization.encoder import encode
 
-    encode(corpus, tokenizer, run, threads)
+    encode(corpus, tokenizer, run, threads, settings.units)

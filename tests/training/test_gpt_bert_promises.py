@@ -1,0 +1,186 @@
+"""What GPT-BERT's training promises, and the mistakes that train and evaluate without an error and give a bad model."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hatchery.modeling.families import model_config
+from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
+from hatchery.objectives.blocks import BlockExamples
+from hatchery.objectives.masking import MaskingSettings, masking_rule
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
+from hatchery.tokenization.token_shards import Document
+from hatchery.training.batches import StepBatch
+from hatchery.training.learning_rates import learning_rate
+from hatchery.training.loop import divisors, loss_of
+from hatchery.training.objectives.causal import CausalObjective, CausalSettings
+from hatchery.training.objectives.hybrid import HybridObjective, HybridSettings
+from hatchery.training.optimizers import build_optimizer
+from hatchery.training.settings import OptimizerSettings, ScheduleSettings
+from hatchery.training.topology import SINGLE_PROCESS
+
+CPU = torch.device("cpu")
+SPECIAL = SpecialIds.of(SPECIAL_SETS["gpt_bert"])
+VOCABULARY, LENGTH = 60, 16
+SIZES: dict[str, Any] = {
+    "family": "gpt_bert",
+    "vocab_size": VOCABULARY,
+    "hidden_size": 48,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "position_bucket_size": 8,
+    "max_position_embeddings": 32,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+class Sentences:
+    """A hundred sentences of a few words, each of which says what follows it."""
+
+    n_documents = 100
+
+    def __init__(self) -> None:
+        generator = np.random.default_rng(0)
+        starts = generator.integers(16, VOCABULARY, size=self.n_documents)
+        self.ids = [
+            (16 + (start - 16 + 7 * np.arange(4 + start % 9)) % (VOCABULARY - 16)).astype(np.uint16) for start in starts
+        ]
+
+    def document(self, index: int) -> Document:
+        ids = self.ids[index]
+        return Document(ids, np.zeros(1, dtype=np.int32), np.zeros(len(ids) // 8 + 1, dtype=np.uint8), 0)
+
+    def document_lengths(self) -> np.ndarray:
+        return np.array([len(ids) for ids in self.ids], dtype=np.int64)
+
+
+def examples(rate: float | None) -> BlockExamples:
+    """Hidden tokens at this rate, or causal sequences."""
+    rule = (
+        None if rate is None else masking_rule(MaskingSettings("short_span", "corrected", rate), 0, VOCABULARY, SPECIAL)
+    )
+    return BlockExamples(Sentences(), LENGTH, SPECIAL, rule, fills=True)
+
+
+@pytest.fixture
+def model() -> LanguageModel:
+    torch.manual_seed(0)
+    made = build_language_model(model_config(SIZES))
+    for parameter in made.parameters():
+        parameter.data.normal_(0, 0.2)
+    return made.eval()
+
+
+@pytest.mark.parametrize("rate", [None, 0.5], ids=["causal", "masked"])
+def test_the_label_of_a_position_is_the_token_to_its_right_for_both_objectives(rate: float | None) -> None:
+    made, firsts, random = examples(rate), 0, []
+    for index in range(len(made)):
+        sample = made.example(0, 0, index)
+        originals = np.concatenate([np.append(SPECIAL.cls, text.tokens) for text in sample.texts])
+        labelled = np.flatnonzero(sample.labels != UNLABELLED)
+        assert (sample.labels[labelled] == originals[labelled + 1]).all()
+        # What is to be guessed is hidden where it stands, and not where it is predicted.
+        visible = labelled[labelled + 1 < len(sample.input_ids)] + 1
+        shown = sample.input_ids[visible]
+        hidden = np.setdiff1d(np.arange(len(sample.input_ids)), visible)
+        assert (sample.input_ids[hidden] == originals[hidden]).all()
+        assert (shown == originals[visible]).all() or rate is not None
+        assert SPECIAL.cls not in sample.labels and SPECIAL.sep not in sample.input_ids
+        starts = np.cumsum([0, *[1 + len(text) for text in sample.texts][:-1]])
+        firsts += int((sample.labels[starts[starts < len(sample.labels)]] != UNLABELLED).sum())
+        random += shown[(shown != SPECIAL.mask) & (shown != originals[visible])].tolist()
+    # The first token of a block is predicted from its start, in either way, and nothing special is put in at random.
+    assert firsts > 50 and all(number >= 16 for number in random) and bool(random) == (rate is not None)
+
+
+def test_with_hidden_tokens_a_model_sees_what_follows_and_as_a_causal_one_it_does_not(model: LanguageModel) -> None:
+    ids = torch.randint(16, VOCABULARY, (2, 12), generator=torch.Generator().manual_seed(3))
+    other = ids.clone()
+    other[:, 7] = 16 + (other[:, 7] - 15) % (VOCABULARY - 16)
+    with torch.no_grad():
+        for causal in (True, False):
+            first, second = (model.logits_at(model.encoder(each, causal=causal)[-1])[:, :7] for each in (ids, other))
+            assert torch.equal(first, second) == causal
+
+
+def test_both_losses_are_one_where_nothing_is_hidden_and_nothing_behind_is_seen(model: LanguageModel) -> None:
+    batch = examples(None).batch(0, 0, range(6))
+    following = CausalObjective(CausalSettings(segments="blocks")).terms(model(**batch), batch)
+    # The same sequences as those with hidden tokens, under a mask that lets nothing see what follows.
+    below = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()[
+        : batch["input_ids"].shape[1], : batch["input_ids"].shape[1]
+    ]
+    hidden = {**batch, "causal": torch.zeros(6, dtype=torch.bool), "attention_mask": batch["attention_mask"] & below}
+    terms = HybridObjective(HybridSettings(segments="blocks", causal_share=0.5)).terms(model(**hidden), hidden)
+    assert terms[1].loss_sum.item() == 0
+    assert terms[0].loss_sum.item() == pytest.approx(following[0].loss_sum.item(), rel=1e-5)
+
+
+@torch.no_grad()
+def test_a_mixed_batch_has_the_mean_of_sixteen_devices_that_have_as_many_targets(model: LanguageModel) -> None:
+    made, kinds = examples(0.3), examples(None)
+    # Of each kind as many targets as of the first; of hidden ones there are few numbers to choose from.
+    masked = [made.example(0, 0, index) for index in range(len(made))]
+    wanted = int((masked[0].labels != UNLABELLED).sum())
+    chosen = [sample for sample in masked if (sample.labels != UNLABELLED).sum() == wanted][:15]
+    batch = made.padding.batch([*chosen, kinds.example(0, 0, 0)])
+    objective = HybridObjective(HybridSettings(segments="blocks", causal_share=1 / 16, z_loss=1e-4))
+
+    def loss(of: Any, rows: slice) -> float:
+        part = {name: tensor[rows] for name, tensor in batch.items()}
+        labelled = (part["labels"] != UNLABELLED).sum(dim=1)
+        both = tuple(int(labelled[part["causal"] == kind].sum()) for kind in (False, True))
+        counted = (sum(both),) if of.settings.one_kind else both
+        return float(
+            loss_of(
+                of.terms(model(**part), part), divisors(StepBatch([part], counted, 0), "tokens", SINGLE_PROCESS, CPU)
+            )
+        )
+
+    alone = [
+        HybridObjective(HybridSettings(segments="blocks", causal_share=share, z_loss=1e-4))
+        for share in [0.0] * 15 + [1.0]
+    ]
+    assert len(chosen) == 15
+    devices = [loss(one, slice(row, row + 1)) for row, one in enumerate(alone)]
+    assert loss(objective, slice(None)) == pytest.approx(np.mean(devices), rel=1e-5)
+
+
+def test_rates_begin_at_nothing_and_end_there() -> None:
+    schedule, steps, cooled = ScheduleSettings(cooldown_fraction=0.016), 15_625, 250
+    rates = {step: learning_rate(0.01, schedule, step, steps) for step in (0, 250, steps - cooled, steps - 1)}
+    assert rates[0] == 0 and rates[250] == pytest.approx(0.01)
+    assert rates[steps - cooled] == pytest.approx(0.001, rel=0.01)
+    assert rates[steps - 1] == pytest.approx(0.001 / cooled)
+
+
+@pytest.mark.slow
+def test_a_tiny_model_learns_a_hundred_sentences_both_ways() -> None:
+    network = build_language_model(model_config(SIZES))
+    initialise_(network, seed=1)
+    settings = HybridSettings(
+        segments="blocks", kind="short_span", causal_share=0.25, mask_probability=0.3, z_loss=1e-4
+    )
+    objective = HybridObjective(settings)
+    optimizer = build_optimizer(network, OptimizerSettings(learning_rate=0.01, decay="weights", epsilon=1e-8))
+    hidden, following = examples(0.3), examples(None)
+    generator, losses = np.random.default_rng(2), []
+    for step in range(300):
+        drawn = generator.integers(len(hidden), size=16)
+        samples = [hidden.example(0, step, int(index)) for index in drawn[:12]]
+        samples += [following.example(0, step, int(index)) for index in drawn[12:]]
+        batch = hidden.padding.batch(samples)
+        labelled = (batch["labels"] != UNLABELLED).sum(dim=1)
+        counted = tuple(int(labelled[batch["causal"] == kind].sum()) for kind in (False, True))
+        terms = objective.terms(network(**batch), batch)
+        optimizer.zero_grad()
+        loss_of(terms, divisors(StepBatch([batch], counted, 0), "tokens", SINGLE_PROCESS, CPU)).backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 2.0)
+        optimizer.step()
+        losses.append([term.loss_sum.item() / count for term, count in zip(terms, counted, strict=True)])
+    assert min(losses[0]) > 3 and max(np.mean(losses[-20:], axis=0)) < 1
