@@ -170,6 +170,19 @@ TABLES = {
     ("gpt_bert_ablations", "without_batch_schedule"): {
         key: value for key, value in GPT_SMALL.items() if key != "initial_batch_fraction"
     },
+    **{
+        (f"gpt_bert_2025_{track}", name): {
+            **{key: value for key, value in size.items() if key != "initial_batch_fraction"},
+            **{"vocabulary_size": 16_384, "steps": steps, "batch_size": batch, "optimizer.learning_rate": 0.007},
+            "length_schedule": [{"from_fraction": 0.6, "factor": 2}, {"from_fraction": 0.8, "factor": 4}],
+            "objective.causal_share": share,
+        }
+        for track, size, steps, batch in (
+            ("strict", GPT_BASE, 12_330, 1_024),
+            ("strict_small", GPT_SMALL, 9_914, 128),
+        )
+        for name, share in (("causal_focus", 15 / 16), ("mixed", 1 / 2), ("masked_focus", 1 / 16))
+    },
     **{(f"gpt_bert_{name}", name): GPT_SMALL for name in ("babylm_only", "fineweb_only", "cosmopedia_only")},
     ("strict", "ltg_bert"): {**ELC_BASE, "model.layer_weighting": "none"},
     ("strict", "elc_biased"): {**ELC_BASE, "model.layer_weighting": "biased"},
@@ -257,9 +270,14 @@ def test_the_papers_rows_are_all_there() -> None:
 
 
 def test_a_model_of_gpt_bert_costs_as_many_tokens_as_its_code_shows() -> None:
-    """41 billion positions, told before anything runs; half of them for the small one."""
-    for experiment, billions in (("gpt_bert_strict", 41), ("gpt_bert_strict_small", 20.5)):
-        plan = StepPlan(typed(experiment, "gpt_bert"))
+    """41 billion positions, half of them for the small one; in 2025 ten times 161.6 and 16.2 million."""
+    for experiment, run, billions in (
+        ("gpt_bert_strict", "gpt_bert", 41),
+        ("gpt_bert_strict_small", "gpt_bert", 20.5),
+        ("gpt_bert_2025_strict", "mixed", 1.616),
+        ("gpt_bert_2025_strict_small", "mixed", 0.1624),
+    ):
+        plan = StepPlan(typed(experiment, run))
         tokens = sum(plan.at(step).batch_size * plan.at(step).sequence_length for step in range(plan.steps))
         assert tokens / 1e9 == pytest.approx(billions, rel=0.01)
 

@@ -67,6 +67,7 @@ def judge(difference: float, deviation: float | None, rounding: float = PRINTED_
 
 
 PAPERS = {
+    "babylm_2025": "BabyLM 2025",
     "babylm_pipeline": "BabyLM pipeline",
     "elc_bert": "ELC-BERT",
     "gpt_bert": "GPT-BERT",
