@@ -98,6 +98,20 @@ test-transformers-4: env ## test exported models with the version of transformer
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) $(PYTEST_OPTIONS) tests/export
 
+# What others use exported models with; nothing of ours needs it.
+TOOLS := .tools
+$(TOOLS)/installed: tests/export/tools.lock
+	@rm -rf $(TOOLS)
+	@.venv/bin/python -m pip install --quiet --no-deps --require-hashes --target $(TOOLS) --requirement $<
+	@touch $@
+
+.PHONY: test-tools
+test-tools: env ## test exported models in lm-evaluation-harness, minicons, captum, PEFT and the library's Trainer
+	@$(MAKE) --no-print-directory $(TOOLS)/installed
+	@$(MAKE) --no-print-directory $(TRANSFORMERS_4)/installed
+	@for path in "$$PWD/$(TOOLS)" "$$PWD/$(TRANSFORMERS_4):$$PWD/$(TOOLS)"; do \
+	  PYTHONPATH="$$path" $(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS) tests/export/test_in_tools.py || exit 1; done
+
 # PyTorch for CPUs comes without it, and nothing else needs it there.
 TRITON := .triton
 $(TRITON)/installed: requirements.lock

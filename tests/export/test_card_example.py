@@ -100,7 +100,7 @@ def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path):
     assert read_manifest(output).file(SENTENCES_FILE).is_file()
 
 
-def test_every_loader_of_the_example_trusts_the_code_and_the_language_is_the_corpus_s(
+def test_the_example_trusts_the_model_s_code_and_asks_for_no_other_and_the_language_is_the_corpus_s(
     pretrained, export_settings, tmp_path
 ):
     settings = {**export_settings, "languages": ["is", "fo"]}
@@ -108,7 +108,7 @@ def test_every_loader_of_the_example_trusts_the_code_and_the_language_is_the_cor
     card = (tmp_path / "README.md").read_text()
     assert card.startswith('---\nlanguage: ["is", "fo"]\n')
     loaders = re.findall(r"from_pretrained\((.*?)\)", example(card))
-    assert len(loaders) == 2 and all("trust_remote_code=True" in loader for loader in loaders)
+    assert sorted(loader.split(", ")[1] for loader in loaders) == ["trust_remote_code=False", "trust_remote_code=True"]
 
 
 @pytest.mark.parametrize("languages", [[], ["de"]])

@@ -180,9 +180,10 @@ def test_a_model_from_a_configuration_alone_starts_near_the_uniform_loss(hub, lo
 
 
 @pytest.mark.parametrize("variant", ["ltg", "roberta_tied"], indirect=True)
-def test_the_tokenizer_gives_our_ids_in_a_frame(hub, exported, pretrained, variant):
+def test_the_tokenizer_asks_for_no_code_and_gives_our_ids_in_a_frame(hub, exported, pretrained, variant, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asked whether to run code"))
     _, tokenizer = load_pretrained(pretrained(variant))
-    theirs = hub.AutoTokenizer.from_pretrained(exported(variant))
+    theirs = hub.AutoTokenizer.from_pretrained(exported(variant), trust_remote_code=False)
     for text in ("The old dogs sleep.", "A  cat, near the house!", "naïve — 12"):
         (ids,) = tokenizer.encode_sentences([text])
         assert theirs(text)["input_ids"] == [tokenizer.cls_id, *ids, tokenizer.sep_id]

@@ -139,7 +139,7 @@ def write_model_folder(
     Raises TokenizationError when the tokenizer is unusable, and ModelError when it has ids that the model has no
     embedding for, or pads with another id than the model was made for.
     """
-    names, special = _write_tokenizer(folder, model.config, kinds[0], tokenizer, ends_texts)
+    names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, ends_texts)
     family = family_of(model.config)
     exported = family.exported
     config = exported_config(model.config, kinds, special)
@@ -188,9 +188,9 @@ def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: Sp
 
 
 def _write_tokenizer(
-    folder: Path, config: ModelConfig, kind: ModelKind, path: Path, ends_texts: bool
+    folder: Path, config: ModelConfig, kinds: Sequence[ModelKind], path: Path, ends_texts: bool
 ) -> tuple[list[str], SpecialTokens]:
-    tokenizer = load_tokenizer(path) if ends_texts else load_tokenizer(path).without_end()
+    tokenizer, kind = load_tokenizer(path) if ends_texts else load_tokenizer(path).without_end(), kinds[0]
     backend, special = tokenizer.backend, tokenizer.special
     if tokenizer.vocabulary_size > config.vocab_size:
         raise ModelError(
@@ -209,7 +209,11 @@ def _write_tokenizer(
         backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
-    settings = tokenizer_config(backend, special)
+    settings, roles = tokenizer_config(backend, special), special_tokens_map(special)
+    if tuple(kinds) != ("masked",):
+        # What programs that score texts look for, the same as the configuration's.
+        ends = {"bos_token": special.cls, "eos_token": special.sep}
+        settings, roles = {**settings, **ends}, {**roles, **ends}
     if kind == "causal":
         # A batch of beginnings is gone on with at the right.
         settings["padding_side"] = "left"
@@ -217,7 +221,7 @@ def _write_tokenizer(
     if limit is not None:
         settings["model_max_length"] = limit
     write_json(folder / "tokenizer_config.json", settings)
-    write_json(folder / "special_tokens_map.json", special_tokens_map(special))
+    write_json(folder / "special_tokens_map.json", roles)
     return ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"], special
 
 
