@@ -155,7 +155,8 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
         jobs: Jobs = api._workflow.globals["JOBS"]
         # One job of each stage.
         planned = {job.rule.name: job for job in api._workflow.dag.jobs if job.params.get("call")}
-        assert STAGES.keys() - planned.keys() == {"import_model", "export_milestone", "measure_acquisition"}
+        of_others = {"import_model", "export_milestone", "measure_acquisition", "write_submission"}
+        assert STAGES.keys() - planned.keys() == of_others
         for name, job in planned.items():
             # The file of a call is called after its digest.
             call, given = jobs.call_at(f"-{Path(job.params['call']).stem}"), json.loads(job.params["given"])

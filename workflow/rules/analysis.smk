@@ -43,3 +43,16 @@ rule write_tables:
     shell:
         "python scripts/run.py write_tables {params.call} {params.given:q}"
         " 2>&1 | tee {log}"
+
+
+# The file that BabyLM's leaderboard takes.
+rule write_submission:
+    input:
+        inputs("write_submission"),
+    output:
+        json="results/{experiment}/submission.json",
+        report="results/{experiment}/submission.md",
+        checksums="results/{experiment}/submission.sha256",
+    shell:
+        "python scripts/run.py write_submission {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import AnalysisSettings, Study, analysis_called, kind_of
+from hatchery.analysis.analyses.babylm_leaderboard import LeaderboardSettings
 from hatchery.analysis.analyses.paired_tests import EVERY_TWO_UP_TO
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import VALUES
 from hatchery.settings.problems import ALLOWED, Problems, nearest, offered
-from hatchery.typed import build, references, validated
+from hatchery.typed import build, keys_of, references, validated
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
 PAIR_TESTS, TASK_TESTS, MISJUDGED = "minimal_pair_tests", "finetuning_tests", "misjudged_pairs"
-OVERLAP = "training_overlap"
+OVERLAP, LEADERBOARD = "training_overlap", "babylm_leaderboard"
 """The analyses that experiments have by themselves: tests of differences, pairs to read, and those that were read."""
 
 
@@ -60,12 +61,18 @@ def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
         TASK_TESTS: (several and tasks, tests),
         MISJUDGED: (pairs, {"untrained": untrained_models(experiment)}),
         OVERLAP: (pairs, {}),
+        LEADERBOARD: (experiment.submission is not None, leaderboard_settings(experiment)),
     }
     return {
         name: build(analysis_called(name).settings, {"analysis": name, **settings})
         for name, (has, settings) in entries.items()
         if has
     }
+
+
+def leaderboard_settings(experiment: "Experiment") -> dict[str, Any]:
+    """What the table of scores shares with the submission."""
+    return {} if experiment.submission is None else keys_of(experiment.submission, of=LeaderboardSettings)
 
 
 def tested_against(experiment: "Experiment") -> str | None:

@@ -1,7 +1,7 @@
 """What stands in the file of an experiment, and in the files of models and protocols that it names."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
@@ -171,6 +171,30 @@ class Published(Settings):
     name for the star the paper has a row repeats that row, unless the run is named itself."""
 
 
+Edition = Literal[2025, 2026]
+Track = Literal["strict", "strict_small"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission(Settings):
+    """The file that the leaderboard of BabyLM takes, results/<experiment>/submission.json, and a table of scores."""
+
+    track: Track = "strict_small"
+    """Which checkpoints the file has (19, or 28 in strict), and which published rows stand beside ours."""
+    edition: Edition = 2026
+    """Whose rules average the parts of a score."""
+    suites: NotEmpty = "babylm_2026"
+    """What suites are called before the names that BabyLM gives them: <suites>_blimp, <suites>_fast_blimp."""
+    tasks: NotEmpty = "babylm_2026"
+    """What the tasks of GLUE are called before their names: <tasks>_boolq."""
+    run: BlockName | None = None
+    """The run that is handed in; null: the first one that has a budget of words, or else the first."""
+    seed: Natural | None = None
+    """Its pretraining seed; null: its first."""
+    age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
+    """What the file says of this part, which the server takes as it is: a negative correlation lowers the mean."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
     """Whose rows of a paper's tables a miniature fills."""
@@ -238,6 +262,8 @@ class ExperimentFile(OneOfKeys):
     more than four all others against the first that was never trained, else the first baseline, else the first run."""
     published: Published | None = None
     """The published models that ours repeat; the numbers are in config/published/values/<paper>.csv."""
+    submission: Submission | None = None
+    """The file for BabyLM's leaderboard; null makes none."""
     paper_tables: PaperTables | None = None
     """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
     figures: Style = field(default_factory=Style)

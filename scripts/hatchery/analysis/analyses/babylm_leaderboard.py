@@ -1,0 +1,175 @@
+"""The models of an experiment as rows of BabyLM's leaderboard, beside published ones, with chance and intervals.
+
+Source: docs/papers/babylm-2026.md, "Leaderboard". An experiment with `submission` has this analysis by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.babylm_scores import ACQUISITION, LABELS, RULES, Parts, parts_of
+from hatchery.artifacts.records import Record, read_records
+from hatchery.experiment.experiment_file import Edition, Track
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.fields import NotEmpty
+
+PUBLISHED = "babylm/leaderboard"
+MEAN, WITHOUT = "mean", "mean_with_aoa_0"
+NOTES = (
+    "Scores of editions and of states of the pipeline do not compare: EWoK, entity tracking, ties, the pooling of "
+    "fine-tuning and AoA changed between April and July 2026.",
+    "± is half of the 95 % interval of the mean over pretraining seeds (Student's t); of one seed there is none. "
+    "Between seeds, entity tracking differs by 6 to 9 points, RTE and WSC (139 and 52 rows) by 4 to 12, overall means "
+    "by 1 to 2.",
+    "EWoK is near chance for most models of this size: in 13 % of its items a concept never occurs in the training "
+    "text. Of BLiMP's 67 paradigms 22 only reorder words, so how ties are decided moves a score.",
+    "AoA is a correlation over few words, 0 where it is not significant, and the server takes it as it is sent. Most "
+    "of the highest published rows have 0 there; so both means are shown, as it is and with 0.",
+    "A part that is missing counts 0 in a mean. GLUE is fine-tuned and chosen on its test rows.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardSettings(AnalysisSettings):
+    """What the suites and tasks are called, and which published rows stand beside."""
+
+    suites: NotEmpty = "babylm_2026"
+    """Before the names of suites: `<suites>_blimp`."""
+    tasks: NotEmpty = "babylm_2026"
+    """Before the names of tasks: `<tasks>_boolq`."""
+    edition: Edition = 2026
+    """Whose rules average."""
+    track: Track = "strict_small"
+    """Whose published rows."""
+
+
+@dataclass(frozen=True)
+class PublishedScore(Record):
+    """A score that somebody published: of a part, or `overall`, as the source printed it."""
+
+    track: Track
+    row: str
+    part: str
+    points: float
+    source: str
+
+
+def read_published(path: Path) -> list[PublishedScore]:
+    """The published scores of the edition of 2026. Raises EvaluationError naming file and line."""
+    return read_records(path, PublishedScore, ("track", "row", "part"))
+
+
+def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
+    """Rows of models, published rows and chance. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+
+    rules = RULES[settings.edition]
+    frame = read_frame(study.tables["measurements"], MEASUREMENTS)
+    by_model: dict[str, list[Parts]] = {}
+    for run in study.runs:
+        of_run = frame.filter(frame["run"] == run.name)
+        found = parts_of(of_run, settings.suites, settings.tasks, settings.edition)
+        if any(value is not None for value in found.values()):
+            by_model.setdefault(run.label or run.model, []).append(found)
+    ours = [_model(name, runs, settings) for name, runs in by_model.items()]
+    printed: dict[str, dict[str, float]] = {}
+    for score in read_published(study.files[PUBLISHED]):
+        if settings.edition == 2026 and score.track == settings.track:
+            printed.setdefault(score.row, {})[score.part] = score.points
+    published = [_printed(name, found, settings) for name, found in printed.items()]
+    published.sort(key=lambda row: row.values[MEAN] or 0.0, reverse=True)
+    columns = ["", *(LABELS[part] for part in rules.parts), "mean", "with AoA 0"]
+    guess = {**rules.chance, MEAN: rules.mean(rules.chance), WITHOUT: rules.mean(rules.chance)}
+    chance = _Row("chance", guess, {}, 0, "chance")
+    groups = [
+        Group([_cells(row, rules.parts) for row in ours], "this experiment"),
+        *([Group([_cells(row, rules.parts) for row in published], "published")] if published else []),
+        Group([_cells(chance, rules.parts)]),
+    ]
+    caption = f"Leaderboard: {rules.name}"
+    table = Table([Column(name, words=not name) for name in columns], groups, caption=caption)
+    numbers = [number for row in (*ours, *published, chance) for number in _numbers(row, rules.name)]
+    return Findings(numbers, [table], NOTES)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the table: points and half intervals by part, and how many seeds it rests on."""
+
+    name: str
+    values: Mapping[str, float | None]
+    intervals: Mapping[str, float]
+    seeds: int
+    source: str
+
+
+def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Row:
+    """The means of a model over its seeds."""
+    rules = RULES[settings.edition]
+    whole = [{**parts, MEAN: rules.mean(parts), WITHOUT: rules.mean(parts, acquisition=False)} for parts in runs]
+    values, intervals = dict[str, float | None](), dict[str, float]()
+    for key in whole[0]:
+        known = [value for parts in whole if (value := parts[key]) is not None]
+        values[key] = sum(known) / len(known) if known else None
+        if len(known) > 1:
+            intervals[key] = half_interval(known)
+    return _Row(name, values, intervals, len(runs), "this experiment")
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Half of the 95 % interval of the mean of two values or more, by Student's t."""
+    from scipy.stats import t
+
+    from hatchery.analysis.aggregates import mean_and_error
+
+    error = mean_and_error(values)[1]
+    assert error is not None
+    return float(t.ppf(0.975, len(values) - 1)) * error
+
+
+def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Row:
+    """A published row: its own mean where it printed one, else that of its parts; parts alone give the one with 0."""
+    rules = RULES[settings.edition]
+    parts = {part: found.get(part) for part in rules.parts}
+    has_parts = sum(value is not None for value in parts.values()) > 1
+    mean = found.get("overall", rules.mean(parts))
+    acquisition = parts[ACQUISITION] or 0.0
+    without = rules.mean(parts, acquisition=False) if has_parts else mean - acquisition / len(rules.parts)
+    return _Row(name, {**parts, MEAN: mean, WITHOUT: without}, {}, 0, "published")
+
+
+def _cells(row: _Row, parts: Sequence[str]) -> list[Content]:
+    def cell(key: str) -> Content:
+        value = row.values.get(key)
+        if value is None:
+            return "-"
+        return Cell(f"{value:.2f}", deviation=f"{row.intervals[key]:.2f}" if key in row.intervals else "")
+
+    seeds = f"{row.name} ({row.seeds} seeds)" if row.seeds > 1 else row.name
+    return [seeds, *(cell(key) for key in (*parts, MEAN, WITHOUT))]
+
+
+def _numbers(row: _Row, rule: str) -> list[Numbers]:
+    return [
+        {
+            "model": row.name,
+            "source": row.source,
+            "part": part,
+            "points": None if value is None else round(value, 6),
+            "half_interval": round(row.intervals[part], 6) if part in row.intervals else None,
+            "seeds": row.seeds or None,
+            "rule": rule,
+        }
+        for part, value in row.values.items()
+    ]
+
+
+ANALYSIS = Analysis(
+    title="BabyLM leaderboard",
+    version=1,
+    settings=LeaderboardSettings,
+    run=leaderboard,
+    needs=("measurements",),
+    published=lambda settings: (PUBLISHED,),
+)

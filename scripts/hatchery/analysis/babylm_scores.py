@@ -1,0 +1,113 @@
+"""The parts of a BabyLM score and their means, by the rules of a year (docs/papers/babylm-2026.md, "Leaderboard").
+
+2026: the mean of nine parts. 2025: the macro average, the mean of language tasks and of likeness to people. A part that
+is missing counts 0 in both.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hatchery.experiment.experiment_file import Edition
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TASKS = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
+"""Of GLUE, in the order of the submission."""
+PIQA = ("global_piqa_parallel", "global_piqa_nonparallel")
+READING, ACQUISITION, GLUE = "reading", "acquisition", "glue"
+Parts = Mapping[str, float | None]
+"""By part, points from 0 to 100 (a correlation from -100); None where nobody measured it."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an edition averages: `language` are tasks, `likeness` is to people, `chance` what a blind guess has."""
+
+    name: str
+    language: tuple[str, ...]
+    likeness: tuple[str, ...]
+    halves: bool
+    chance: Mapping[str, float]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """All parts, in the order of tables."""
+        return (*self.language, *self.likeness)
+
+    def mean(self, parts: Parts, acquisition: bool = True) -> float:
+        """The overall score; without `acquisition`, as if that part were 0."""
+        found = {part: parts.get(part) or 0.0 for part in self.parts}
+        if not acquisition:
+            found[ACQUISITION] = 0.0
+        groups = (self.language, self.likeness) if self.halves else (self.parts,)
+        return _mean([_mean([found[part] for part in group]) for group in groups])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+_CHANCE = {"blimp": 50.0, "supplement": 50.0, "ewok": 50.0, "entity_tracking": 20.0, "comps": 50.0}
+_PEOPLE = {READING: 0.0, ACQUISITION: 0.0}
+RULES: dict[Edition, Rules] = {
+    2026: Rules(
+        "mean of nine parts, BabyLM 2026 (July)",
+        ("blimp", "supplement", "ewok", "entity_tracking", "comps", GLUE, "global_piqa"),
+        (READING, ACQUISITION),
+        False,
+        {**_CHANCE, "global_piqa": 37.5, **_PEOPLE},
+    ),
+    2025: Rules(
+        "macro average, BabyLM 2025",
+        ("blimp", "supplement", "ewok", "entity_tracking", "comps", GLUE),
+        (READING, "wug_adj", "wug_past", ACQUISITION),
+        True,
+        {**_CHANCE, **_PEOPLE, "wug_adj": 0.0, "wug_past": 0.0},
+    ),
+}
+LABELS = {
+    **{"blimp": "BLiMP", "supplement": "supplement", "ewok": "EWoK", "entity_tracking": "entity tracking"},
+    **{"comps": "COMPS", GLUE: "GLUE", "global_piqa": "GlobalPIQA", READING: "reading", ACQUISITION: "AoA"},
+    **{"wug_adj": "WUG, adjectives", "wug_past": "WUG, past"},
+}
+
+
+def suites_of(part: str) -> tuple[str, ...]:
+    """What the suites of a part are called behind the prefix of their edition."""
+    return PIQA if part == "global_piqa" else (part,)
+
+
+def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edition) -> dict[str, float | None]:
+    """The parts of one run, of its rows of `measurements.parquet`.
+
+    Suites and tasks are called `<suites>_blimp` and `<tasks>_boolq`. A part of several suites or tasks is their mean;
+    a suite or a task that is missing counts 0 there, as on the server, unless all are.
+    """
+    import polars as pl
+
+    whole = measurements.filter(pl.col("value").is_not_null())
+    averages = whole.filter((pl.col("level") == "average") & pl.col("metric").is_in(MEAN_METRICS))
+    found = {(suite, task): value for suite, task, value in averages.select("suite", "task", "value").rows()}
+    tuned = whole.filter(
+        (pl.col("kind") == "finetuning") & (pl.col("level") == "task") & pl.col("primary") & pl.col("main")
+    )
+    by_task = dict(tuned.group_by("task").agg(pl.col("value").mean()).rows())
+
+    def part(name: str) -> float | None:
+        if name == GLUE:
+            values = [by_task.get(f"{tasks}_{task}") for task in TASKS]
+        elif name == READING:
+            values = [found.get(("reading", "reading"))]
+        elif name == ACQUISITION:
+            values = [found.get(("acquisition", "age_of_acquisition"))]
+        else:
+            values = [found.get((f"{suites}_{suite}", "paradigm_average")) for suite in suites_of(name)]
+        return None if all(value is None for value in values) else _mean([value or 0.0 for value in values])
+
+    return {name: part(name) for name in RULES[edition].parts}
+
+
+MEAN_METRICS = ("accuracy_percent", "gain_percent", "correlation_percent")

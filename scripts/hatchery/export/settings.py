@@ -1,0 +1,35 @@
+"""What the writer of a submission is told."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.experiment.experiment_file import Edition, Track
+from hatchery.settings.base import Settings
+
+SUITES = {
+    "blimp": "blimp",
+    "blimp_supplement": "supplement",
+    "ewok": "ewok",
+    "entity_tracking_filtered": "entity_tracking",
+    "comps": "comps",
+    "global_piqa_parallel": "global_piqa_parallel",
+    "global_piqa_nonparallel": "global_piqa_nonparallel",
+}
+"""What suites are called behind their prefix, by what the file calls them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmissionSettings(Settings):
+    """One model's submission."""
+
+    run: str
+    """Model and seed."""
+    track: Track
+    edition: Edition
+    suites: str
+    """Before the names of suites."""
+    tasks: str
+    """Before the names of tasks."""
+    checkpoints: tuple[str, ...]
+    """The checkpoints of which the file has results, in their order."""
+    age_of_acquisition: Literal["as_measured", "zero"]

@@ -1,0 +1,113 @@
+"""The stage `write_submission`: the file that BabyLM's leaderboard takes, and a report on it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.analysis.babylm_scores import TASKS
+from hatchery.errors import ConfigError
+from hatchery.evaluation.evaluation import Result
+from hatchery.experiment.experiment_file import Submission
+from hatchery.export.settings import SUITES, SubmissionSettings
+from hatchery.job_spec import Paths
+from hatchery.runner import OutputPath
+from hatchery.stage import Stage
+from hatchery.training.milestones import BABYLM_MARKS, mark_name
+from hatchery.typed import keys_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.experiment.seeded_run import SeededRun
+    from hatchery.workflow.result_paths import ResultPaths
+
+MARKS = {"strict_small": BABYLM_MARKS[:19], "strict": BABYLM_MARKS}
+
+
+def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"]:
+    """What an experiment hands in. Raises ConfigError for one that hands nothing in, and for a run that it has not."""
+    block, where = project.experiment(experiment), project.place("experiment", experiment)
+    if block.submission is None:
+        raise ConfigError(f"{where}: there is no `submission`; write `submission: {{track: strict_small}}`")
+    wanted = block.submission
+    if wanted.edition != 2026:
+        raise ConfigError(
+            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard takes no more files; its average "
+            f"stands in results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
+        )
+    budgeted = (name for name, run in block.runs.items() if run.pretraining.marks)
+    name = wanted.run or next(budgeted, next(iter(block.runs)))
+    runs = [run for run in project.seeded_runs(experiment) if run.model == name]
+    found = [run for run in runs if wanted.seed in (None, run.seed)]
+    if not found:
+        there = ", ".join(run.name for run in project.seeded_runs(experiment))
+        raise ConfigError(
+            f"{where}: submission: there is no run {name!r}"
+            + (f" with seed {wanted.seed}" if wanted.seed is not None else "")
+            + f"; the experiment has: {there}"
+        )
+    return wanted, found[0]
+
+
+def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """Which run, and which of its checkpoints: those of the track, or its own where it has none of these."""
+    wanted, run = chosen(project, experiment)
+    kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
+    official = [mark_name(words) for words in MARKS[wanted.track]]
+    names = official if not kept or set(kept) & set(official) else kept[: len(official)]
+    return {**keys_of(wanted, of=SubmissionSettings), "run": run.name, "checkpoints": names}
+
+
+def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
+    """The evaluations of the run and of its checkpoints that there are, the tidy table, and the official numbers."""
+    project = results.project
+    wanted, run = chosen(project, experiment)
+    known = {experiment: results.evaluations(experiment)}
+    whole = {block: Result("minimal_pairs", run.name, f"{wanted.suites}_{name}") for block, name in SUITES.items()}
+    whole |= {f"glue/{task}": Result("finetuning", run.name, f"{wanted.tasks}_{task}") for task in TASKS}
+    whole |= {kind: Result(kind, run.name, "") for kind in ("reading", "acquisition")}
+    fast: dict[str, str] = {}
+    for of, milestone in project.checkpoints(experiment, run.name):
+        if of not in known:
+            known[of] = results.evaluations(of)
+        name = milestone.milestone
+        asked = {"reading": [Result("reading", milestone.name, "")]}
+        for block, suite in SUITES.items():
+            prefixes = (f"{wanted.suites}_fast", wanted.suites)
+            asked[block] = [Result("minimal_pairs", milestone.name, f"{prefix}_{suite}") for prefix in prefixes]
+        for block, candidates in asked.items():
+            path = next((known[of][one] for one in candidates if one in known[of]), None)
+            if path is not None:
+                fast[f"{name}/{block}"] = path
+    return {
+        "predictions": {name: known[experiment][one] for name, one in whole.items() if one in known[experiment]},
+        "fast": fast,
+        "measurements": results.file(experiment, "measurements.parquet"),
+        "row_counts": "config/published/babylm/row_counts.csv",
+    }
+
+
+@Stage(
+    version=1,
+    settings=submission_settings,
+    inputs=submission_inputs,
+    environment="analysis",
+    runs_on="local",
+    memory_mb=2000,
+    minutes=10,
+)
+def write_submission(
+    settings: SubmissionSettings,
+    predictions: Mapping[str, Path],
+    fast: Mapping[str, Path],
+    measurements: Path,
+    row_counts: Path,
+    output: Path,
+    report: OutputPath,
+) -> None:
+    """Write the submission of one model to `output`, and to `report` what is to be known of it, in Markdown.
+
+    Raises ManifestError for altered files.
+    """
+    from hatchery.export.submission import write_submission as write
+
+    write(settings, predictions, fast, measurements, row_counts, output, Path(report))

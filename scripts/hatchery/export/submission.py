@@ -1,0 +1,136 @@
+"""The file that BabyLM's leaderboard takes: all predictions of one model, and how its checkpoints did.
+
+Source: docs/papers/babylm-2026.md, "Submission". What was not measured is null; of GLUE it is left out.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.babylm_scores import LABELS, RULES, parts_of
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import write_checksums
+from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.artifacts.records import read_records
+from hatchery.export.settings import SUITES, SubmissionSettings
+from hatchery.export.submission_check import FAST, RowCount, differing_counts, structure_problems
+from hatchery.rendering.escaping import markdown_text
+
+Found = Mapping[str, Path]
+"""Manifests of evaluations: of suites by SUITES, `reading`, `acquisition`, tasks as `glue/rte`."""
+
+
+def write_submission(
+    settings: SubmissionSettings,
+    predictions: Found,
+    fast: Found,
+    measurements: Path,
+    row_counts: Path,
+    output: Path,
+    report: Path,
+) -> None:
+    """Write the file and what is to be said of it; see the stage `write_submission`."""
+    value = submission(settings, predictions, fast)
+    # NaN, which is no JSON, stands for what is missing in reading: the server's code reads it.
+    write_text(output, json.dumps(value) + "\n")
+    frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
+    parts = parts_of(frame, settings.suites, settings.tasks, settings.edition)
+    counts = read_records(row_counts, RowCount, ("set", "block", "uid"))
+    write_text(report, report_of(settings, value, parts, counts))
+    write_checksums([output, report])
+
+
+def submission(settings: SubmissionSettings, predictions: Found, fast: Found) -> dict[str, Any]:
+    """The content of the file. Raises ManifestError for altered files."""
+    manifests = {name: read_manifest(path) for name, path in predictions.items()}
+    value: dict[str, Any] = {block: _predictions(manifests.get(block)) for block in SUITES}
+    value["reading"] = _predictions(manifests.get("reading"))
+    value |= _acquisition(settings, manifests.get("acquisition"))
+    tuned = [_predictions(one) for name, one in manifests.items() if name.startswith("glue/")]
+    value["glue"] = {task: found for one in tuned if one is not None for task, found in one.items()}
+    of_checkpoints = {name: read_manifest(path) for name, path in fast.items()}
+    value["fast_eval_results"] = {
+        block: [_fractions(block, of_checkpoints.get(f"{name}/{block}")) for name in settings.checkpoints]
+        for block in FAST
+    }
+    return value
+
+
+def _predictions(manifest: Manifest | None) -> Any:
+    """What `predictions.json` of an evaluation holds; None without one, as where rows were sampled."""
+    if manifest is None or not manifest.listed("predictions.json"):
+        return None
+    return json.loads(manifest.file("predictions.json").read_text(encoding="utf-8"))
+
+
+def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
+    """The surprisals of the checkpoints and their score; neither unless all checkpoints are there."""
+    if manifest is None:
+        return {"aoa_surprisals": None, "aoa": None}
+    surprisals = json.loads(manifest.file("surprisal.json").read_text(encoding="utf-8"))
+    if {row["step"] for row in surprisals["results"]} != set(settings.checkpoints):
+        return {"aoa_surprisals": None, "aoa": None}
+    surprisals["metadata"]["model_name"] = settings.run
+    score = json.loads(manifest.file("aoa_score.json").read_text(encoding="utf-8"))
+    zero = settings.age_of_acquisition == "zero"
+    return {"aoa_surprisals": surprisals, "aoa": {"aoa": 0.0} if zero else score}
+
+
+def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
+    """How a checkpoint did in a fast set: fractions by paradigm, or the two of reading."""
+    if manifest is None:
+        return None
+    reads = block == "reading"
+    path = manifest.file("scores.csv" if reads else "accuracy.csv")
+    lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [dict(zip(lines[0], line, strict=False)) for line in lines[1:]]
+    if reads:
+        return {row["outcome"]: float(row["gain"]) for row in rows if row["outcome"] in ("spr", "rt")}
+    return {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
+
+
+def report_of(
+    settings: SubmissionSettings,
+    value: Mapping[str, Any],
+    parts: Mapping[str, float | None],
+    counts: Sequence[RowCount],
+) -> str:
+    """What people should know of the file before they hand it in, in Markdown."""
+    rules = RULES[settings.edition]
+    written = (value["aoa"] or {}).get("aoa")
+    measured = parts.get("acquisition")
+    told = "nothing of it" if written is None else f"{100 * written:.2f}"
+    rows = [f"| {LABELS[part]} | {'-' if points is None else f'{points:.2f}'} |" for part, points in parts.items()]
+    lines = [
+        f"# Submission: {markdown_text(settings.run)}",
+        "",
+        f"Track {settings.track.replace('_', '-')}, {len(settings.checkpoints)} checkpoints. {rules.name}:",
+        "",
+        f"- with AoA as it was measured ({'nothing' if measured is None else f'{measured:.2f}'}): "
+        f"**{rules.mean(parts):.2f}**",
+        f"- with AoA 0: **{rules.mean(parts, acquisition=False):.2f}**",
+        f"- the file says {told}",
+        "",
+        "| part | points |",
+        "|:--|--:|",
+        *rows,
+        "",
+        "Scores are those of this workflow, in which k texts that tie count 1/k; the server compares the texts of the "
+        "file with its own.",
+        "",
+        "## Structure",
+        "",
+        *_listed(structure_problems(value, settings.track), "The file has the structure that the server asks for."),
+        "",
+        "## Numbers of rows",
+        "",
+        *_listed(differing_counts(value, counts), "All blocks have the rows that the server expects."),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(found: Iterable[str], otherwise: str) -> list[str]:
+    lines = [f"- {markdown_text(one)}" for one in found]
+    return lines or [otherwise]

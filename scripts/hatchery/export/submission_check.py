@@ -1,0 +1,191 @@
+"""Whether a submission has the structure that BabyLM's server asks for, and the rows that it expects.
+
+Written from the description of the file alone (docs/papers/babylm-2026.md, "Submission" and "Leaderboard"), so that it
+does not repeat what the writer of the file takes for granted.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hatchery.artifacts.records import Record
+
+TEXTS = ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps")
+EXAMPLES = ("global_piqa_parallel", "global_piqa_nonparallel")
+GLUE = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
+KEYS = (*TEXTS, *EXAMPLES, "reading", "aoa_surprisals", "aoa", "glue", "fast_eval_results")
+FAST = ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", *EXAMPLES, "reading")
+CHECKPOINTS = {"strict_small": 19, "strict": 28}
+SURPRISAL = {
+    "step": str,
+    "word_count": int,
+    "target_word": str,
+    "context_id": int,
+    "context": str,
+    "surprisal": float,
+}
+_SHOWN = 3
+
+
+def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> list[str]:
+    """What is wrong with the content of a file, a line each; nothing where the server would take it."""
+    if not isinstance(value, dict):
+        return ["the file holds no object"]
+    found = [f"the key {key!r} is missing" for key in KEYS if key not in value]
+    found += [f"the key {key!r} is unknown" for key in value if key not in KEYS]
+    for block in (*TEXTS, *EXAMPLES):
+        found += _predicted(value.get(block), block, _is_text, one=block in EXAMPLES)
+    found += _glue(value.get("glue"))
+    found += _reading(value.get("reading"))
+    found += _acquisition(value)
+    found += _fast(value.get("fast_eval_results"), CHECKPOINTS[track])
+    return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _predicted(block: Any, name: str, fits: Callable[[Any], bool], one: bool = False) -> Iterator[str]:
+    """A block of predictions by paradigm; `one` asks for a single prediction of each."""
+    if block is None:
+        return
+    if not isinstance(block, dict) or not block:
+        yield f"{name}: expected null or predictions by name"
+        return
+    for uid, entry in block.items():
+        rows = entry.get("predictions") if isinstance(entry, dict) else None
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+            yield f"{name}: {uid}: expected a list of predictions"
+            continue
+        if one and len(rows) != 1:
+            yield f"{name}: {uid}: expected one prediction, got {len(rows)}"
+        for number, row in enumerate(rows):
+            if row.get("id") != f"{uid}_{number}":
+                yield f"{name}: {uid}: row {number}: the id is {row.get('id')!r}, expected '{uid}_{number}'"
+                break
+            if not fits(row.get("pred")):
+                yield f"{name}: {uid}: row {number}: the prediction is {row.get('pred')!r}"
+                break
+
+
+def _glue(block: Any) -> Iterator[str]:
+    if not isinstance(block, dict):
+        yield "glue: expected predictions by task"
+        return
+    yield from (f"glue: {task}: no such task" for task in block if task not in GLUE)
+    if block:
+        yield from _predicted(block, "glue", _is_whole)
+
+
+def _reading(block: Any) -> Iterator[str]:
+    if block is None:
+        return
+    inner = block.get("reading") if isinstance(block, dict) else None
+    rows = inner.get("predictions") if isinstance(inner, dict) else None
+    if not isinstance(rows, list) or not rows or set(block) != {"reading"}:
+        yield "reading: expected null or a list of predictions of 'reading'"
+        return
+    for number, row in enumerate(rows):
+        values = row.get("id"), row.get("pred"), row.get("prev_pred")
+        # Only the word before may be missing.
+        if (
+            values[0] != number
+            or type(values[1]) is not float
+            or not math.isfinite(values[1])
+            or type(values[2]) is not float
+            or math.isinf(values[2])
+        ):
+            yield f"reading: row {number}: got {values}, expected its number and two surprisals"
+            return
+
+
+def _acquisition(value: Mapping[str, Any]) -> Iterator[str]:
+    score, surprisals = value.get("aoa"), value.get("aoa_surprisals")
+    if score is not None:
+        points = score.get("aoa") if isinstance(score, dict) else None
+        if not isinstance(points, int | float) or not -1 <= points <= 1:
+            yield f"aoa: got {score!r}, expected {{'aoa': a correlation from -1 to 1}}"
+        elif surprisals is None:
+            yield "aoa: there are no aoa_surprisals, so the server takes it for 0"
+    if surprisals is None:
+        return
+    rows = surprisals.get("results") if isinstance(surprisals, dict) else None
+    if not isinstance(rows, list) or not rows or not isinstance(surprisals.get("metadata"), dict):
+        yield "aoa_surprisals: expected metadata and a list of results"
+        return
+    for number, row in enumerate(rows):
+        wrong = [key for key, kind in SURPRISAL.items() if not isinstance(row, dict) or type(row.get(key)) is not kind]
+        if wrong:
+            yield f"aoa_surprisals: row {number}: {', '.join(wrong)}: missing, or of another type"
+            return
+    per_step = Counter(row["step"] for row in rows)
+    if len(set(per_step.values())) > 1:
+        yield f"aoa_surprisals: the checkpoints have different numbers of rows: {dict(per_step)}"
+
+
+def _fast(block: Any, most: int) -> Iterator[str]:
+    if not isinstance(block, dict) or set(block) != set(FAST):
+        yield f"fast_eval_results: expected the keys {', '.join(FAST)}"
+        return
+    lengths = {len(entries) if isinstance(entries, list) else -1 for entries in block.values()}
+    if len(lengths) > 1 or -1 in lengths or max(lengths) > most:
+        yield f"fast_eval_results: expected lists of one length, at most {most} checkpoints"
+        return
+    for name, entries in block.items():
+        known = {frozenset(entry) for entry in entries if isinstance(entry, dict)}
+        if name == "reading" and known - {frozenset(("spr", "rt"))}:
+            yield "fast_eval_results: reading: expected spr and rt"
+        if len(known) > 1:
+            yield f"fast_eval_results: {name}: the checkpoints have different names"
+        for number, entry in enumerate(entries):
+            if entry is None:
+                continue
+            whole = isinstance(entry, dict) and entry
+            if not whole or not all(type(one) is float and 0 <= one <= 1 for one in entry.values()):
+                yield f"fast_eval_results: {name}: checkpoint {number}: expected null or fractions from 0 to 1"
+                break
+
+
+@dataclass(frozen=True)
+class RowCount(Record):
+    """How many rows a block has: of a paradigm or task, of all (`uid` is empty), or of each checkpoint."""
+
+    set: Literal["full", "checkpoint"]
+    block: str
+    uid: str
+    rows: int
+
+
+def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
+    """Blocks whose rows are not those of the official files, which makes the organisers' collator drop them."""
+    by_block: dict[str, dict[str, int]] = {}
+    for count in expected:
+        by_block.setdefault(count.block, {})[count.uid] = count.rows
+    found = []
+    for block, wanted in by_block.items():
+        there = value.get(block)
+        if not there:
+            found.append(f"{block}: nothing was measured")
+            continue
+        if block == "aoa_surprisals":
+            steps = Counter(row["step"] for row in there["results"])
+            has = {"": next(iter(set(steps.values()))) if len(set(steps.values())) == 1 else -1}
+        elif "" in wanted:
+            has = {"": len(there)}
+        else:
+            has = {uid: len(entry["predictions"]) for uid, entry in there.items()}
+        wrong = [uid for uid in {**wanted, **has} if wanted.get(uid) != has.get(uid)]
+        if wrong:
+            shown = ", ".join(
+                f"{uid or 'rows'} {has.get(uid, 0):,} of {wanted.get(uid, 0):,}" for uid in wrong[:_SHOWN]
+            )
+            more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+            found.append(f"{block}: {shown}{more}")
+    return found

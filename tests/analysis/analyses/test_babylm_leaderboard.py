@@ -1,0 +1,104 @@
+"""Scores of BabyLM: the means of an edition from their parts, and the table that stands beside published rows."""
+
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.analyses.babylm_leaderboard import (
+    LeaderboardSettings,
+    half_interval,
+    leaderboard,
+    read_published,
+)
+from hatchery.analysis.babylm_scores import RULES, TASKS
+from hatchery.experiment.seeded_run import SeededRun
+
+PUBLISHED = "config/published/babylm/leaderboard.csv"
+SUITES = {"blimp": 80, "supplement": 60, "ewok": 50, "entity_tracking": 20, "comps": 55}
+SUITES |= {"global_piqa_parallel": 30, "global_piqa_nonparallel": 50}
+
+
+@pytest.mark.parametrize(
+    ("row", "printed", "computed"),
+    [
+        ("wwm_curriculum_simplification_40k", 41.8, 41.80),
+        ("RecGPT-10M", 41.53, 41.52),
+        ("BabySteps SidBert", 45.8, 45.80),
+        ("RecGPT-100M", 44.33, 44.33),
+    ],
+)
+def test_the_mean_of_nine_parts_is_that_of_published_rows(repository: Path, row, printed, computed) -> None:
+    parts = {number.part: number.points for number in read_published(repository / PUBLISHED) if number.row == row}
+    assert round(RULES[2026].mean(parts), 2) == computed
+    assert parts["overall"] == printed == pytest.approx(computed, abs=0.011)
+
+
+def test_with_an_age_of_acquisition_of_0_a_negative_one_does_no_harm(repository: Path) -> None:
+    parts = {
+        number.part: number.points for number in read_published(repository / PUBLISHED) if number.row == "RecGPT-100M"
+    }
+    rules = RULES[2026]
+    assert rules.mean(parts, acquisition=False) == pytest.approx(rules.mean(parts) + 11.82 / 9)
+    assert rules.mean({}) == 0 and rules.mean({"blimp": 90.0, "glue": None}) == 10
+
+
+@pytest.mark.parametrize(("human", "nlp", "macro"), [(24.2, 62.7, 43.5), (22.5, 62.0, 42.3), (26.7, 58.0, 42.3)])
+def test_the_macro_average_of_2025_is_that_of_the_halves(human, nlp, macro) -> None:
+    rules = RULES[2025]
+    parts = dict.fromkeys(rules.language, nlp) | dict.fromkeys(rules.likeness, human)
+    assert rules.mean(parts) == pytest.approx(macro, abs=0.06)
+
+
+@pytest.fixture
+def study(experiment, repository: Path) -> Study:
+    for seed, right in ((1, 0), (2, 4)):
+        run = experiment.add_model("mine", seed, [{"step": 1, "tokens": 10, "loss": 3.0}])
+        for suite, percent in SUITES.items():
+            # Paradigms weigh alike, whatever their sizes.
+            pairs = {"a": {"p": (percent + right, 100)}, "b": {"q": (2 * (percent - right), 200)}}
+            experiment.add_minimal_pairs(run, f"babylm_2026_{suite}", pairs)
+        for task in TASKS[:-1]:
+            experiment.add_finetuning(run, f"babylm_2026_{task}", ("f1", "accuracy"), {42: ((0.7, 0.1), "")})
+    other = experiment.add_model("other", 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
+    experiment.add_minimal_pairs(other, "babylm_2026_blimp", {"a": {"p": (60, 100)}})
+    experiment.add_model("never_asked", 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
+    runs = tuple(
+        SeededRun.of(model, seed) for model, seed in (("mine", 1), ("mine", 2), ("other", 1), ("never_asked", 1))
+    )
+    files = {"babylm/leaderboard": repository / PUBLISHED}
+    return Study("demo", runs, tables={"measurements": experiment.collected()}, files=files)
+
+
+def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Study) -> None:
+    found = leaderboard(LeaderboardSettings(), study)
+    numbers = {(row["model"], row["part"]): row for row in found.rows}
+    mine = {part: numbers["mine", part]["points"] for part in RULES[2026].parts}
+    assert mine["blimp"] == 80 and mine["global_piqa"] == 40 and mine["entity_tracking"] == 20
+    # Six of seven tasks: the seventh counts 0.
+    assert mine["glue"] == pytest.approx(60) and mine["reading"] is None
+    expected = (80 + 60 + 50 + 20 + 55 + 60 + 40) / 9
+    assert (
+        numbers["mine", "mean"]["points"]
+        == pytest.approx(expected, abs=1e-6)
+        == numbers["mine", "mean_with_aoa_0"]["points"]
+    )
+    assert numbers["mine", "mean"]["seeds"] == 2 and numbers["other", "mean"]["half_interval"] is None
+    assert {row["rule"] for row in found.rows} == {"mean of nine parts, BabyLM 2026 (July)"}
+    assert ("never_asked", "mean") not in numbers
+    assert numbers["chance", "mean"]["points"] == pytest.approx((50 * 4 + 20 + 37.5) / 9)
+    (table,) = found.tables
+    assert [group.heading for group in table.groups] == ["this experiment", "published", ""]
+    rows = [row.cells[0] for row in table.rows]
+    assert rows[:2] == ["mine (2 seeds)", "other"] and rows[-1] == "chance"
+    assert rows[2] == "wwm_curriculum_simplification_40k" and "GPT2-Strict-Small" in rows and "GPT2-Strict" not in rows
+    assert numbers["GPT2-Strict-Small", "mean"]["points"] == pytest.approx(336.39 / 9, abs=1e-5)
+    assert "RecGPT-100M" in [
+        row.cells[0] for row in leaderboard(LeaderboardSettings(track="strict"), study).tables[0].rows
+    ]
+
+
+def test_an_interval_of_seeds_is_that_of_student() -> None:
+    low, high = stats.t.interval(0.95, 2, loc=2, scale=stats.sem([1.0, 2.0, 3.0]))
+    assert half_interval([1.0, 2.0, 3.0]) == pytest.approx((high - low) / 2)

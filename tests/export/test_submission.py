@@ -1,0 +1,171 @@
+"""The file for BabyLM's leaderboard: its parts, its structure, and what the report says of it."""
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.records import read_records
+from hatchery.export.settings import SubmissionSettings
+from hatchery.export.submission import report_of, submission
+from hatchery.export.submission_check import KEYS, RowCount, differing_counts, structure_problems
+
+CHECKPOINTS = ("chck_1M", "chck_2M")
+SETTINGS = SubmissionSettings(
+    run="mine-s1",
+    track="strict_small",
+    edition=2026,
+    suites="babylm_2026",
+    tasks="babylm_2026",
+    checkpoints=CHECKPOINTS,
+    age_of_acquisition="as_measured",
+)
+COLUMNS = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct"
+ACCURACY = f"{COLUMNS}\nparadigm,agreement,2,1,0,0.5,0.5\nsuite,x,2,1,0,0.5,0.5\n"
+
+
+def predicted(uid: str, *texts: object) -> str:
+    rows = [{"id": f"{uid}_{number}", "pred": text} for number, text in enumerate(texts)]
+    return json.dumps({uid: {"predictions": rows}})
+
+
+@pytest.fixture
+def evaluations(tmp_path: Path):
+    def made(name: str, **files: str) -> Path:
+        folder = tmp_path / name
+        with stage_run(folder / "manifest.json", {"stage": "x"}) as run:
+            for file, text in files.items():
+                path = folder / file.replace("__", ".")
+                write_text(path, text)
+                run.add_output(path)
+        return folder / "manifest.json"
+
+    whole = {
+        "blimp": made("blimp", predictions__json=predicted("agreement", "A dog.", "B.")),
+        "ewok": made("ewok", accuracy__csv=ACCURACY),
+        "global_piqa_parallel": made("piqa", predictions__json=predicted("e1", " so")),
+        "glue/rte": made("rte", predictions__json=predicted("rte", 0, 1)),
+        "reading": made(
+            "reading",
+            predictions__json='{"reading": {"predictions": [{"id": 0, "pred": 7.5, "prev_pred": NaN}]}}',
+        ),
+        "acquisition": made(
+            "acquisition",
+            surprisal__json=json.dumps({"metadata": {}, "results": [surprisal(name) for name in CHECKPOINTS]}),
+            aoa_score__json='{"aoa": -0.25}',
+        ),
+    }
+    fast = {
+        "chck_2M/blimp": made("fast_blimp", accuracy__csv=ACCURACY),
+        "chck_2M/reading": made("fast_reading", scores__csv="outcome,gain\nRTgopast,0.5\nrt,0.25\nspr,0.125\n"),
+    }
+    return whole, fast
+
+
+def surprisal(step: str) -> dict[str, object]:
+    word = {"target_word": "dog", "context_id": 0, "context": "the"}
+    return {"step": step, "word_count": 10**6, **word, "surprisal": 3.5}
+
+
+def test_the_file_holds_what_was_measured_and_null_for_the_rest(evaluations) -> None:
+    value = submission(SETTINGS, *evaluations)
+    assert tuple(value) == ("blimp", "blimp_supplement", *tuple(KEYS)[2:])
+    assert value["blimp"]["agreement"]["predictions"][1] == {"id": "agreement_1", "pred": "B."}
+    # The rows of ewok were sampled, so there are no predictions.
+    assert [key for key in value if value[key] is None] == [
+        *("blimp_supplement", "ewok", "entity_tracking_filtered", "comps", "global_piqa_nonparallel"),
+    ]
+    assert value["glue"] == {"rte": json.loads(predicted("rte", 0, 1))["rte"]}
+    assert value["aoa"] == {"aoa": -0.25} and value["aoa_surprisals"]["metadata"] == {"model_name": "mine-s1"}
+    fast = value["fast_eval_results"]
+    assert fast["blimp"] == [None, {"agreement": 0.5}] and fast["reading"] == [None, {"rt": 0.25, "spr": 0.125}]
+    assert fast["ewok"] == [None, None]
+    assert structure_problems(json.loads(json.dumps(value)), "strict_small") == []
+
+
+def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluations) -> None:
+    value = submission(replace(SETTINGS, checkpoints=(*CHECKPOINTS, "chck_3M")), *evaluations)
+    assert value["aoa"] is value["aoa_surprisals"] is None
+    zero = submission(replace(SETTINGS, age_of_acquisition="zero"), *evaluations)
+    assert zero["aoa"] == {"aoa": 0.0} and zero["aoa_surprisals"] is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "told"),
+    [
+        (("blimp", "agreement", "predictions", 1, "pred"), 3, "blimp: agreement: row 1: the prediction is 3"),
+        (("blimp", "agreement", "predictions", 1, "id"), "agreement_2", "row 1: the id is 'agreement_2', expected"),
+        (("blimp", "agreement"), {}, "blimp: agreement: expected a list of predictions"),
+        (("glue", "rte", "predictions", 0, "pred"), 0.0, "glue: rte: row 0: the prediction is 0.0"),
+        (("glue", "rte", "predictions", 0, "pred"), True, "glue: rte: row 0: the prediction is True"),
+        (("glue", "cola"), {}, "glue: cola: no such task"),
+        (
+            ("global_piqa_parallel", "e1", "predictions", 1),
+            {"id": "e1_1", "pred": ""},
+            "expected one prediction, got 2",
+        ),
+        (("reading", "reading", "predictions", 0, "pred"), float("nan"), "reading: row 0: got"),
+        (("reading", "reading", "predictions", 0, "id"), 1, "reading: row 0: got"),
+        (("aoa",), {"aoa": 15.45}, "aoa: got {'aoa': 15.45}, expected {'aoa': a correlation from -1 to 1}"),
+        (("aoa_surprisals",), None, "there are no aoa_surprisals, so the server takes it for 0"),
+        (("aoa_surprisals", "results", 0, "surprisal"), None, "aoa_surprisals: row 0: surprisal: missing, or of an"),
+        (("fast_eval_results", "blimp"), [None] * 20, "expected lists of one length, at most 19"),
+        (("fast_eval_results", "blimp", 0), {"other": 0.5}, "blimp: the checkpoints have different names"),
+        (("fast_eval_results", "blimp", 1), {"agreement": 50}, "blimp: checkpoint 1: expected null or fractions"),
+        (("comps",), [], "comps: expected null or predictions by name"),
+        (("extra",), None, "the key 'extra' is unknown"),
+    ],
+)
+def test_what_the_server_would_refuse_is_told(evaluations, path, new, told) -> None:
+    value = copy.deepcopy(submission(SETTINGS, *evaluations))
+    inner = value
+    for key in path[:-1]:
+        inner = inner[key]
+    if isinstance(inner, list) and path[-1] == len(inner):
+        inner.append(new)
+    else:
+        inner[path[-1]] = new
+    problems = structure_problems(value, "strict_small")
+    assert any(told in problem for problem in problems), problems
+
+
+def test_missing_keys_and_no_object_are_told() -> None:
+    assert structure_problems([], "strict") == ["the file holds no object"]
+    assert "the key 'comps' is missing" in structure_problems({}, "strict")
+
+
+def test_official_numbers_of_rows_are_those_of_the_description(repository: Path) -> None:
+    counts = read_records(repository / "config/published/babylm/row_counts.csv", RowCount, ("set", "block", "uid"))
+    sums: dict[str, list[int]] = {}
+    for count in counts:
+        sums.setdefault(count.block, []).append(count.rows)
+    assert {block: (len(rows), sum(rows)) for block, rows in sums.items()} == {
+        "blimp": (67, 59_875),
+        "blimp_supplement": (5, 5_218),
+        "ewok": (11, 7_618),
+        "entity_tracking_filtered": (18, 6_780),
+        "comps": (4, 91_028),
+        "global_piqa_parallel": (1, 103),
+        "global_piqa_nonparallel": (1, 100),
+        "reading": (1, 1_726),
+        "glue": (7, 29_577),
+        "aoa_surprisals": (1, 8_005),
+    }
+
+
+def test_the_report_says_both_means_and_which_was_written(evaluations, repository: Path) -> None:
+    value = submission(SETTINGS, *evaluations)
+    counts = read_records(repository / "config/published/babylm/row_counts.csv", RowCount, ("set", "block", "uid"))
+    parts = {"blimp": 80.0, "supplement": 60.0, "ewok": None, "acquisition": -25.0}
+    text = report_of(SETTINGS, value, parts, counts)
+    assert "with AoA as it was measured (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
+    assert "the file says -25.00" in text and "The file has the structure that the server asks for." in text
+    differing = differing_counts(value, counts)
+    assert any(line.startswith("blimp: adjunct_island 0 of 928, ") and line.endswith(" more") for line in differing)
+    assert "ewok: nothing was measured" in differing and "reading: reading 1 of 1,726" in differing
+    assert "glue: boolq 0 of 1,635, multirc 0 of 2,424, rte 2 of 139, and 4 more" in differing
+    assert "aoa_surprisals: rows 1 of 8,005" in differing
