@@ -85,6 +85,13 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     chain = chain_of_marks(project, "chain", project.seeded_run("chain", "second-s42"))
     assert [run.milestone for _, run in chain] == [mark_name(words) for words in BABYLM_MARKS[:19]]
     assert [run.milestone_of for _, run in chain] == ["first-s42"] * 15 + ["second-s42"] * 4
+    # An export holds them all, whether anything is measured of them or not.
+    kept = written(configuration, {"experiments/chain": {**experiment, "evaluate_milestones": []}})
+    call = Jobs(kept).call("export_model", experiment="chain", run="second-s42")
+    assert call.arguments["checkpoints"] == {
+        mark_name(words): models[f"{'first' if words <= 60_000_000 else 'second'}-s42-{mark_name(words)}"]
+        for words in BABYLM_MARKS[:19]
+    }
     # The job is told the words that are left to it.
     told = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
     assert told["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]

@@ -8,6 +8,7 @@ from annotated_types import MinLen
 from hatchery.evaluation.settings import PerplexityChoice, TranslationChoice
 from hatchery.evaluation.surprisal.settings import AgeOfAcquisition, ReadingTimes, SurprisalTexts
 from hatchery.evaluation.tasks.settings import ProtocolChoice
+from hatchery.experiment.hub import HubRepository
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.modeling.families import DEFAULT_FAMILY, FAMILIES
 from hatchery.rendering.style import Style
@@ -266,6 +267,8 @@ class ExperimentFile(OneOfKeys):
     """The file for BabyLM's leaderboard; null makes none."""
     paper_tables: PaperTables | None = None
     """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
+    hub: HubRepository | None = None
+    """Where `scripts/upload_model.py` uploads exported models; null: nowhere."""
     figures: Style = field(default_factory=Style)
     """Look of the figures."""
 

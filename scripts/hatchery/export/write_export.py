@@ -14,12 +14,12 @@ from typing import Any
 from hatchery.analysis.scores import Scores
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import ModelError
 from hatchery.evaluation.sentences_file import GAP, Answer, Examples, read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.stages.export_model import DataSource, ExportSettings
+from hatchery.export.stages.export_model import BRANCHES, DataSource, ExportSettings
 from hatchery.export.stages.list_exported_models import CARD
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model
@@ -34,39 +34,64 @@ from hatchery.translation.translate import never_written
 
 
 def write_export(
-    settings: ExportSettings, pretraining: Manifest, summary: Path | None, filled: Path | None, run: StageRun
+    settings: ExportSettings,
+    pretraining: Manifest,
+    summary: Path | None,
+    filled: Path | None,
+    run: StageRun,
+    checkpoints: Mapping[str, Path],
 ) -> None:
-    """Write the folder of a model; see the stage `export_model`."""
+    """Write the folder of a model, and those of its checkpoints in it; see the stage `export_model`."""
+    rows = [] if summary is None else read_summary(summary)
+    examples = () if filled is None else (read_examples(filled), text_of_sentences(filled))
+    scores = [row for row in rows if row.model == settings.run.model]
+    facts = _write_branch(run, run.folder, settings, pretraining, scores, examples)
+    for name, path in checkpoints.items():
+        manifest = read_manifest(path)
+        manifest.verify()
+        its_scores = [row for row in rows if row.model == f"{settings.run.model}-{name}"]
+        _write_branch(run, run.folder / BRANCHES / name, settings, manifest, its_scores, (), f"-{name}")
+    run.measures["parameters"] = facts.parameters
+    run.measures["licence"] = licence_id(settings.sources)
+    own = Scores(scores, [settings.run.model])
+    leading = {measure.label: own.of(measure, settings.run.model) for measure in own.headline()}
+    run.measures["scores"] = {name: row.mean for name, row in leading.items() if row and row.mean is not None}
+
+
+def _write_branch(
+    run: StageRun,
+    folder: Path,
+    settings: ExportSettings,
+    pretraining: Manifest,
+    scores: Sequence[SummaryRow],
+    examples: tuple[()] | tuple[Examples, str],
+    end: str = "",
+) -> "ModelFacts":
+    """Write model, tokenizer, code and card into `folder`; `end` is that of the model's name."""
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
     use = use_of(pretraining, model)
-    kinds = use.kinds
+    folder.mkdir(parents=True, exist_ok=True)
     written = write_model_folder(
-        run.folder, model, kinds, pretraining.file("tokenizer.json"), generation, use.ends_texts
+        folder, model, use.kinds, pretraining.file("tokenizer.json"), generation, use.ends_texts
     )
     for path in written:
         run.add_output(path)
-    scores = [] if summary is None else [row for row in read_summary(summary) if row.model == settings.run.model]
     facts = ModelFacts(
-        name=f"{settings.experiment}: {settings.run.name}",
+        name=f"{settings.experiment}: {settings.run.name}{end}",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         config=description(model.config, model.causal),
-        kinds=kinds,
+        kinds=use.kinds,
         training=pretraining.settings,
         measures=pretraining.measures,
         digests=_digests(pretraining),
         position_limit=model.config.position_limit,
         mask_token=tokenizer.special.mask,
     )
-    examples = () if filled is None else (read_examples(filled), text_of_sentences(filled))
-    write_text(run.folder / CARD, model_card(settings, facts, scores, *examples))
-    run.add_output(run.folder / CARD)
-    run.measures["parameters"] = facts.parameters
-    run.measures["licence"] = licence_id(settings.sources)
-    own = Scores(scores, [settings.run.model])
-    leading = {measure.label: own.of(measure, settings.run.model) for measure in own.headline()}
-    run.measures["scores"] = {name: row.mean for name, row in leading.items() if row and row.mean is not None}
+    write_text(folder / CARD, model_card(settings, facts, scores, *examples))
+    run.add_output(folder / CARD)
+    return facts
 
 
 def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:

@@ -22,6 +22,7 @@ from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
 from hatchery.experiment.finetuning import batches_by_task
 from hatchery.experiment.project import Project
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import offered
 from hatchery.stage import MODELS, arguments_for
@@ -183,12 +184,22 @@ class Jobs:
                 put_link(Path(result.readable), Path(result.folder))
         return self._shared[path]
 
+    def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
+        """Manifests of the models that the budgets of a run, and of those that it starts from, keep, by their names."""
+        return {
+            kept.milestone: f"results/models/{self._milestone_address(where, kept)}/manifest.json"
+            for where, kept in self.project.checkpoints(experiment, run)
+        }
+
+    def _milestone_address(self, experiment: str, milestone: SeededRun) -> str:
+        trained = self.address(experiment, "pretraining", run=milestone.milestone_of)
+        return f"{trained}/{milestone_place(milestone.milestone)}"
+
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
         """The address of a model, of which results of this kind are, ours or one that others pretrained."""
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
-            trained = self.address(experiment, "pretraining", run=milestone.milestone_of)
-            return f"{trained}/{milestone_place(milestone.milestone)}"
+            return self._milestone_address(experiment, milestone)
         if kind == "baselines" and run not in known:
             raise ConfigError(f"experiment {experiment!r} has no baseline {run!r}{offered(run, known)}")
         if kind == "pretraining" or run not in known:

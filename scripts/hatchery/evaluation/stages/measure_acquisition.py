@@ -11,7 +11,6 @@ from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAc
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
 from hatchery.stage import Shared, Stage
-from hatchery.training.milestones import milestone_place
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -30,15 +29,9 @@ def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[
 
 def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Source manifest of words and children, and the manifests of the checkpoints, of earlier runs of a chain too."""
-
-    def place(of: str, milestone: "SeededRun") -> str:
-        trained = jobs.address(of, "pretraining", run=milestone.milestone_of)
-        return f"results/models/{trained}/{milestone_place(milestone.milestone)}/manifest.json"
-
-    chain = jobs.project.checkpoints(experiment, run)
     return {
         "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
-        "checkpoints": {milestone.milestone: place(of, milestone) for of, milestone in chain},
+        "checkpoints": jobs.checkpoints(experiment, run),
     }
 
 

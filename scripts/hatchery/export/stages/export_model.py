@@ -1,7 +1,9 @@
 """The stage `export_model`: a model as a folder for `transformers`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import names_of
@@ -9,12 +11,19 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.job_spec import Paths
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.jobs import Jobs
+
+
+NOTHING: Mapping[str, Path] = MappingProxyType({})
+BRANCHES = "branches"
+"""The folder beside the model in which the models of inside its training lie, as folders of their own."""
 
 
 @dataclass(frozen=True)
@@ -87,29 +96,43 @@ def _hub_dataset(project: "Project", source: str) -> str | None:
     return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
 
 
-@Stage(
-    version=5,
-    settings=export_settings,
-    inputs=lambda results, experiment, run: {
+def export_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
+    """Manifests of the model, of what it wrote, and of its checkpoints; and the scores of all models."""
+    results = jobs.results
+    return {
         "pretraining": results.model(experiment, run),
         "summary": results.file(experiment, "summary.parquet"),
         "filled": results.filled(experiment, run),
-    },
+        "checkpoints": jobs.checkpoints(experiment, run),
+    }
+
+
+@Stage(
+    version=6,
+    settings=export_settings,
+    inputs=export_inputs,
+    input_names={"checkpoints": "checkpoint {}"},
     environment="evaluation",
     runs_on="local",
     memory_mb=3000,
     minutes=10,
 )
 def export_model(
-    settings: ExportSettings, pretraining: Manifest, summary: Path | None, filled: Path | None, run: StageRun
+    settings: ExportSettings,
+    pretraining: Manifest,
+    summary: Path | None,
+    filled: Path | None,
+    run: StageRun,
+    checkpoints: Mapping[str, Path] = NOTHING,
 ) -> None:
     """Write the folder of one model.
 
     `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model the
     card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
-    writes, the first of which is the card's example. Raises ManifestError, ModelError and TokenizationError for
-    unusable inputs, EvaluationError for examples that are none.
+    writes, the first of which is the card's example. `checkpoints` are manifests of models of inside its training by
+    name, such as `chck_1M`: each becomes a folder of the same kind in `branches/`. Raises ManifestError, ModelError and
+    TokenizationError for unusable inputs, EvaluationError for examples that are none.
     """
     from hatchery.export.write_export import write_export
 
-    write_export(settings, pretraining, summary, filled, run)
+    write_export(settings, pretraining, summary, filled, run, checkpoints)

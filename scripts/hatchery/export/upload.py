@@ -1,0 +1,110 @@
+"""An exported model as a repository of the Hugging Face hub: what would be uploaded, and the upload.
+
+The model itself is the branch `main`, each model of inside its training that was exported with it a branch of its name,
+as the BabyLM challenge wants them (`chck_1M`). The hub's own library does the work, with the login that its user has.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from hatchery.artifacts.manifests import MANIFEST, read_manifest
+from hatchery.errors import ConfigError
+from hatchery.experiment.hub import RUN, HubRepository
+from hatchery.experiment.project import Project
+from hatchery.export.stages.export_model import BRANCHES
+
+MAIN = "main"
+
+
+class HubInterface(Protocol):
+    """What is asked of `huggingface_hub.HfApi`."""
+
+    def create_repo(self, repo_id: str, *, private: bool, exist_ok: bool) -> object:
+        """Make a repository of a model."""
+
+    def create_branch(self, repo_id: str, *, branch: str, exist_ok: bool) -> object:
+        """Make a branch."""
+
+    def upload_folder(
+        self, *, repo_id: str, folder_path: str, revision: str, allow_patterns: list[str], commit_message: str
+    ) -> object:
+        """Upload the files of a folder that have these paths."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch: the files of one folder."""
+
+    name: str
+    folder: Path
+    files: dict[str, int]
+    """Bytes by path relative to the folder."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What goes where."""
+
+    repository: str
+    private: bool
+    licence: str
+    branches: tuple[Branch, ...]
+    """`main` last: a branch that is made anew begins with what `main` has then, which is nothing."""
+
+    def told(self) -> str:
+        """All of it, for people."""
+        lines = [
+            f"{branch.name:<12} {size:>14,}  {path}"
+            for branch in self.branches
+            for path, size in sorted(branch.files.items())
+        ]
+        visibility = "private" if self.private else "public"
+        total = sum(size for branch in self.branches for size in branch.files.values())
+        head = f"{self.repository} ({visibility}, if it is made anew); licence of the models: {self.licence}"
+        counted = f"{len(self.branches)} branches, {len(lines)} files, {total:,} bytes"
+        return "\n".join([head, "", f"{'branch':<12} {'bytes':>14}  file", *lines, "", counted])
+
+
+def planned_upload(project: Project, experiment: str, run: str, results: Path) -> Upload:
+    """What would be uploaded of an exported model, whose files are compared with their checksums.
+
+    Raises ConfigError where the experiment names no repository, or one for several runs, ManifestError for a model
+    that was not exported or was changed since.
+    """
+    hub: HubRepository | None = project.experiment(experiment).hub
+    chosen, runs = project.seeded_run(experiment, run), project.seeded_runs(experiment)
+    if hub is None:
+        raise ConfigError(f"experiment {experiment!r}: hub: nothing was said, expected repository: owner/name")
+    if len(runs) > 1 and RUN not in hub.repository:
+        raise ConfigError(
+            f"experiment {experiment!r}: hub.repository: got {hub.repository!r}, expected {RUN} in it: there are "
+            f"{len(runs)} models, and each needs its own"
+        )
+    manifest = read_manifest(results / experiment / "export" / chosen.name / MANIFEST)
+    manifest.verify()
+    branches: dict[str, Branch] = {}
+    for path in manifest.files():
+        place = PurePosixPath(path.relative_to(manifest.folder).as_posix())
+        inside = place.parts[0] == BRANCHES
+        name = place.parts[1] if inside else MAIN
+        folder = manifest.folder.joinpath(*place.parts[: 2 * inside])
+        branch = branches.setdefault(name, Branch(name, folder, {}))
+        branch.files[str(PurePosixPath(*place.parts[2 * inside :]))] = path.stat().st_size
+    ordered = sorted(branches.values(), key=lambda branch: branch.name == MAIN)
+    return Upload(hub.of(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
+
+
+def upload(planned: Upload, hub: HubInterface) -> None:
+    """Make the repository if it is not there, and upload branch by branch."""
+    hub.create_repo(planned.repository, private=planned.private, exist_ok=True)
+    for branch in planned.branches:
+        if branch.name != MAIN:
+            hub.create_branch(planned.repository, branch=branch.name, exist_ok=True)
+        hub.upload_folder(
+            repo_id=planned.repository,
+            folder_path=str(branch.folder),
+            revision=branch.name,
+            allow_patterns=sorted(branch.files),
+            commit_message=f"Model exported by Hatchery: {branch.name}",
+        )

@@ -1,0 +1,142 @@
+"""A model with its checkpoints as branches of one repository: what lies where, what is listed, what is uploaded."""
+
+import argparse
+import importlib.util
+from types import SimpleNamespace
+
+import huggingface_hub
+import pytest
+import torch
+
+from hatchery.errors import ConfigError, ManifestError
+from hatchery.experiment.hub import HubRepository
+from hatchery.export.stages.export_model import export_model
+from hatchery.export.upload import planned_upload
+from hatchery.modeling.store import load_language_model
+from hatchery.runner import run_stage
+
+FILES = {
+    "README.md",
+    "config.json",
+    "model.safetensors",
+    "modeling_ltg_bert.py",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
+RUN = "elc-s7"
+
+
+class Fake:
+    """What is known of the hub's interface, which remembers what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def create_repo(self, repo_id, *, private, exist_ok):
+        self.told.append(("repository", repo_id, private, exist_ok))
+
+    def create_branch(self, repo_id, *, branch, exist_ok):
+        self.told.append(("branch", repo_id, branch, exist_ok))
+
+    def upload_folder(self, *, repo_id, folder_path, revision, allow_patterns, commit_message):
+        assert revision in commit_message
+        self.told.append(("files", repo_id, revision, folder_path, set(allow_patterns)))
+
+
+@pytest.fixture
+def project():
+    runs = {name: SimpleNamespace(name=name) for name in (RUN, "ltg-s7")}
+    hub = HubRepository("me/babylm-{run}")
+    return SimpleNamespace(
+        runs=runs,
+        hub=hub,
+        experiment=lambda _: SimpleNamespace(hub=hub),
+        seeded_run=lambda _, name: runs[name],
+        seeded_runs=lambda _: list(runs.values()),
+    )
+
+
+@pytest.fixture
+def results(pretrained, export_settings, tmp_path):
+    folder = tmp_path / "results" / "tiny" / "export" / RUN
+    checkpoints = {"chck_1M": pretrained("bnc_layout_with_pair_head"), "chck_2M": pretrained("elc_zero")}
+    inputs = {"pretraining": pretrained("ltg"), "checkpoints": checkpoints}
+    run_stage(export_model, export_settings, folder / "manifest.json", **inputs)
+    return tmp_path / "results"
+
+
+@torch.no_grad()
+def test_every_branch_is_a_whole_folder_that_loads_as_what_it_is(hub, pretrained, results):
+    folder = results / "tiny" / "export" / RUN
+    variants = {".": "ltg", "branches/chck_1M": "bnc_layout_with_pair_head", "branches/chck_2M": "elc_zero"}
+    for place, variant in variants.items():
+        path = folder / place
+        assert {each.name for each in path.iterdir() if each.is_file()} - {"manifest.json", "provenance.json"} == FILES
+        theirs = hub.AutoModelForMaskedLM.from_pretrained(path, trust_remote_code=True)
+        tokenizer = hub.AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+        ours, ids = (
+            load_language_model(pretrained(variant).parent).eval(),
+            tokenizer("The old dogs near the house sleep.")["input_ids"],
+        )
+        given = torch.tensor([ids])
+        torch.testing.assert_close(theirs(given).logits, ours.logits_at(ours.encoder(given)[-1]), atol=1e-5, rtol=0.0)
+    card = (folder / "branches" / "chck_1M" / "README.md").read_text("utf-8")
+    assert f"{RUN}-chck_1M" in card and "license:" in card
+
+
+def command(repository):
+    spec = importlib.util.spec_from_file_location("upload_model", repository / "scripts" / "upload_model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
+    results, project, repository, monkeypatch, capsys
+):
+    made = []
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made.append(Fake()) or made[-1])
+    script = command(repository)
+    monkeypatch.setattr(script, "Project", lambda _: project)
+    given = {"experiment": "tiny", "run": RUN, "project": results.parent}
+    script.main(argparse.Namespace(upload=False, **given))
+    told = capsys.readouterr().out
+    assert not made and "Nothing was uploaded" in told
+    assert "me/babylm-elc-s7 (private, if it is made anew); licence of the models: other" in told
+    folder = results / "tiny" / "export" / RUN
+    for branch, place in (("main", "."), ("chck_1M", "branches/chck_1M"), ("chck_2M", "branches/chck_2M")):
+        for name in FILES:
+            size = (folder / place / name).stat().st_size
+            assert f"{branch:<12} {size:>14,}  {name}\n" in told
+    assert "3 branches, 21 files" in told
+
+    script.main(argparse.Namespace(upload=True, **given))
+    (fake,) = made
+    name = "me/babylm-elc-s7"
+    assert fake.told == [
+        ("repository", name, True, True),
+        ("branch", name, "chck_1M", True),
+        ("files", name, "chck_1M", str(folder / "branches" / "chck_1M"), FILES),
+        ("branch", name, "chck_2M", True),
+        ("files", name, "chck_2M", str(folder / "branches" / "chck_2M"), FILES),
+        ("files", name, "main", str(folder), FILES),
+    ]
+
+
+def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, project):
+    project.experiment = lambda _: SimpleNamespace(hub=None)
+    with pytest.raises(ConfigError, match="hub: nothing was said, expected repository: owner/name"):
+        planned_upload(project, "tiny", RUN, results)
+    project.experiment = lambda _: SimpleNamespace(hub=HubRepository("me/one"))
+    with pytest.raises(ConfigError, match=r"got 'me/one', expected \{run\} in it: there are 2 models"):
+        planned_upload(project, "tiny", RUN, results)
+    with pytest.raises(ConfigError, match="repository: got 'one'"):
+        HubRepository("one")
+    project.experiment = lambda _: SimpleNamespace(hub=project.hub)
+    with pytest.raises(ManifestError, match=r"ltg-s7"):
+        planned_upload(project, "tiny", "ltg-s7", results)
+    path = results / "tiny" / "export" / RUN / "branches" / "chck_1M" / "config.json"
+    path.write_text(path.read_text().replace("24", "25"))
+    with pytest.raises(ManifestError, match=r"config\.json"):
+        planned_upload(project, "tiny", RUN, results)
