@@ -104,7 +104,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"steps": None}, "steps: the key is missing; expected it, or a `budget` in words"),
+        ({"steps": None}, "steps: the key is missing; expected it, or a `budget`"),
         ({"budget": {"words_seen": "1M"}}, "steps: got 20, expected no steps beside `budget`"),
         ({"checkpoints_at": "babylm"}, "checkpoints_at: got 'babylm', expected nothing without a `budget`"),
         (

@@ -102,7 +102,7 @@ def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
         return 0
     ours = project.experiment(experiment).runs[run].pretraining
     earlier = project.experiment(origin.experiment).runs[origin.run].pretraining
-    if ours.budget is not None and earlier.budget is not None:
+    if ours.words_budget is not None and earlier.words_budget is not None:
         return replace(ours, budget=earlier.budget, checkpoints_at=()).planned().steps
     if _take(project, experiment, run) != "training":
         return 0
@@ -185,15 +185,19 @@ def _check_budget(project: "Project", experiment: str, run: str, origin: Origin,
     theirs = project.experiment(origin.experiment).runs[origin.run].pretraining
     if ours.budget is None or ours.steps == 0:
         return
-    if ours.marks and (theirs.budget is None or (ours.initialise_from and ours.initialise_from.step)):
+    if ours.words_budget is None:
+        if _take(project, experiment, run) == "training":
+            raise ConfigError(f"{place}.{KEY}.take: got 'training', expected 'weights' with a budget in minutes")
+        return
+    if ours.marks and (theirs.words_budget is None or (ours.initialise_from and ours.initialise_from.step)):
         raise ConfigError(
             f"{place}.checkpoints_at: expected none, since {origin.run!r} has no `budget` that says which of them it "
             "has passed; give it one, and start from its finished model"
         )
-    if theirs.budget is not None and ours.budget.words_seen <= theirs.budget.words_seen:
+    if theirs.words_budget is not None and ours.words_budget <= theirs.words_budget:
         raise ConfigError(
-            f"{place}.budget.words_seen: got {ours.budget.words_seen:,}, expected more than the "
-            f"{theirs.budget.words_seen:,} of {origin.run!r}: words are added up over models that start from each other"
+            f"{place}.budget.words_seen: got {ours.words_budget:,}, expected more than the "
+            f"{theirs.words_budget:,} of {origin.run!r}: words are added up over models that start from each other"
         )
 
 

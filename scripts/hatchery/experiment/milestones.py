@@ -29,8 +29,7 @@ def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple
     pretraining = project.experiment(experiment).runs[run].pretraining
     origin, before = origin_of(project, experiment, run, seed), 0
     if origin is not None:
-        budget = project.experiment(origin.experiment).runs[origin.run].pretraining.budget
-        before = 0 if budget is None else budget.words_seen
+        before = project.experiment(origin.experiment).runs[origin.run].pretraining.words_budget or 0
     elif path := path_of(project, pretraining):
         before = words_seen(read_manifest(path).measures) or 0
     return tuple(words for words in pretraining.marks if words > before)

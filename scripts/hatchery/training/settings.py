@@ -73,6 +73,8 @@ class OptimizerSettings(Settings):
 # Where nobody has counted: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps times
 # their batches give 1.616 and 1.624).
 TOKENS_PER_WORD = 1.62
+# A guess where nobody knows the device: estimates of cost have a better one.
+STEPS_PER_MINUTE = 60
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
 """The default stands for an evaluation at the end of shorter trainings."""
@@ -124,8 +126,8 @@ class TrainingSettings(Settings):
     steps: Natural = ABSENT
     """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
     budget: BudgetSettings | None = omitted_at_default(None)
-    """Instead of `steps`: how much text the model sees. The steps, over which the schedules go, are counted before the
-    first one."""
+    """Instead of `steps`: how much text the model sees, or how long it trains. The steps, over which the schedules go,
+    are known before the first one."""
     batch_size: Count
     """Sequences per step over all devices; with task translation target tokens, at most."""
     sequence_length: Annotated[int, Range(ge=8)] = 128
@@ -196,10 +198,16 @@ class TrainingSettings(Settings):
     @property
     def marks(self) -> tuple[int, ...]:
         """Words after which models are kept, in their order."""
-        if self.budget is None or self.steps == 0:
+        most = self.words_budget
+        if most is None or self.steps == 0:
             return ()
         at = BABYLM_MARKS if self.checkpoints_at == "babylm" else sorted(self.checkpoints_at)
-        return tuple(words for words in at if words <= self.budget.words_seen)
+        return tuple(words for words in at if words <= most)
+
+    @property
+    def words_budget(self) -> int | None:
+        """The words of a budget in words; None where there is none."""
+        return None if self.budget is None else self.budget.words
 
     def with_steps(self, steps: int) -> Self:
         """The same for so many steps, in which a budget is spent."""
@@ -209,24 +217,25 @@ class TrainingSettings(Settings):
         """With the steps that a budget is probably spent in, as far as they are known before there is any text."""
         if self.steps is not ABSENT or self.budget is None:
             return self
+        if self.budget.words is None:
+            return self.with_steps(max(1, round(STEPS_PER_MINUTE * self.budget.minutes)))
         batch = self.batch_size * (1 + self.initial_batch_fraction) / 2
         sequences = self.objective.sequences_of_step(1, self.sequence_length) * self.objective.texts_of_sequence
         tokens_per_step = batch * sequences * self.sequence_length
-        return self.with_steps(max(1, round(self.budget.words_seen * TOKENS_PER_WORD / tokens_per_step)))
+        return self.with_steps(max(1, round(self.budget.words * TOKENS_PER_WORD / tokens_per_step)))
 
     def _check_budget(self) -> None:
         """Refuse steps and a budget that exclude each other, and marks that belong to neither."""
         if self.steps is ABSENT and self.budget is None:
-            raise RefusedError("steps", "the key is missing; expected it, or a `budget` in words")
+            raise RefusedError("steps", "the key is missing; expected it, or a `budget`")
         if self.steps is not ABSENT and self.steps and self.budget is not None:
             raise refused("steps", self.steps, "no steps beside `budget`, from which they follow; 0 trains nothing")
-        if self.checkpoints_at and self.budget is None:
-            raise refused("checkpoints_at", self.checkpoints_at, "nothing without a `budget`")
+        if self.checkpoints_at and self.words_budget is None:
+            raise refused("checkpoints_at", self.checkpoints_at, "nothing without a `budget` in words")
         if self.checkpoints_at and self.early_stopping is not None:
             raise refused("early_stopping", self.early_stopping, "null with checkpoints_at, whose last one is the end")
-        if self.budget is not None and self.checkpoints_at != "babylm":
+        if (most := self.words_budget) is not None and self.checkpoints_at != "babylm":
             for words in self.checkpoints_at:
-                most = self.budget.words_seen
                 require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
         if self.milestones and self.steps is ABSENT:
             raise refused("milestones", self.milestones, "none beside `budget`: which words, `checkpoints_at` says")

@@ -6,7 +6,7 @@ exclude each other are refused with the reason.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from hatchery.settings.base import (
     Count,
@@ -19,7 +19,7 @@ from hatchery.settings.base import (
     ShareBelowOne,
     refused,
 )
-from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, ShortNumber
+from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, ShortNumber
 
 WordCount = Annotated[int, Range(ge=1), ShortNumber()]
 """A number of words: 100000000, or 100M."""
@@ -66,12 +66,22 @@ class EarlyStoppingSettings(Settings):
 
 
 @dataclass(frozen=True)
-class BudgetSettings(Settings):
-    """How much text a model may see: a run ends with the last step that is within it."""
+class BudgetSettings(OneOfKeys):
+    """How much text a model may see, or how long it may train: a run ends with the last step that is within it."""
 
-    words_seen: WordCount
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("words_seen",): "words_seen: 100M", ("minutes",): "minutes: 10"}
+
+    words_seen: WordCount = ABSENT
     """Words between white space in the text that the model is shown, repetitions included and those that the models
     saw which it starts from: 100M, or 100000000."""
+    minutes: Positive = ABSENT
+    """Minutes of training, without evaluation, by the time that some steps take where the run starts. So the number of
+    steps, and with it every result, is that of a machine and a moment: the manifest says it as `planned_steps`."""
+
+    @property
+    def words(self) -> int | None:
+        """The words of a budget in words."""
+        return None if self.words_seen is ABSENT else self.words_seen
 
 
 @dataclass(frozen=True)

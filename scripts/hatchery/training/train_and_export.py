@@ -44,6 +44,7 @@ from hatchery.training.processes import (
 from hatchery.training.run import Inputs, Trained, run_config, spent_budget, train_run
 from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder, run_folder_name
 from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
+from hatchery.training.time_budget import timed_budget
 from hatchery.training.topology import Topology, read_topology
 from hatchery.training.weight_average import load_evaluated_model
 from hatchery.training.word_budget import Spending, read_spending, write_spending
@@ -112,11 +113,14 @@ def _pretrain_in_folder(
             return
         spending = read_spending(folder)
         if settings.budget is not None and spending is None:
-            spending = spent_budget(settings, inputs)
+            if settings.words_budget is None:
+                spending = timed_budget(settings, options, inputs, topology, name)
+            else:
+                spending = spent_budget(settings, inputs)
             write_spending(folder, spending)
         if spending is not None:
-            told = f"{spending.steps:,} steps, after which the model has seen {spending.words_seen:,} words"
-            print(f"{name}: the budget is spent in {told}", file=sys.stderr, flush=True)
+            seen = f", after which the model has seen {spending.words_seen:,} words" if spending.words_seen else ""
+            print(f"{name}: the budget is spent in {spending.steps:,} steps{seen}", file=sys.stderr, flush=True)
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:
             whole = _whole(settings, spending)

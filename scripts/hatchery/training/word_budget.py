@@ -42,8 +42,8 @@ class Spending:
     """How a run spends its budget."""
 
     steps: int
-    words_seen: int
-    """All of them, those before the run included."""
+    words_seen: int | None
+    """All of them, those before the run included; None where the budget is no number of words."""
     marks: Mapping[str, Mark]
     """By the names of the models that are kept."""
 
@@ -82,8 +82,8 @@ def spend(
     `words_before` are those that the model has seen when step `first_step` begins. Raises ConfigError where not one
     step is within the budget.
     """
-    assert settings.budget is not None
-    most, low, high = settings.budget.words_seen, first_step, 0
+    most, low, high = settings.words_budget, first_step, 0
+    assert most is not None
     examples = cache(examples_of_length)
     kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
     shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))

@@ -18,11 +18,14 @@ from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR, FlopsPerSequence
-from hatchery.training.settings import TrainingSettings, pretrain_settings
+from hatchery.settings.fields import ABSENT
+from hatchery.training.settings import PretrainSettings, TrainingSettings, pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
 from hatchery.workflow.stages.write_cost import CostSettings, PlannedRun
 
+# Small models do not come near the peak of a large device.
+MOST_STEPS_PER_MINUTE = 6_000
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
@@ -111,18 +114,29 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
     return ShardsOnDisk(sum(output.bytes for output in read.outputs), int(training))
 
 
+def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
+    """The settings with the steps that a budget of minutes lasts for at a pace of so many operations per second."""
+    if run.budget is None or run.budget.words is not None or run.steps is not ABSENT:
+        return run
+    some = run.planned()
+    each = StepPlan(some).flops(per_sequence) / some.steps
+    steps = min(60 * run.budget.minutes * pace / each, MOST_STEPS_PER_MINUTE * run.budget.minutes)
+    return run.with_steps(max(1, round(steps)))
+
+
 def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     run, machine = pretrain_settings(planned.pretraining), settings.plan
     model = run.model_values
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.runs.{planned.name}.model")
-    plan, first = StepPlan(run), planned.first_step
     parameters = parameters_of(config)
 
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
 
-    training, development = plan.flops(per_sequence, first), development_flops(plan, first, per_sequence)
     precision, peak = precision_and_peak(run.precision, machine)
+    run = planned_at(run, per_sequence, peak * machine.mfu)
+    plan, first = StepPlan(run), planned.first_step
+    training, development = plan.flops(per_sequence, first), development_flops(plan, first, per_sequence)
     wall = (training + development) / (peak * machine.mfu)
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE

@@ -19,7 +19,7 @@ from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.modeling.flops import FlopsPerSequence
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
-from hatchery.workflow.cost_estimate import cost_settings, development_flops
+from hatchery.workflow.cost_estimate import cost_settings, development_flops, planned_at
 from hatchery.workflow.evaluation_work import (
     PairWork,
     TuningWork,
@@ -60,10 +60,10 @@ class PlannedWork:
     def pretraining_seconds(self, run: str) -> float:
         """Seconds of a whole pretraining, nothing in reserve. Raises ConfigError for a precision that there is not."""
         settings = pretrain_settings(self._runs[run].pretraining)
-        plan, first, per_sequence = StepPlan(settings), self._runs[run].first_step, self._per_sequence(run)
-        work = plan.flops(per_sequence, first) + development_flops(plan, first, per_sequence)
         _, peak = precision_and_peak(settings.precision, replace(self._plan, threads=self._threads))
-        return work / (peak * self._plan.mfu)
+        first, per_sequence, pace = self._runs[run].first_step, self._per_sequence(run), peak * self._plan.mfu
+        plan = StepPlan(planned_at(settings, per_sequence, pace))
+        return (plan.flops(per_sequence, first) + development_flops(plan, first, per_sequence)) / pace
 
     def minimal_pairs_minutes(self, run: str, suite: str) -> float | None:
         """Minutes of scoring one suite with one model on one device; None where nobody knows its pairs yet."""
