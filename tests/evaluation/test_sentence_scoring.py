@@ -57,6 +57,7 @@ class Whispering:
     longest_input = None
     mask_id = MASK
     predicted_before = 0
+    shares_prefixes = False
 
     def __init__(self, architecture):
         self.architecture = architecture

@@ -75,7 +75,7 @@ def load_sentence_model(
     """
     manifest = read_manifest(manifest_path)
     if is_imported(manifest):
-        return BaselineModel(*load_baseline(manifest), device, template)
+        return BaselineModel(*load_baseline(manifest, template), device, template)
     network, tokenizer = load_pretrained(manifest_path)
     use = use_of(manifest, network)
     return HatcheryModel(network, tokenizer, device, required_architecture(scoring, use.kinds), use.predicted_before)

@@ -12,6 +12,7 @@ BabyLM 2023: the encoder reads EOS alone, and the decoder writes the sentence an
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -185,17 +186,17 @@ class BaselineModel:
                 self.frame = Frame((tokenizer.cls_id,), (tokenizer.sep_id,))
             case "causal":
                 # EOS, which is the rule of BabyLM 2023, or else BOS.
-                end = (tokenizer.found("eos_token_id", "bos_token_id"),)
-                self.frame = Frame(tokenizer.before if template else end, ())
+                before = tokenizer.before if template else (tokenizer.found("eos_token_id", "bos_token_id"),)
+                self.frame = Frame(before, ())
             case "encoder_decoder":
                 self.frame = Frame((start_of_decoder(network, self.where),), ())
                 self._end = (tokenizer.required("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
-        # Others are asked at every position anyway.
+        # Of encoder-decoders every position is asked anyway.
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
-        self._head: nn.Module | None = heads[0] if heads and self.architecture == "masked" else None
+        self._head: nn.Module | None = heads[0] if heads and self.architecture != "encoder_decoder" else None
 
     def encode(
         self,
@@ -221,6 +222,34 @@ class BaselineModel:
         """Logits [M, V] at the flat positions `rows` int64 [M] of unpadded `input_ids` int64 [B, T]."""
         return self._logits_at(input_ids, torch.ones_like(input_ids), rows - self.predicted_before)
 
+    @cached_property
+    def shares_prefixes(self) -> bool:
+        """True of causal models that keep the keys and values of all tokens, and nothing else."""
+        if self.architecture != "causal":
+            return False
+        import transformers
+
+        tokens = torch.zeros((1, 2), dtype=torch.long, device=self.device)
+        with torch.inference_mode():
+            cache = getattr(self.network(input_ids=tokens, use_cache=True), "past_key_values", None)
+        layers = getattr(cache, "layers", ())
+        return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
+
+    def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
+        """Logits [M, V] at `rows` of prefixes and of what follows them."""
+        n_before = prefixes.numel()
+        first = rows[rows < n_before]
+        output, logits = self._selected(prefixes, torch.ones_like(prefixes), first, use_cache=True)
+        if not rest.shape[1]:
+            return logits
+        cache = output.past_key_values
+        cache.batch_select_indices(of)
+        mask = torch.ones((len(rest), prefixes.shape[1] + rest.shape[1]), dtype=torch.long, device=rest.device)
+        _, behind = self._selected(rest, mask, rows[rows >= n_before] - n_before, past_key_values=cache)
+        together = logits.new_empty((len(rows), logits.shape[1]))
+        together[rows < n_before], together[rows >= n_before] = logits, behind
+        return together
+
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits [N, V] and labels int64 [N] at the N labelled positions of a batch, which is on the CPU."""
         labels = batch["labels"].flatten()
@@ -230,6 +259,10 @@ class BaselineModel:
         yield self._logits_at(ids, mask.long(), asked), labels[rows].to(self.device)
 
     def _logits_at(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor) -> Tensor:
+        return self._selected(input_ids, attention_mask, rows)[1]
+
+    def _selected(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor, **more: Any) -> tuple[Any, Tensor]:
+        """What the network says of some inputs, and its logits [M, V] at `rows`."""
         selected = False
 
         def select(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
@@ -241,18 +274,18 @@ class BaselineModel:
 
         handle = None if self._head is None else self._head.register_forward_pre_hook(select)
         try:
-            output = self._outputs_of(input_ids, attention_mask)
+            output = self._outputs_of(input_ids, attention_mask, **more)
         finally:
             if handle is not None:
                 handle.remove()
         logits: Tensor = output.logits.flatten(0, -2)
         if len(logits) != (len(rows) if selected else input_ids.numel()):
             raise ModelError(f"{self.where}: {type(self.network).__name__} gives no logits per token")
-        return logits if selected else logits.index_select(0, rows)
+        return output, logits if selected else logits.index_select(0, rows)
 
-    def _outputs_of(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+    def _outputs_of(self, input_ids: Tensor, attention_mask: Tensor, **more: Any) -> Any:
         if self.architecture != "encoder_decoder":
-            return self.network(input_ids=input_ids, attention_mask=attention_mask)
+            return self.network(input_ids=input_ids, attention_mask=attention_mask, **more)
         nothing = torch.full_like(input_ids[:, :1], self._end[0])
         return self.network(
             input_ids=nothing, attention_mask=torch.ones_like(nothing), decoder_input_ids=input_ids, use_cache=False

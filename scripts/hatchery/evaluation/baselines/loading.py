@@ -41,7 +41,7 @@ class BaselineTokenizer:
                 "of each"
             )
         first, last = ("cls_token_id", "sep_token_id") if architecture == "masked" else ("bos_token_id", "eos_token_id")
-        self.sep_id: int = after[0] if after else self.required(last)
+        self.sep_id: int = after[0] if after else self.found(last, "pad_token_id") if template else self.required(last)
         """Behind every text."""
         self.before = tuple(before)
         """What its template puts in front of a text."""

@@ -2,7 +2,7 @@
 
 Left to right, as BabyLM's pipeline computes it: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the
 context is one special token (EOS, or BOS where there is none); there is no term for a final EOS
-(docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). One forward pass per sentence.
+(docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). One forward pass per sentence, or for what several share.
 
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
 score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) mask with it the
@@ -32,6 +32,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     Temperatures,
     target_log_probabilities,
 )
+from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
 # What was measured to be fastest with a MiB of second-level cache: few tiles of many rows, because the library arranges
@@ -155,8 +156,61 @@ def token_left_to_right_likelihoods(
     Of several temperatures it is [N, temperatures].
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
-    sentence; `on_tokens` is told the tokens that are done, context included.
+    sentence; `on_tokens` is told the tokens that are done, context included. What sentences share in front is computed
+    once, where the model can go on from there.
     """
+    if not model.shares_prefixes or temperatures != AT_ONE:
+        return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures)
+    inputs = [(*model.frame.before, *sentence.ids[:-1]) for sentence in sentences]
+    groups = groups_of(inputs)
+    grouped = {member for group in groups for member in group.members}
+    others = [number for number in range(len(sentences)) if number not in grouped]
+    found: dict[int, np.ndarray] = dict(
+        zip(
+            others,
+            _each_by_itself(model, [sentences[number] for number in others], tokens_per_batch, on_tokens),
+            strict=True,
+        )
+    )
+    for batch in batches_of(groups, inputs, tokens_per_batch):
+        found |= _behind_prefixes(model, batch, sentences)
+        on_tokens(sum(len(inputs[member]) + 1 for member in batch.members))
+    return [found[number] for number in range(len(sentences))]
+
+
+def _behind_prefixes(
+    model: SentenceModel, batch: SharedBatch, sentences: Sequence[EncodedSentence]
+) -> dict[int, np.ndarray]:
+    """The log-probabilities of a batch of sentences by their numbers."""
+    counts = [sentences[member].scored for member in batch.members]
+    text = np.repeat(np.arange(len(batch.members)), counts)
+    n_before = len(model.frame.before)
+    # A token is predicted at the input before it.
+    columns = np.concatenate(
+        [n_before - 1 + np.arange(one.given, len(one.ids)) for one in (sentences[member] for member in batch.members)]
+    )
+    targets = np.concatenate([np.array(sentences[m].ids[sentences[m].given :], dtype=np.int64) for m in batch.members])
+    rows, of = np.unique(batch.places(columns, text), return_inverse=True)
+    tensors = (moved(torch.from_numpy(array), model.device) for array in (batch.prefixes, batch.of, batch.rest, rows))
+    asked, wanted = (moved(torch.from_numpy(array), model.device) for array in (of.reshape(-1), targets))
+    with torch.inference_mode():
+        if isinstance(model, HatcheryModel) and model.device.type == "cpu":
+            features = model.features_behind(*tensors)
+            values = tiled_log_probabilities(features, *model.network.output_layer, asked, wanted)
+        else:
+            log_probabilities = torch.log_softmax(model.logits_behind(*tensors).float(), dim=-1)
+            values = log_probabilities[asked, wanted]
+    parts = np.split(values.cpu().numpy(), np.cumsum(counts)[:-1])
+    return dict(zip(batch.members, parts, strict=True))
+
+
+def _each_by_itself(
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    tokens_per_batch: int,
+    on_tokens: Callable[[int], None],
+    temperatures: Temperatures = AT_ONE,
+) -> list[np.ndarray]:
     context = np.array(model.frame.before, dtype=np.int64)
     found: list[Tensor] = []
     lengths: list[int] = []

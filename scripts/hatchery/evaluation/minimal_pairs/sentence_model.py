@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.settings import Architecture
+from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 # Labelled positions whose logits are in memory together: the widest product of the model.
@@ -87,6 +89,19 @@ class SentenceModel(Protocol):
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at the flat positions `rows` int64 [M] (b * T + t) of unpadded `input_ids` int64 [B, T]."""
+        ...
+
+    @property
+    def shares_prefixes(self) -> bool:
+        """Whether texts from left to right can go on from what they share (`logits_behind`)."""
+        ...
+
+    def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
+        """Logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of what follows them, int64 [S, R].
+
+        `of` int64 [S] has the prefix of each text. Rows count through the positions of all prefixes, then through those
+        of the texts behind them.
+        """
         ...
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -173,6 +188,31 @@ class HatcheryModel:
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """What the output matrix is multiplied with at `rows`: float32 [M, D]."""
         return self.network.head.features(self._hidden_at(input_ids, rows))
+
+    @property
+    def shares_prefixes(self) -> bool:
+        """True of models that keep the keys and values of a text."""
+        return self.architecture == "causal" and isinstance(self.network.encoder, LtgEncoder)
+
+    def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
+        """Logits [M, V] at `rows` of prefixes and of what follows them."""
+        return self.network.logits_at(self._hidden_behind(prefixes, of, rest, rows))
+
+    def features_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
+        """What the output matrix is multiplied with at `rows` of prefixes and of what follows them: float32 [M, D]."""
+        return self.network.head.features(self._hidden_behind(prefixes, of, rest, rows))
+
+    def _hidden_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
+        encoder = self.network.encoder
+        assert isinstance(encoder, LtgEncoder), "others keep nothing"
+        caches = [TokenCache() for _ in range(encoder.n_layers)]
+        states = encoder.states_behind(prefixes, None, caches, 0)[-1].flatten(0, 1)
+        if rest.shape[1]:
+            whole = torch.cat([prefixes.index_select(0, of), rest], dim=1)
+            kept = [cache.rows(of) for cache in caches]
+            behind = encoder.states_behind(whole, None, kept, prefixes.shape[1])[-1]
+            states = torch.cat([states, behind.flatten(0, 1)])
+        return states.index_select(0, rows)
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         # A causal model is asked at every position.
