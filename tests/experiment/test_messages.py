@@ -62,6 +62,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "minimal_pairs: 'demo_pairs_causal' cannot be asked of random, ltg_bert, elc_bert: scoring 'left_to_right' "
             "needs a causal language model, this one is masked; use pll or masked or pll_within_word_l2r",
         ),
+        "words that a masked model cannot be asked for": (
+            "minimal_pairs: [demo_pairs]",
+            "minimal_pairs: [demo_pairs]\nsurprisal: {mine: {embedded: minimal_pairs, scoring: mntp}}",
+            "surprisal.mine cannot be asked of random, ltg_bert, elc_bert: scoring 'mntp' needs a model that was "
+            "trained with task hybrid, this one is masked; use pll or masked or pll_within_word_l2r",
+        ),
         "unknown start of the bias": (
             "  schedule: {warm",
             "  output_bias: {kind: unigramm}\n  schedule: {warm",

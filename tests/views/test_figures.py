@@ -15,6 +15,7 @@ from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering import drawing
 from hatchery.rendering.style import Style, model_styles
@@ -27,6 +28,7 @@ from hatchery.views.figures.learning_curves import (
     interval_width,
     tokens_per_step,
 )
+from hatchery.views.figures.needs import drawable
 from hatchery.views.figures.phenomena import (
     AVERAGE_GAP,
     SuiteBars,
@@ -107,6 +109,14 @@ def test_wrong_layer_weights_name_the_file(tmp_path: Path, rows: str, complaint:
     with pytest.raises(EvaluationError, match=complaint) as caught:
         read_layer_weights(read_manifest(tmp_path / "manifest.json"))
     assert "layer_weights.json" in str(caught.value)
+
+
+def test_weights_between_blocks_are_no_shares_of_layers_and_have_no_figure(tmp_path: Path, repository: Path) -> None:
+    with stage_run(tmp_path / "manifest.json", {}) as run:
+        write_text(tmp_path / "config.json", '{"num_hidden_layers": 2, "layer_weighting": "unrestricted"}')
+        run.add_output(tmp_path / "config.json")
+    assert read_layer_weights(read_manifest(tmp_path / "manifest.json")).scaled == {}
+    assert "layer_weights" not in drawable(Project(repository / "config"), "gpt_bert_mini")
 
 
 def test_training_losses_are_averaged_in_equal_intervals_of_steps() -> None:

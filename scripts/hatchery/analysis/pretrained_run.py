@@ -19,7 +19,7 @@ from hatchery.artifacts.manifests import Manifest, volatile_facts
 from hatchery.artifacts.records import Record, json_record, json_records
 from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.evaluation.evaluation import TidyRow
-from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.configuration import UNRESTRICTED, ModelConfig
 from hatchery.modeling.families import model_config, training_flops_per_sequence
 from hatchery.settings.fields import ABSENT
 from hatchery.training.milestones import step_name
@@ -74,12 +74,16 @@ def metric_rows(manifest: Manifest) -> list[TidyRow]:
 def read_layer_weights(manifest: Manifest) -> LayerWeights:
     """The layer weights of a model, from `config.json` and, where it has layer weighting, `layer_weights.json`.
 
+    None where they are no shares of layers.
+
     Raises EvaluationError naming the file when it is not such a table, or lacks a pair of layers.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers
     if config.layer_weighting == "none":
         return LayerWeights(layers, True, dict.fromkeys(_pairs(layers), 1.0))
+    if config.layer_weighting == UNRESTRICTED:
+        return LayerWeights(layers, False, {})
     path = manifest.file(LAYER_WEIGHTS_FILE)
     scaled = {(row.consuming_layer, row.producing_layer): row.scaled_weight for row in json_record(path, _Weights).rows}
     expected = _pairs(layers + 1 if (layers + 1, 0) in scaled else layers)

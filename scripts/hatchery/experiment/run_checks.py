@@ -58,7 +58,7 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
 
 
 def check_scoring(experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError for every suite that says a way of scoring which a run or a baseline cannot be scored in."""
+    """Raise ConfigError for all suites and texts with a way of scoring that a run or a baseline cannot be scored in."""
     problems = Problems()
     objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
     asked: dict[str, tuple[Sequence[str], int]] = {
@@ -67,13 +67,14 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
     for name in experiment.baselines:
         baseline = project.baseline(name)
         asked[name] = (baseline.architecture,), int(baseline.predicts_next)
-    for suite in experiment.minimal_pairs:
-        way = project.suite(suite).scoring
+    ways = [(f"minimal_pairs: {suite!r}", project.suite(suite).scoring) for suite in experiment.minimal_pairs]
+    ways += [(f"surprisal.{name}", texts.scoring) for name, texts in experiment.surprisal.items()]
+    for key, way in ways:
         reasons = {model: why_not(way, *use) for model, use in asked.items()}
         for reason in dict.fromkeys(filter(None, reasons.values())):
             models = ", ".join(model for model, why in reasons.items() if why == reason)
             with problems.collecting():
-                raise ConfigError(f"{where}: minimal_pairs: {suite!r} cannot be asked of {models}: scoring {reason}")
+                raise ConfigError(f"{where}: {key} cannot be asked of {models}: scoring {reason}")
     problems.raise_any()
 
 

@@ -14,6 +14,8 @@ from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowO
 LayerWeightingName = Literal[
     "none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output", "unrestricted"
 ]
+UNRESTRICTED: LayerWeightingName = "unrestricted"
+"""The one whose weights combine blocks and are no shares of layers."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import RegularisedStart
 from hatchery.analysis.task_averages import bias_features
+from hatchery.modeling.configuration import UNRESTRICTED
 from hatchery.settings.fields import ABSENT
 
 if TYPE_CHECKING:
@@ -48,9 +49,10 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
 
 
 def _weights_layers(project: "Project", experiment: str) -> bool:
-    # Of models that only add their layers, there is nothing to see but ones.
+    # Of models that only add their layers, there is nothing to see but ones; GPT-BERT's weights combine blocks.
     runs = project.experiment(experiment).runs
-    return any(project.model_of(experiment, run).layer_weighting != "none" for run in runs)
+    weightings = {project.model_of(experiment, run).layer_weighting for run in runs}
+    return UNRESTRICTED not in weightings and weightings != {"none"}
 
 
 def _bins_frequencies(project: "Project", experiment: str) -> bool:
