@@ -9,6 +9,7 @@ from shipped import changed, written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.milestones import chain_of_marks
+from hatchery.experiment.project import Project
 from hatchery.training.milestones import BABYLM_MARKS, mark_name
 from hatchery.workflow.cost_estimate import cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
@@ -103,3 +104,60 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     second["budget"] = {"words_seen": "60M"}
     with pytest.raises(ConfigError, match="got 60,000,000, expected more than the 60,000,000 of 'first'"):
         written(configuration, {"experiments/chain": experiment}).check("experiment", "chain")
+
+
+def of_babylm(folder: Path, **more: Any) -> Project:
+    """An experiment with two runs and a budget of words."""
+    budget = {"budget": {"words_seen": "60K"}, "checkpoints_at": ["20K", "60K"]}
+    experiment = {
+        "corpus": "demo",
+        "tokenizer": "demo",
+        "pretraining": {"batch_size": 8, **budget},
+        "runs": {"marked": {"model": "ltg_demo", "seeds": [1, 2]}, "other": {"model": "elc_demo"}},
+        "minimal_pairs": ["demo_babylm_blimp", "demo_babylm_fast_blimp"],
+        "reading": {"embedded": "babylm_evaluation"},
+        "acquisition": {"embedded": "babylm_evaluation"},
+        "evaluate_milestones": ["minimal_pairs/demo_babylm_fast_blimp", "reading"],
+        "submission": {"suites": "demo_babylm", "tasks": "demo_babylm_2026"},
+    }
+    return written(folder, {"experiments/mine": experiment | more})
+
+
+def test_words_that_children_learn_are_asked_of_all_checkpoints_of_a_run_at_once(configuration: Path) -> None:
+    project = of_babylm(configuration)
+    project.check("experiment", "mine")
+    jobs = Jobs(project)
+    found = [result.run for result in jobs.results.evaluations("mine") if result.kind == "acquisition"]
+    assert found == ["marked-s1", "marked-s2", "other-s42"]
+    call = jobs.call("measure_acquisition", experiment="mine", run="marked-s2")
+    model = jobs.place(jobs.results.pretrained("mine")["marked-s2"]).removesuffix("/manifest.json")
+    assert call.arguments["checkpoints"] == {
+        name: f"{model}/milestones/{name}/manifest.json" for name in ("chck_20K", "chck_60K")
+    }
+    assert json.loads(call.settings)["words"] == {"chck_20K": 20_000, "chck_60K": 60_000}
+    steps = {"batch_size": 8, "steps": 5}
+    with pytest.raises(ConfigError, match="acquisition: no run has `budget` and `checkpoints_at`"):
+        of_babylm(configuration, pretraining=steps, evaluate_milestones=[]).check("experiment", "mine")
+
+
+def test_a_submission_is_of_one_run_with_what_was_measured_of_it_and_its_checkpoints(configuration: Path) -> None:
+    jobs = Jobs(of_babylm(configuration))
+    call = jobs.call("write_submission", experiment="mine")
+    told = json.loads(call.settings)
+    # The first run with a budget; its checkpoints are none of the track's.
+    assert told["run"] == "marked-s1" and told["checkpoints"] == ["chck_20K", "chck_60K"]
+    assert list(call.arguments["predictions"]) == ["blimp", "reading", "acquisition"]
+    assert list(call.arguments["fast"]) == [
+        f"{name}/{block}" for name in told["checkpoints"] for block in ("reading", "blimp")
+    ]
+    fast = jobs.place(call.arguments["fast"]["chck_20K/blimp"])
+    assert "/milestones/chck_20K/demo_babylm_fast_blimp-" in fast
+    for wrong, message in (
+        ({"run": "gpt"}, "submission: there is no run 'gpt'; the experiment has: marked-s1, marked-s2, other-s42"),
+        ({"seed": 7}, "no run 'marked' with seed 7; the experiment has"),
+        ({"edition": 2025}, "submission.edition: got 2025, whose leaderboard takes no more files"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Jobs(of_babylm(configuration, submission=wrong)).call("write_submission", experiment="mine")
+    with pytest.raises(ConfigError, match="there is no `submission`"):
+        Jobs(of_babylm(configuration, submission=None)).call("write_submission", experiment="mine")

@@ -54,6 +54,16 @@ def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 
 
+def check_acquisition(experiment: Experiment, where: str) -> None:
+    """Raise ConfigError where ages of acquisition are asked for and no run keeps models after so many words."""
+    marked = any(run.pretraining.marks for run in experiment.runs.values())
+    if experiment.acquisition is not None and not marked:
+        raise ConfigError(
+            f"{where}: acquisition: no run has `budget` and `checkpoints_at` under its `pretraining`, whose models it "
+            "compares; name some, or leave it out"
+        )
+
+
 def check_milestones(name: str, experiment: Experiment, where: str, project: "Project") -> None:
     """Raise ConfigError where milestones are to be measured as nothing is, or where there are none."""
     runs = project.evaluated_runs(name)
