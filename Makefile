@@ -1,9 +1,9 @@
-# Hatchery on one machine with Python 3.11, git and make: `make demo`. `make` alone lists all targets.
+# Hatchery on one machine with Python 3.11 or later, git and make: `make demo`. `make` alone lists all targets.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# The Python that makes .venv; empty: the first of python3.11, python3 and python that is a Python 3.11.
+# The Python that makes .venv; empty: the newest of python3.14 to python3.11 that is there.
 PYTHON ?=
 CORES ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 EXPERIMENT ?= demo
@@ -81,6 +81,12 @@ test: env ## run all tests that need no cluster, including the slow ones that re
 .PHONY: test-fast
 test-fast: env ## run the tests that take seconds
 	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slow" $(PYTEST_OPTIONS)
+
+.PHONY: test-python
+test-python: ## run the fast tests with another PYTHON=name, in a clone with an environment of its own
+	@folder=$$(mktemp -d) && git clone --quiet . "$$folder/hatchery" && \
+	  $(MAKE) --no-print-directory -C "$$folder/hatchery" test-fast PYTHON="$(PYTHON)"; \
+	  status=$$?; rm -rf "$$folder"; exit $$status
 
 .PHONY: test-cluster
 test-cluster: env ## run the Slurm tests; they start a two-node Slurm on this machine (root, Debian)
@@ -160,12 +166,14 @@ sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLD
 	  --source brown=$(NLTK_DATA_FOLDER)/brown.zip --source inaugural=$(NLTK_DATA_FOLDER)/inaugural.zip \
 	  --source state_union=$(NLTK_DATA_FOLDER)/state_union.zip
 
-# Versions and hashes that are locked stay if they fit. A marker that holds on all platforms of pyproject.toml is left out.
+# Versions that are locked stay if they fit; uv would keep their hashes, too, and not add those of another platform. A marker
+# that holds on all platforms of pyproject.toml is left out.
 .PHONY: lock
 lock: env ## write requirements.lock and envs/*.yaml again from requirements.in (needs uv on PATH)
+	@sed -n 's/^\([a-z][^ ]*==[^ ;]*\).*/\1/p' requirements.lock > .lock.partial && mv .lock.partial requirements.lock
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line \
 	  --custom-compile-command "make lock" --output-file requirements.lock requirements.in > /dev/null
-	@sed -e '/arm64.*aarch64.*x86_64/s/ ; .*/ \\/' -e "s/python_full_version < '3.12' and //" requirements.lock > .lock.partial
+	@sed -e '/arm64.*aarch64.*x86_64/s/ ; .*/ \\/' -e "s/python_full_version < '3.15' and //" requirements.lock > .lock.partial
 	@mv .lock.partial requirements.lock
 	@$(MAKE) --no-print-directory envs
 

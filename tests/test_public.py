@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ import pytest
 
 import hatchery
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, write_rows
+from hatchery.environments import canonical_name, imported_packages, read_locks
 
 ROW = {"experiment": "mine", "model": "a", "run": "a-s1", "seed": 1, "metric": "accuracy_percent", "value": 61.5}
 
@@ -39,6 +41,33 @@ def test_importing_loads_none_of_the_large_packages_and_the_package_experiment_s
         [sys.executable, "-c", program], cwd=repository, env=surroundings, capture_output=True, text=True, timeout=100
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_package_holds_every_file_of_the_library_and_leaves_the_checkout_as_it_was(
+    repository: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("hatchling", reason="this environment is older than the lock file: make env")
+
+    def run(*command: str) -> str:
+        return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=300, check=True).stdout
+
+    before = run("git", "status", "--porcelain", "--ignored")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-compile")
+    run(*pip, "--target", str(tmp_path), str(repository))
+    assert run("git", "status", "--porcelain", "--ignored") == before
+    files = {line.removeprefix("scripts/") for line in run("git", "ls-files", "scripts/hatchery").splitlines()}
+    installed = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "hatchery").rglob("*") if path.is_file()}
+    assert installed == files
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    needed = {canonical_name(name) for name in project["dependencies"]}
+    imported = imported_packages([repository / "scripts/hatchery/public.py"], read_locks(repository))
+    # The others are imported by parts of the library that the public functions do not reach.
+    assert needed <= set(imported)
+    program = "import hatchery; hatchery.model; hatchery.experiment; print(hatchery.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env={}, capture_output=True, text=True, timeout=100, check=True
+    )
+    assert Path(found.stdout.strip()).parent == tmp_path / "hatchery"
 
 
 def test_results_are_the_tidy_tables_as_frames(folder: Path) -> None:

@@ -25,6 +25,7 @@ from hatchery.workflow.registry import code_by_environment
 
 # Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
 PROGRAMS = {
+    "hatchling",
     "hypothesis",
     "jsonschema",
     "markdown-it-py",

@@ -34,7 +34,7 @@ def single_error(outcome) -> str:
 
 
 THIS_PYTHON = f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" "$@"\n'
-NO_PYTHON = "error: Python 3.11 is missing: install it.*make env PYTHON=/path/to/python3.11"
+NO_PYTHON = "error: Python 3.11 to 3.14 is missing: install one.*or uv.*make env PYTHON=/path/to/python3.14"
 BROKEN = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n'
 
 
@@ -44,7 +44,7 @@ BROKEN = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n
         ({}, (), NO_PYTHON),
         # Of another version, and broken.
         ({"python3": "#!/bin/sh\nexit 1\n", "python3.11": BROKEN}, (), NO_PYTHON),
-        ({"python3.11": THIS_PYTHON}, ("PYTHON=python9",), "error: PYTHON=python9 is no Python 3.11$"),
+        ({"python3.11": THIS_PYTHON}, ("PYTHON=python9",), "error: PYTHON=python9 is no Python 3.11 to 3.14$"),
         ({"python3": THIS_PYTHON}, (), "error: git is needed.*install git"),
     ],
 )
@@ -54,14 +54,45 @@ def test_what_a_machine_lacks_is_told(
     assert re.match(message, single_error(bare.make("env", *words, PATH=tools(tmp_path, **programs))))
 
 
+def without_ensurepip(folder: Path) -> str:
+    """This Python as Debian has it without python3-venv."""
+    (folder / "modules").mkdir()
+    (folder / "modules" / "ensurepip.py").write_text("raise ImportError('left out', name='ensurepip')\n")
+    return f'#!/bin/sh\nPYTHONPATH="{folder / "modules"}" exec "{Path(sys.executable).resolve()}" "$@"\n'
+
+
 def test_a_python_without_the_venv_module_is_told(bare, tmp_path: Path) -> None:
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "ensurepip.py").write_text("raise ImportError('left out', name='ensurepip')\n")
-    python = f'#!/bin/sh\nPYTHONPATH="{tmp_path / "modules"}" exec "{Path(sys.executable).resolve()}" "$@"\n'
-    programs = {"python3.11": python, "git": "#!/bin/sh\n"}
+    programs = {"python3.12": without_ensurepip(tmp_path), "git": "#!/bin/sh\n"}
     (tmp_path / "bin").mkdir()
     message = single_error(bare.make("env", PATH=tools(tmp_path / "bin", **programs)))
-    assert "has no module ensurepip or venv: install it (on Debian and Ubuntu: python3.11-venv)" in message
+    assert "python3.12 has no module ensurepip: install it (on Debian and Ubuntu: python3.12-venv)" in message
+
+
+STOPS = '#!/bin/sh\necho {} "$@" >&2\nexit 3\n'
+PRETENDS = """#!/bin/sh
+case $* in
+  -V) ;;
+  *ensurepip*) echo "$0"; exit {ensurepip} ;;
+  *import*) echo "$0" ;;
+  *) echo {name} "$@" >&2; exit 3 ;;
+esac
+"""
+
+
+def test_the_newest_python_that_can_make_environments_is_taken_and_uv_where_none_can(bare, tmp_path: Path) -> None:
+    def made(**programs: str) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        path = tools(folder, git="#!/bin/sh\n", rm="#!/bin/sh\n", **programs)
+        return bare.make("env", PATH=path).stderr.splitlines()[0]
+
+    able = {name: PRETENDS.format(ensurepip=0, name=name) for name in ("python3.11", "python3.12", "python3.13")}
+    unable = PRETENDS.format(ensurepip=1, name="python3.14")
+    uv = STOPS.format("uv")
+    assert made(**able, uv=uv) == "python3.13 -m venv .venv"
+    assert made(**{**able, "python3.14": unable}) == "python3.13 -m venv .venv"
+    assert re.fullmatch(r"uv venv .* --seed --python \S*python3.14 .venv", made(**{"python3.14": unable}, uv=uv))
+    assert re.fullmatch(r"uv venv .* --seed --python 3.14 .venv", made(uv=uv))
 
 
 def test_make_alone_lists_every_target_for_people(bare) -> None:
