@@ -309,3 +309,30 @@ def test_a_suite_says_its_precision_only_where_it_is_another_than_before(monkeyp
     for precision, products in (("tf32", "high"), ("fp32", "highest")):
         prepare_device("auto", precision=precision)
         assert torch.get_float32_matmul_precision() == products
+
+
+def test_what_people_prefer_is_correlated_with_what_a_model_prefers(model_manifest, make_source, json_lines, tmp_path):
+    texts = [(pair["sentence_good"], pair["sentence_bad"]) for pair in PAIRS[:2]] + [("She sleeps .", "The cats .")]
+    rows = [{"sentences": "\t".join(pair), "ratio": share} for pair, share in zip(texts, (0.1, 0.5, 0.9), strict=True)]
+    source = make_source({"wug_past.jsonl": json_lines(rows)})
+    settings = {**SETTINGS, "format": "wug", "edition": 2025}
+    run_stage(
+        score_minimal_pairs,
+        settings,
+        tmp_path / "manifest.json",
+        runtime=RUNTIME,
+        model=model_manifest,
+        source=source.manifest,
+    )
+    made = read_manifest(tmp_path / "manifest.json")
+    scores = pq.read_table(tmp_path / "scores.parquet").to_pylist()
+    order = np.argsort([row["score_good"] - row["score_bad"] for row in scores]).argsort()
+    [row] = minimal_pair_rows(Evaluated(made, made, "wug"))
+    assert row["value"] == pytest.approx(100 * np.corrcoef(order, [0, 1, 2])[0, 1])
+    assert (row["metric"], row["items"], row["settings"]) == (
+        "spearman_percent",
+        3,
+        "BabyLM 2025 (babylm-eval 45fe2c1)",
+    )
+    assert {path.name for path in tmp_path.iterdir()} >= {"correlation.csv"}
+    assert not (tmp_path / "accuracy.csv").exists() and not (tmp_path / "predictions.json").exists()

@@ -15,9 +15,15 @@ from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
 from hatchery.evaluation.evaluation import Level, TidyRow
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, ACCURACY_TIES_CORRECT, AT_BEST_TEMPERATURE
+from hatchery.evaluation.minimal_pairs.measurements import (
+    ACCURACY,
+    ACCURACY_TIES_CORRECT,
+    AT_BEST_TEMPERATURE,
+    CORRELATION,
+)
 
 DIGEST_LENGTH = 12
+SHOWN_OF_PAIRS = (ACCURACY, AT_BEST_TEMPERATURE, CORRELATION)
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
 """Paradigms and whole suites of minimal pairs, and bins of a split, stand in the tidy table alone."""
 ORDER = ("seed", "finetuning_seed", "learning_rate")
@@ -125,7 +131,7 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     tied = both.filter(pl.col("value") != pl.col("value_generous"))["suite"].unique()
     return measured.filter(
         (pl.col("kind") != "minimal_pairs")
-        | (pl.col("level").is_in(["phenomenon", "average"]) & pl.col("metric").is_in([ACCURACY, AT_BEST_TEMPERATURE]))
+        | (pl.col("level").is_in(["phenomenon", "average"]) & pl.col("metric").is_in(SHOWN_OF_PAIRS))
         | (
             (pl.col("level") == "average")
             & (pl.col("metric") == ACCURACY_TIES_CORRECT)

@@ -17,6 +17,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
     ACCURACY_TIES_CORRECT,
     AT_BEST_TEMPERATURE,
+    CORRELATION,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
 )
@@ -196,6 +197,11 @@ def _with_settings(note: str, summary: Summary, suite: str) -> str:
 def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Section:
     tasks = {row.task for row in summary.rows if row.suite == suite}
     measures = [Measure(readable(task), suite, task, ACCURACY) for task in sorted(tasks.difference(AVERAGES))]
+    correlated = sorted(row.task for row in summary.rows if (row.suite, row.metric) == (suite, CORRELATION))
+    measures += [
+        Measure(f"{readable(task)}, correlation with people", suite, task, CORRELATION)
+        for task in dict.fromkeys(correlated)
+    ]
     for task in AVERAGES:
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from hatchery.evaluation.draws import generator
+from hatchery.evaluation.metrics.scored import Scored
 from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.minimal_pairs.pairs import positions_by
 from hatchery.evaluation.settings import SuiteSettings
@@ -148,6 +151,23 @@ def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
         sum(row.accuracy_ties_correct for row in rows) / len(rows),
         math.fsum(row.chance for row in rows) / len(rows),
     )
+
+
+def correlation_csv(items: Sequence[Item], scores: Sequence[Sequence[float]]) -> str:
+    """The text of correlation.csv: by paradigm, how the preferences of people and of the model go together.
+
+    Spearman's correlation of their shares for the first of two texts with the model's, the softmax of both scores; 0
+    where one side is constant (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
+    """
+    from hatchery.evaluation.metrics.classification import spearman
+
+    rows = []
+    for name, positions in sorted(positions_by(item.paradigm for item in items).items()):
+        people = np.array([items[index].preference for index in positions], dtype=np.float64)
+        # The difference of the scores has the ranks of their softmax, and does not run out of digits.
+        model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
+        rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
+    return csv_text(("name", "pairs", "spearman"), rows)
 
 
 def accuracy_csv(table: Sequence[Accuracy]) -> str:

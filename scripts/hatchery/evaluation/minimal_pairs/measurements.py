@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
-from hatchery.settings.base import Share
+from hatchery.settings.base import Range, Share
 
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
@@ -17,6 +17,9 @@ ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"
 """At the temperature that is best on the very pairs (GPT-BERT): an upper bound, never comparable with the others."""
 BEST_TEMPERATURE_FILE = "accuracy_at_best_temperature.csv"
+CORRELATION = "spearman_percent"
+"""With the preferences of people, of a suite that has no right answers (WUG)."""
+CORRELATION_FILE = "correlation.csv"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
 
@@ -39,9 +42,28 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT, Table 8); on identical predictions
     they may differ by more than a point. Where temperatures were tried, also at the best one.
     """
+    if evaluated.manifest.listed(CORRELATION_FILE):
+        return _correlations(evaluated)
     found = _rows_of(evaluated, "accuracy.csv", ACCURACY_COLUMNS)
     if evaluated.manifest.listed(BEST_TEMPERATURE_FILE):
         found += _rows_of(evaluated, BEST_TEMPERATURE_FILE, {AT_BEST_TEMPERATURE: "accuracy"})
+    return found
+
+
+@dataclass(frozen=True)
+class _CorrelationRow(Record):
+    name: str
+    pairs: int
+    spearman: Annotated[float, Range(ge=-1.0, le=1.0)]
+
+
+def _correlations(evaluated: Evaluated) -> list[TidyRow]:
+    path = evaluated.manifest.file(CORRELATION_FILE)
+    settings = str(evaluated.manifest.measures.get("rules", ""))
+    found = []
+    for row in read_records(path, _CorrelationRow, ("name",)):
+        more = {"items": row.pairs, "blind_guess": 0.0, "settings": settings}
+        found.append(measured(evaluated.name, row.name, "phenomenon", CORRELATION, 100 * row.spearman, **more))
     return found
 
 

@@ -25,11 +25,12 @@ from hatchery.evaluation.minimal_pairs.decisions import (
     Outcome,
     accuracy_csv,
     accuracy_table,
+    correlation_csv,
     decision,
     tie_rule,
 )
 from hatchery.evaluation.minimal_pairs.items import Item
-from hatchery.evaluation.minimal_pairs.measurements import BEST_TEMPERATURE_FILE
+from hatchery.evaluation.minimal_pairs.measurements import BEST_TEMPERATURE_FILE, CORRELATION_FILE
 from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import prediction_files
 from hatchery.evaluation.minimal_pairs.scoring import (
@@ -220,6 +221,9 @@ def _write(
 ) -> None:
     outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
     write_table(run.add_output(run.folder / "scores.parquet"), _scores_table(pairs, scored, outcomes))
+    if settings.format == "wug":
+        write_text(run.add_output(run.folder / CORRELATION_FILE), correlation_csv(pairs, scored.of(pairs)))
+        return
     by_split = settings.format == "entity_tracking"
     table = accuracy_table(pairs, outcomes, settings.suite, credits, by_split)
     write_text(run.add_output(run.folder / "accuracy.csv"), accuracy_csv(table))
