@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.analysis.babylm_scores import RULES
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.records import read_records
@@ -169,3 +170,28 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     assert "ewok: nothing was measured" in differing and "reading: reading 1 of 1,726" in differing
     assert "glue: boolq 0 of 1,635, multirc 0 of 2,424, rte 2 of 139, and 4 more" in differing
     assert "aoa_surprisals: rows 1 of 8,005" in differing
+
+
+COLLATED = Path(__file__).resolve().parents[1] / "golden/babylm_2026/results/collated"
+
+
+def test_what_the_organisers_collator_writes_has_the_structure_and_other_numbers_of_rows(repository: Path) -> None:
+    value = json.loads((COLLATED / "toy_sizes_two_of_three_checkpoints.json").read_text())
+    assert structure_problems(value, "strict_small") == []
+    counts = read_records(repository / "config/published/babylm/row_counts.csv", RowCount, ("set", "block", "uid"))
+    assert len(differing_counts(value, counts)) == len({count.block for count in counts})
+    # Everything is null for its size, but for the score of what is not there.
+    dropped = json.loads((COLLATED / "official_sizes.json").read_text())
+    assert structure_problems(dropped, "strict_small") == [
+        "aoa: there are no aoa_surprisals, so the server takes it for 0"
+    ]
+
+
+def test_the_mean_is_that_of_the_servers_rules() -> None:
+    names = {"BLiMP": "blimp", "Supplement": "supplement", "EWoK": "ewok", "Entity": "entity_tracking"}
+    names |= {"COMPS": "comps", "GLUE": "glue", "GlobalPIQA": "global_piqa", "Reading": "reading", "AoA": "acquisition"}
+    scored = json.loads((COLLATED / "leaderboard.json").read_text())
+    for case in scored.values():
+        parts = {names[column]: float(points) for column, points in case["columns"].items()}
+        assert RULES[2026].mean(parts) == pytest.approx(float(case["overall"]), abs=1e-8)
+    assert max(float(case["overall"]) for case in scored.values()) > 40
