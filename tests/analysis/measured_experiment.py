@@ -254,7 +254,7 @@ class Experiment:
         names = ("finetuning", "minimal_pairs", "perplexity", "surprisal")
         evaluated = {f"{kind}:{name}": path for kind in names for name, path in getattr(self, kind).items()}
         evaluated = {key + ":" * (key.count(":") == 1): path for key, path in evaluated.items()}
-        return {"model": self.pretraining | self.baseline, "evaluation": evaluated, "tokens": None}
+        return {"model": self.pretraining | self.baseline, "evaluation": evaluated, "tokens": None, "corpus": None}
 
     def collected(self) -> Path:
         """The tidy table of measurements of what there is by now; the others lie beside it."""

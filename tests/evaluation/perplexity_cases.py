@@ -54,24 +54,24 @@ def write_corpus(manifest: Path, texts: dict[str, list[str]]) -> Path:
 
 
 class Text:
-    """Manifests of a corpus' token shards and of their tokenizer."""
+    """Manifests of a corpus, of its token shards and of their tokenizer."""
 
     def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]]) -> None:
         self.tokenizer, self.tokens = (folder / name / "manifest.json" for name in ("tokenizer", "tokens"))
-        corpus = write_corpus(folder / "corpus/manifest.json", texts)
+        self.corpus = write_corpus(folder / "corpus/manifest.json", texts)
         settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
         more = {"special_tokens": "babylm", "sentences_limit": None}
         run_stage(
             train_tokenizer,
             {"stage": "train_tokenizer", "stage_version": 1, **settings, **more},
             self.tokenizer,
-            corpus=[corpus],
+            corpus=[self.corpus],
         )
         run_stage(
             encode_corpus,
             {"stage": "encode_corpus", "stage_version": 1},
             self.tokens,
-            corpus=corpus,
+            corpus=self.corpus,
             tokenizer=self.tokenizer,
         )
 

@@ -7,10 +7,11 @@ grows with the evaluations alone.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from hatchery.analysis.measurements import development_measurements, learning_measurements
 from hatchery.analysis.pretrained_run import imported_run, pretrained_run
@@ -19,26 +20,61 @@ from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, gr
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ManifestError
 from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow, evaluations
+from hatchery.evaluation.perplexity.measurements import tokens_per_byte
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
-from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT
+from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT, shards_of
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
 
 
-class UnigramLosses:
-    """The losses of the unigram distribution of a corpus, each computed once: a blind guess on held-out text.
+class HeldOutText:
+    """What is known of the text of a corpus that no model is trained on, each number computed once.
 
-    Every token has the share of its type among the targets of the training text, one added to each count: what a model
-    learns long before any grammar ("A Natural Bias for Language Generation Models", Section 1).
+    Its size, and what a blind guess loses on it, the unigram distribution: every token has the share of its type among
+    the targets of the training text, one added to each count, which is what a model learns long before any grammar ("A
+    Natural Bias for Language Generation Models", Section 1).
     """
 
-    def __init__(self, tokens: Manifest | None) -> None:
-        """`tokens` is that of the token shards of the corpus; without it nothing is known."""
-        self._tokens = tokens
+    def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
+        """`tokens` is that of the token shards of the corpus, `corpus` that of its documents; what is not there is not
+        known."""
+        self._tokens, self._corpus = tokens, corpus
+        self._bytes: dict[str, int] = {}
         self._counts: dict[tuple[str, str, str], np.ndarray] = {}
+
+    def n_bytes(self, made: Manifest, split: str) -> int | None:
+        """The bytes of the documents of a split, in UTF-8.
+
+        None where `made`, a training or an evaluation, read others.
+        """
+        if self._corpus is None or not self._texts & set(made.inputs.values()):
+            return None
+        if split not in self._bytes:
+            shards = shards_of(self._corpus, [split])
+            for shard in shards:
+                self._corpus.check(shard)
+            texts = pl.scan_parquet([shard.path for shard in shards]).select(pl.col("text").str.len_bytes().sum())
+            self._bytes[split] = int(texts.collect().item() or 0)
+        return self._bytes[split]
+
+    def n_asked(self, made: Manifest, objective: ObjectiveKeys, split: str) -> int | None:
+        """The tokens of a split that a model of an objective can be asked for.
+
+        None where `made` read other shards, and of models that translate: half of the text is given to them.
+        """
+        if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest or "translation" in objective.kinds:
+            return None
+        return int(self._counted(split, objective).sum())
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """The digests of the documents, and of the shards that were made of them."""
+        found = set() if self._corpus is None else {self._corpus.digest}
+        is_of_them = self._tokens is not None and bool(found & set(self._tokens.inputs.values()))
+        return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Nats per token of a split that a model of an objective can be asked for.
@@ -65,15 +101,16 @@ def collect(
     models: Mapping[str, Path],
     evaluated: Mapping[str, Path],
     shards: Path | None,
+    documents: Path | None,
     output: Path,
 ) -> None:
     """Write the tidy tables of an experiment; see the stage `collect_measurements`.
 
-    `models` and `evaluated` are its inputs `model` and `evaluation`, `shards` is the manifest of the tokens.
+    `models` and `evaluated` are its inputs `model` and `evaluation`, `shards` is the manifest of the tokens,
+    `documents` that of the corpus.
     """
     named = runs_by_name(settings.runs)
-    tokens = None if shards is None else read_manifest(shards)
-    unigram = UnigramLosses(tokens)
+    text = HeldOutText(*(None if path is None else read_manifest(path) for path in (shards, documents)))
     trained = {name: read_manifest(models[name]) for name in named}
     places = {name: _place(settings.experiment, run) for name, run in named.items()}
     runs: list[TidyRow] = []
@@ -97,24 +134,29 @@ def collect(
             run = pretrained_run(manifest)
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in run.layers]
-            blind = None
+            blind = per_byte = None
             if run.facts["development_loss"] is not None:
-                blind = unigram.loss(manifest, objective_of_model(manifest), DEVELOPMENT_SPLIT)
+                objective = objective_of_model(manifest)
+                blind = text.loss(manifest, objective, DEVELOPMENT_SPLIT)
+                asked = text.n_asked(manifest, objective, DEVELOPMENT_SPLIT)
+                per_byte = tokens_per_byte(asked, text.n_bytes(manifest, DEVELOPMENT_SPLIT))
             milestones |= {(manifest.digest, milestone): facts for milestone, facts in run.milestones.items()}
             if run.taken is not None:
                 taken[len(runs)] = run.taken
             runs.append(place | {"label": label, "unigram_loss": blind} | run.facts)
-            found = development_measurements(run.curve, blind) + learning_measurements(run.curve, settings.alc_steps)
+            found = development_measurements(run.curve, blind, per_byte)
+            found += learning_measurements(run.curve, settings.alc_steps)
             measurements += [_whole(place, "pretraining", row, manifest) for row in found]
         for kind, evaluation in evaluations().items():
             rows: list[TidyRow] = []
             for result, path in _of_kind(kind, evaluated):
                 model, place = trained[result.run], places[result.run]
                 one = Evaluated(_evaluation_of(path, model), model, result.name)
+                one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
                 if not named[result.run].is_baseline:
-                    # Of others, nobody counted how frequent their tokenizers' tokens are.
-                    loss = partial(unigram.loss, one.manifest, objective_of_model(model))
-                    one = replace(one, unigram_loss=loss)
+                    # Of others, nobody counted the tokens of their tokenizers.
+                    its = one.manifest, objective_of_model(model)
+                    one = replace(one, unigram_loss=partial(text.loss, *its), n_asked=partial(text.n_asked, *its))
                 rows += [_whole(place, kind, row, one.manifest) for row in evaluation.rows(one)]
                 layers += [place | row for row in evaluation.layers(one)]
             measurements += evaluation.together(rows)

@@ -10,17 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hatchery.evaluation.evaluation import TidyRow, measured
-from hatchery.evaluation.perplexity.measurements import unigram_guess
+from hatchery.evaluation.perplexity.measurements import bits_per_byte, unigram_guess
+from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.translation.metrics import METRICS, area_under_curve
 
 PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"
 
 
-def development_measurements(curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None) -> list[TidyRow]:
+def development_measurements(
+    curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None, per_byte: float | None = None
+) -> list[TidyRow]:
     """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
 
-    `curve` are the rows of the run's `metrics.jsonl`, `unigram_loss` is that of the unigram distribution.
+    `curve` are the rows of the run's `metrics.jsonl`, `unigram_loss` is that of the unigram distribution. Where it is
+    known how many tokens are asked for `per_byte`, also the bits per byte.
     """
     evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
@@ -28,11 +32,12 @@ def development_measurements(curve: Iterable[Mapping[str, Any]], unigram_loss: f
     values = {
         "loss_nats": evaluated[-1]["development_loss"],
         "perplexity": evaluated[-1].get("development_perplexity"),
+        BITS_PER_BYTE: None if per_byte is None else bits_per_byte(evaluated[-1]["development_loss"], per_byte),
     }
     return [
         measured(
             *(PRETRAINING_SUITE, DEVELOPMENT, "split", metric, value),
-            blind_guess=unigram_guess(metric, unigram_loss),
+            blind_guess=unigram_guess(metric, unigram_loss, per_byte),
         )
         for metric, value in values.items()
         if value is not None

@@ -13,7 +13,7 @@ from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
-from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS
+from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE, HELD_OUT_METRICS
 from hatchery.evaluation.settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK
@@ -142,10 +142,11 @@ class Scores:
         return found
 
     def headline(self) -> list[Measure]:
-        """The averages that stand for the experiment: perplexities, then one or two per suite."""
+        """The averages that stand for the experiment: perplexities with bits per byte, then one or two per suite."""
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]
-        found = [key for suite in HELD_OUT for key in keys if key[0] == suite and key[2] == PERPLEXITY]
+        metrics = (PERPLEXITY, BITS_PER_BYTE)
+        found = [key for suite in HELD_OUT for own in metrics for key in keys if (key[0], key[2]) == (suite, own)]
         pairs = [suite for suite in suites if (suite, PHENOMENON_AVERAGE, ACCURACY) in keys]
         for suite in pairs:
             found.append((suite, PHENOMENON_AVERAGE, ACCURACY))

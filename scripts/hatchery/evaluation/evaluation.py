@@ -43,13 +43,16 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 class Evaluated:
     """One finished evaluation: its manifest, that of the model, and its name, which is that of a suite or task.
 
-    `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known.
+    `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known;
+    `n_bytes` its size in UTF-8, and `n_asked` the number of its tokens that a model can be asked for.
     """
 
     manifest: Manifest
     model: Manifest
     name: str = ""
     unigram_loss: Callable[[str], float | None] = lambda split: None
+    n_bytes: Callable[[str], int | None] = lambda split: None
+    n_asked: Callable[[str], int | None] = lambda split: None
 
 
 @dataclass(frozen=True, kw_only=True)

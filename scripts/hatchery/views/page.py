@@ -31,6 +31,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.minimal_pairs.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
+from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import model_styles
 from hatchery.rendering.table import Cell, Content, Table, table
@@ -118,6 +119,7 @@ def _units(headline: Sequence[Measure]) -> str:
     metrics = [measure.metric for measure in headline]
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
+    units += ["bits per byte of text"] if BITS_PER_BYTE in metrics else []
     units += [f"{_listed(scores)} in points"] if scores else []
     if any(metric.endswith("_percent") for metric in metrics):
         units.append("the rest in percent" if units else "in percent")

@@ -22,7 +22,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
     PHENOMENON_AVERAGE,
 )
 from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
-from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
+from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE, HELD_OUT_METRICS, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
 from hatchery.evaluation.settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES
@@ -92,8 +92,8 @@ _SHORT_NAMES = {PHENOMENON_AVERAGE: "phenomena", PARADIGM_AVERAGE: "paradigms"}
 
 def _short_name(measure: Measure) -> str:
     """What a terminal has room for."""
-    if measure.metric == PERPLEXITY:
-        return f"{readable(measure.task)} perplexity"
+    if measure.metric in (PERPLEXITY, BITS_PER_BYTE):
+        return f"{readable(measure.task)} {readable(measure.metric)}"
     name = f"{readable(measure.suite)}, {_SHORT_NAMES.get(measure.task, readable(measure.task))}"
     return name if measure.metric in (ACCURACY, AVERAGE_METRIC) else f"{name} {metric_name(measure.metric)}"
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure, typed_settings
 
-from hatchery.analysis.collect_measurements import UnigramLosses
+from hatchery.analysis.collect_measurements import HeldOutText
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import Evaluated
@@ -187,7 +187,7 @@ CAUSAL = {"task": "causal", "segments": "packed", "reset_attention": True}
 def blind_guesses(text: Text, model: Path, folder: Path, of: Path | None = None) -> dict[tuple[str, str], float | None]:
     measure(model, text, folder)
     made = read_manifest(folder / "manifest.json")
-    loss = partial(UnigramLosses(read_manifest(of or text.tokens)).loss, made, objective_of_model(read_manifest(model)))
+    loss = partial(HeldOutText(read_manifest(of or text.tokens)).loss, made, objective_of_model(read_manifest(model)))
     found = perplexity_rows(Evaluated(made, read_manifest(model), unigram_loss=loss))
     return {(row["task"], row["metric"]): row["blind_guess"] for row in found}
 
@@ -221,6 +221,36 @@ def test_a_blind_guess_of_held_out_text_is_the_unigram_distribution_of_the_train
     # Another split has other words.
     assert found["test", "loss_nats"] not in (None, loss)
     assert found["dev", "accuracy_percent"] is None
+
+
+@pytest.mark.parametrize("objective", [CAUSAL, OBJECTIVE])
+def test_bits_per_byte_are_the_loss_over_all_tokens_that_can_be_asked_for_by_the_size_of_the_text(
+    *, objective: dict[str, Any], text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    model = read_manifest(make_model(objective=objective))
+    row = measure(model.path, text, tmp_path)["dev"]
+    shards = TokenShards.open(text.tokens, "dev")
+    words = sum(token >= len(shards.special.order) for document in shards for token in document.ids.tolist())
+    asked = shards.n_tokens + shards.n_documents if objective is CAUSAL else words
+    held_out = HeldOutText(read_manifest(text.tokens), read_manifest(text.corpus))
+    made = read_manifest(tmp_path / "manifest.json")
+    known = Evaluated(
+        made,
+        model,
+        unigram_loss=partial(held_out.loss, made, objective_of_model(model)),
+        n_bytes=partial(held_out.n_bytes, made),
+        n_asked=partial(held_out.n_asked, made, objective_of_model(model)),
+    )
+    found = {(one["task"], one["metric"]): one for one in perplexity_rows(known)}
+    size = sum(len(document.encode()) for document in documents(60))
+    expected = float(row["loss_nats"]) * asked / math.log(2) / size
+    assert found["dev", "bits_per_byte"]["value"] == pytest.approx(expected)
+    loss, bits = (found["dev", metric]["blind_guess"] for metric in ("loss_nats", "bits_per_byte"))
+    assert bits == pytest.approx(loss * asked / math.log(2) / size)
+    # Nobody knows how large a text is that is not here.
+    other = read_manifest(Text(tmp_path / "other", 300, {"train": documents(5), "dev": documents(3)}).corpus)
+    elsewhere = Evaluated(made, model, n_bytes=partial(HeldOutText(read_manifest(text.tokens), other).n_bytes, made))
+    assert "bits_per_byte" not in {one["metric"] for one in perplexity_rows(elsewhere)}
 
 
 def test_of_text_that_a_model_was_not_trained_on_no_blind_guess_is_known(

@@ -25,16 +25,17 @@ def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Manifests of the models, of everything that is measured of them, and of the tokens that they were trained on."""
+    """Manifests of the models, of everything that is measured of them, and of the text that they were trained on."""
     return {
         "model": results.models(experiment),
         "evaluation": {result.key: path for result, path in results.evaluations(experiment).items()},
         "tokens": results.tokens(experiment),
+        "corpus": results.corpus(experiment),
     }
 
 
 @Stage(
-    version=7,
+    version=8,
     settings=collect_settings,
     inputs=collect_inputs,
     environment="analysis",
@@ -47,16 +48,17 @@ def collect_measurements(
     model: Mapping[str, Path],
     evaluation: Mapping[str, Path],
     tokens: Path | None,
+    corpus: Path | None,
     output: Path,
 ) -> None:
     """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
 
     `model` has the manifest of every run and baseline, `evaluation` those of what was measured of them
-    (`Result.key`), `tokens` is that of the shards that the runs were trained on.
+    (`Result.key`), `tokens` is that of the shards that the runs were trained on, `corpus` that of their documents.
 
     Raises ManifestError when a file is not what its manifest says or an evaluation belongs to another model,
     EvaluationError when a table is invalid. Until everything but the curves was read, nothing is written.
     """
     from hatchery.analysis.collect_measurements import collect
 
-    collect(settings, model, evaluation, tokens, output)
+    collect(settings, model, evaluation, tokens, corpus, output)

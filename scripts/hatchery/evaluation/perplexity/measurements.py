@@ -6,6 +6,7 @@ from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import read_records
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.perplexity.rows import (
+    BITS_PER_BYTE,
     FREQUENCY_FILE,
     PERPLEXITY_FILE,
     WORDS_FILE,
@@ -20,8 +21,9 @@ PERPLEXITY_SUITE = "perplexity"
 def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     """The metrics of every held-out split, those of its words behind them, from `perplexity.csv` and `words.csv`.
 
-    A perplexity beyond float64 is None and failed; so is nothing else here. Where it was asked for, also the
-    log-probability of tokens by their frequency: bins and slopes.
+    A perplexity beyond float64 is None and failed; so is nothing else here. Bits per byte are known where the size of
+    the split is, and how many of its tokens there are to ask for. Where it was asked for, also the log-probability of
+    tokens by their frequency: bins and slopes.
     """
     manifest, found = evaluated.manifest, list[TidyRow]()
     words: dict[str, WordScore] = {}
@@ -30,6 +32,11 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     for row in read_records(manifest.file(PERPLEXITY_FILE), SplitScore, ("split",)):
         unigram = evaluated.unigram_loss(row.split)
         values = row.values() | (words[row.split].values() if row.split in words else {})
+        # A score per word is there where every token was asked for.
+        asked = row.labelled_tokens if row.split in words else evaluated.n_asked(row.split)
+        per_byte = tokens_per_byte(asked, evaluated.n_bytes(row.split))
+        if per_byte is not None:
+            values[BITS_PER_BYTE] = bits_per_byte(row.loss_nats, per_byte)
         for metric, number in values.items():
             value = None if math.isinf(number) else number
             found.append(
@@ -37,16 +44,28 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
                     *(PERPLEXITY_SUITE, row.split, "split", metric, value),
                     failed="infinite" if value is None else "",
                     items=row.labelled_tokens,
-                    blind_guess=unigram_guess(metric, unigram),
+                    blind_guess=unigram_guess(metric, unigram, per_byte),
                 )
             )
     return found + _of_frequency(manifest)
 
 
-def unigram_guess(metric: str, loss: float | None) -> float | None:
-    """What the unigram distribution has of a metric, if it has loss nats per token."""
+def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
+    """What the unigram distribution has of a metric, if it has loss nats per token and text so many tokens per byte."""
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
+    if loss is not None and per_byte is not None:
+        known[BITS_PER_BYTE] = bits_per_byte(loss, per_byte)
     return known.get(metric)
+
+
+def bits_per_byte(loss: float, per_byte: float) -> float:
+    """A mean loss (nats per token) as bits per byte of text."""
+    return loss * per_byte / math.log(2)
+
+
+def tokens_per_byte(tokens: int | None, n_bytes: int | None) -> float | None:
+    """Tokens that are asked for per byte of a text; None where either is not known."""
+    return None if tokens is None or not n_bytes else tokens / n_bytes
 
 
 def _of_frequency(manifest: Manifest) -> list[TidyRow]:

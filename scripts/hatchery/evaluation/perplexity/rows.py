@@ -123,5 +123,11 @@ def split_of_bin(task: str) -> str:
     return task.partition(_BIN)[0]
 
 
-HELD_OUT_METRICS = {name: metric for table in (SplitScore, WordScore) for name, (_, metric) in table.metrics().items()}
+BITS_PER_BYTE = "bits_per_byte"
+"""What a loss is per byte of the text, which is the same for every tokenizer: no file of a single run has it."""
+
+HELD_OUT_METRICS = {
+    **{name: metric for table in (SplitScore, WordScore) for name, (_, metric) in table.metrics().items()},
+    BITS_PER_BYTE: Metric("bits per byte", better=-1),
+}
 """The metrics of a language model by the names of the measurements."""
