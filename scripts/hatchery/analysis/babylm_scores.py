@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hatchery.evaluation.minimal_pairs.measurements import CORRELATION, PARADIGM_AVERAGE
 from hatchery.experiment.experiment_file import Edition
 
 if TYPE_CHECKING:
@@ -63,15 +64,15 @@ RULES: dict[Edition, Rules] = {
     2025: Rules(
         "macro average, BabyLM 2025",
         ("blimp", "supplement", "ewok", "entity_tracking", "comps", GLUE),
-        (READING, "wug_adj", "wug_past", ACQUISITION),
+        (READING, "wug_adjectives", "wug_past_tense", ACQUISITION),
         True,
-        {**_CHANCE, **_PEOPLE, "wug_adj": 0.0, "wug_past": 0.0},
+        {**_CHANCE, **_PEOPLE, "wug_adjectives": 0.0, "wug_past_tense": 0.0},
     ),
 }
 LABELS = {
     **{"blimp": "BLiMP", "supplement": "supplement", "ewok": "EWoK", "entity_tracking": "entity tracking"},
     **{"comps": "COMPS", GLUE: "GLUE", "global_piqa": "GlobalPIQA", READING: "reading", ACQUISITION: "AoA"},
-    **{"wug_adj": "WUG, adjectives", "wug_past": "WUG, past"},
+    **{"wug_adjectives": "WUG, adjectives", "wug_past_tense": "WUG, past"},
 }
 
 
@@ -91,6 +92,9 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
     whole = measurements.filter(pl.col("value").is_not_null())
     averages = whole.filter((pl.col("level") == "average") & pl.col("metric").is_in(MEAN_METRICS))
     found = {(suite, task): value for suite, task, value in averages.select("suite", "task", "value").rows()}
+    preferred = whole.filter(pl.col("metric") == CORRELATION).group_by("suite").agg(pl.col("value").mean())
+    by_suite = {suite: value for (suite, task), value in found.items() if task == PARADIGM_AVERAGE}
+    by_suite |= dict(preferred.rows())
     tuned = whole.filter(
         (pl.col("kind") == "finetuning") & (pl.col("level") == "task") & pl.col("primary") & pl.col("main")
     )
@@ -104,7 +108,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
         elif name == ACQUISITION:
             values = [found.get(("acquisition", "age_of_acquisition"))]
         else:
-            values = [found.get((f"{suites}_{suite}", "paradigm_average")) for suite in suites_of(name)]
+            values = [by_suite.get(f"{suites}_{suite}") for suite in suites_of(name)]
         return None if all(value is None for value in values) else _mean([value or 0.0 for value in values])
 
     return {name: part(name) for name in RULES[edition].parts}

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -12,7 +13,7 @@ from hatchery.analysis.analyses.babylm_leaderboard import (
     leaderboard,
     read_published,
 )
-from hatchery.analysis.babylm_scores import RULES, TASKS
+from hatchery.analysis.babylm_scores import RULES, TASKS, parts_of
 from hatchery.experiment.seeded_run import SeededRun
 
 PUBLISHED = "config/published/babylm/leaderboard.csv"
@@ -102,3 +103,20 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
 def test_an_interval_of_seeds_is_that_of_student() -> None:
     low, high = stats.t.interval(0.95, 2, loc=2, scale=stats.sem([1.0, 2.0, 3.0]))
     assert half_interval([1.0, 2.0, 3.0]) == pytest.approx((high - low) / 2)
+
+
+def test_parts_of_2025_have_the_correlations_with_people() -> None:
+    rows = [
+        ("minimal_pairs", "babylm_2025_blimp", "paradigm_average", "average", "accuracy_percent", 70.0),
+        ("minimal_pairs", "babylm_2025_blimp", "phenomenon_average", "average", "accuracy_percent", 90.0),
+        ("minimal_pairs", "babylm_2025_wug_adjectives", "wug_adj", "phenomenon", "spearman_percent", 40.0),
+        ("reading", "reading", "reading", "average", "gain_percent", 6.0),
+        ("acquisition", "acquisition", "age_of_acquisition", "average", "correlation_percent", -20.0),
+    ]
+    columns = ("kind", "suite", "task", "level", "metric", "value")
+    frame = pl.DataFrame(rows, schema=columns, orient="row").with_columns(primary=pl.lit(True), main=pl.lit(True))
+    found = parts_of(frame, "babylm_2025", "babylm_2025", 2025)
+    known = {"blimp": 70.0, "wug_adjectives": 40.0, "reading": 6.0, "acquisition": -20.0}
+    assert {part: value for part, value in found.items() if value is not None} == known
+    # Halves: 70 of six language tasks, 26 of four likenesses to people.
+    assert RULES[2025].mean(found) == pytest.approx((70 / 6 + 26 / 4) / 2)
