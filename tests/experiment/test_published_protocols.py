@@ -67,7 +67,7 @@ def test_elc_bert_follows_table_5(task):
 
 
 def test_elc_bert_covers_all_eleven_runs_and_selects_by_the_reported_metric():
-    names = {task for task in TASKS if task.startswith("babylm_")}
+    names = {task for task in TASKS if task.startswith("babylm_") and not task.startswith("babylm_20")}
     assert names == {f"babylm_{task}" for task in ELC_TABLE_5}
     metrics = {task: protocol("elc_bert", f"babylm_{task}")["selection_metric"] for task in ELC_TABLE_5}
     assert {task for task, metric in metrics.items() if metric == "f1"} == {"mrpc", "qqp"}
