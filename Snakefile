@@ -23,6 +23,7 @@ if refused := (
 ):
     raise SystemExit(f"error: {refused}")
 
+from hatchery.training.milestones import MILESTONE_NAME
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import with_plain_errors
 from hatchery.workflow.open_workflow import (
@@ -60,7 +61,10 @@ wildcard_constraints:
     baseline=r"[A-Za-z0-9][A-Za-z0-9_]*",
     sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
     analysis=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    model=r"(?:imported-)?[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}(?:/milestones/step_[0-9]{8})?",
+    model=r"(?:imported-)?[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}(?:/milestones/"
+    + MILESTONE_NAME
+    + r")?",
+    milestone=MILESTONE_NAME,
     address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
 

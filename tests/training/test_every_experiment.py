@@ -47,7 +47,8 @@ STEPS = 2
 WIDTH, VOCABULARY = 16, 100
 # They say what is measured, kept and loaded, and not what a step does.
 BESIDE_THE_STEP = {
-    *("divergences", "bias_drift", "early_stopping", "keep_training_state", "milestones", "initialise_from")
+    *("divergences", "bias_drift", "early_stopping", "keep_training_state", "milestones", "initialise_from"),
+    *("budget", "checkpoints_at"),
 }
 # The first layer has one earlier output to mix, so nothing to learn.
 NOTHING_TO_LEARN = {"encoder.mixture.layer_weights.0"}

@@ -19,9 +19,10 @@ from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_plac
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.stages.export_milestone import export_milestone
+from hatchery.training.start_settings import BudgetSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS
-from hatchery.training.word_budget import ShownWords, Spending, spend
+from hatchery.training.word_budget import ShownWords, Spending, most_words, spend
 
 Make = Callable[..., Any]
 # The generated corpus has 120 documents of 72 words.
@@ -57,7 +58,7 @@ def spent(
     settings = pretrain_settings(values)
     chosen = objective_of(settings.objective)
     shards = TokenShards.open(data.tokens, TRAINING_SPLIT)
-    return settings, spend(settings, chosen, partial(chosen.examples, shards))
+    return settings, spend(settings, chosen, partial(chosen.examples, shards), words)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
@@ -88,7 +89,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     settings, whole = spent(token_data, pretrain_slice, OBJECTIVES["packed"], 4_000)
     chosen = objective_of(settings.objective)
     examples = partial(chosen.examples, TokenShards.open(token_data.tokens, TRAINING_SPLIT))
-    later = spend(settings, chosen, examples, words_before=3_000)
+    later = spend(settings, chosen, examples, 4_000, words_before=3_000)
     assert later.steps < whole.steps and 3_000 < later.words_seen <= 4_000
     # A training that goes on has done the steps before.
     part = 0
@@ -96,9 +97,11 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     shown = ShownWords(examples(32), settings.seed, 1)
     for step in range(5):
         part += sum(map(shown.of, order(StepPlan(settings.with_steps(5)).at(step))))
-    assert spend(settings, chosen, examples, words_before=part, first_step=5) == dataclasses.replace(whole, marks={})
+    assert spend(settings, chosen, examples, 4_000, words_before=part, first_step=5) == dataclasses.replace(
+        whole, marks={}
+    )
     with pytest.raises(ConfigError, match="more than the 10 that are left"):
-        spend(settings, chosen, examples, words_before=3_990)
+        spend(settings, chosen, examples, 4_000, words_before=3_990)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,17 @@ def test_what_does_not_go_together_is_one_line(pretrain_slice: Make, changes: di
     values = {key: value for key, value in pretrain_slice(**changes).items() if value is not None}
     with pytest.raises(ConfigError, match=complaint):
         pretrain_settings(values)
+
+
+def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
+    limits = BudgetSettings(100, epochs=10.0, corpus_words=10)
+    assert most_words(limits, 10) == 100
+    # Ten times a text of which some is held out; the budget's own mark is still the finished model.
+    assert most_words(BudgetSettings(1_000, epochs=10.0), 97) == 970
+    with pytest.raises(ConfigError, match="corpus_words: the text has 11 words, expected at most 10"):
+        most_words(limits, 11)
+    with pytest.raises(ConfigError, match="words_seen: got 100, expected about 50 at most: 10 times the 5 words"):
+        most_words(limits, 5)
 
 
 def contents(folder: Path) -> dict[str, str]:

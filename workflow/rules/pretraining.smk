@@ -36,7 +36,6 @@ rule export_milestone:
         "results/models/{model}/milestones/{milestone}/manifest.json",
     wildcard_constraints:
         model=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
-        milestone=r"step_[0-9]{8}|chck_[0-9]+[KM]?",
     shell:
         "python scripts/run.py export_milestone {params.call} {params.given:q}"
         " 2>&1 | tee {log}"

@@ -10,6 +10,7 @@ from hatchery.evaluation.surprisal.settings import AgeOfAcquisition, ReadingTime
 from hatchery.evaluation.tasks.settings import ProtocolChoice
 from hatchery.experiment.hub import HubRepository
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
+from hatchery.experiment.tracks import TrackName
 from hatchery.modeling.families import DEFAULT_FAMILY, FAMILIES
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Count, Natural, Settings
@@ -229,6 +230,9 @@ class ExperimentFile(OneOfKeys):
     tokenizer: Annotated[TokenizerName | TokenizerFile, NameOr()]
     """Their tokenizer: a file of config/tokenizers/, or the keys that it would hold, without `corpus` where it is
     trained on the experiment's. Then it is called like the experiment."""
+    track: TrackName | None = None
+    """A track of the BabyLM challenge whose rules the runs have to keep; null keeps none. What is broken is told before
+    anything runs; the words of the text are counted before the first step."""
     pretraining: Annotated[PretrainingSettings, Sweepable()]
     """How they are pretrained."""
     runs: Annotated[dict[BlockName, Run | None], MinLen(1)] = ABSENT

@@ -26,11 +26,13 @@ from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, of_member, runs_with_seeds
 from hatchery.experiment.sweeps import refuse_sweeps
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
+from hatchery.experiment.tracks import TRACKS
 from hatchery.experiment.written_blocks import Document, WrittenBlocks, merged
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.raw.settings import SourceKeys
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import offered
+from hatchery.training.start_settings import BudgetSettings
 from hatchery.typed import build, validated
 
 File = TypeVar("File")
@@ -306,6 +308,16 @@ class Project:
             found = [milestone for run in runs for milestone in milestones_of(self, experiment, run)]
             self._milestones[experiment] = {run.name: run for run in found}
         return self._milestones[experiment]
+
+    def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
+        """A budget with the limits of the experiment's track, if it names one, where it does not say its own."""
+        name = self.experiment(experiment).track
+        if name is None:
+            return budget
+        track = TRACKS[name]
+        return replace(
+            budget, epochs=budget.epochs or float(track.epochs), corpus_words=budget.corpus_words or track.corpus_words
+        )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
         """Words of a budget after which a run keeps models, without those that a run it starts from has passed."""

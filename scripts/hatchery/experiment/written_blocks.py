@@ -39,7 +39,12 @@ _CHOICES = {**{kind: [{"data", "embedded"}] for kind in _VARIED}, "experiment": 
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
 """Where a file has entries by names of its own, of which one that is null leaves out that of the base."""
 
-_INSTEAD_OF = {"warmup_steps": ("warmup_fraction", "warmup_steps_limit"), "warmup_fraction": ("warmup_steps",)}
+_INSTEAD_OF = {
+    "warmup_steps": ("warmup_fraction", "warmup_steps_limit"),
+    "warmup_fraction": ("warmup_steps",),
+    "steps": ("budget", "checkpoints_at"),
+    "budget": ("steps", "milestones"),
+}
 """Keys that take the place of others, which the base may have."""
 
 

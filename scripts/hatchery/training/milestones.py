@@ -5,6 +5,8 @@ from typing import Any
 
 MILESTONES_FOLDER = "milestones"
 """Beside the exported model; `milestones`, `checkpoints_at` or `compute.milestones` ask for what is in it."""
+MILESTONE_NAME = "(?:step_[0-9]{8}|chck_[0-9]+[KM]?)"
+"""A pattern of what the folders there are called: after steps, or after words."""
 BABYLM_MARKS = tuple(
     step * unit for unit, most in ((1_000_000, 9), (10_000_000, 9), (100_000_000, 10)) for step in range(1, most + 1)
 )

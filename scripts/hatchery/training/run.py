@@ -57,7 +57,7 @@ from hatchery.training.settings import PretrainSettings, RuntimeSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology
 from hatchery.training.weight_average import WeightAverage
-from hatchery.training.word_budget import Spending, spend
+from hatchery.training.word_budget import Spending, most_words, spend
 
 if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
@@ -96,11 +96,11 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
         raise ConfigError(
             f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
         )
-    first = 0
+    most, first = most_words(settings.budget, shards.text_words), 0
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         done = initial_position(inputs.initial)
         first, before = done.step, before + (done.words or 0)
-    return spend(settings, objective, partial(objective.examples, shards), before, first)
+    return spend(settings, objective, partial(objective.examples, shards), most, before, first)
 
 
 @dataclass(frozen=True)

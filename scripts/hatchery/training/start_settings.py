@@ -17,6 +17,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
+    omitted_at_default,
     refused,
 )
 from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, ShortNumber
@@ -74,6 +75,10 @@ class BudgetSettings(OneOfKeys):
     words_seen: WordCount = ABSENT
     """Words between white space in the text that the model is shown, repetitions included and those that the models
     saw which it starts from: 100M, or 100000000."""
+    epochs: Positive | None = omitted_at_default(None)
+    """So many times the words of the text are a limit, too; null sets none."""
+    corpus_words: WordCount | None = omitted_at_default(None)
+    """A text of more words is refused; null takes any."""
     minutes: Positive = ABSENT
     """Minutes of training, without evaluation, by the time that some steps take where the run starts. So the number of
     steps, and with it every result, is that of a machine and a moment: the manifest says it as `planned_steps`."""

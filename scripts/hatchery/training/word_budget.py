@@ -21,8 +21,11 @@ from hatchery.training.data_order import EpochSlice
 from hatchery.training.milestones import mark_name
 from hatchery.training.objective import Objective
 from hatchery.training.settings import PretrainSettings
+from hatchery.training.start_settings import BudgetSettings
 from hatchery.training.step_plan import StepPlan
 
+NEARLY = 0.95
+"""What epochs have to leave of a budget of words: held-out text and cleaning take a few percent of a corpus."""
 BUDGET_FILE = "budget.json"
 """In the folder of an unfinished run, for its other processes and attempts."""
 
@@ -70,20 +73,40 @@ class ShownWords:
         return int(counts[part.indices].sum())
 
 
+def most_words(budget: BudgetSettings, text_words: int) -> int:
+    """Words that a model may see with text of so many words.
+
+    Raises ConfigError for a text that is too long, or so short that its epochs end the run long before its words do.
+    """
+    if budget.corpus_words is not None and text_words > budget.corpus_words:
+        raise ConfigError(
+            f"pretrain.budget.corpus_words: the text has {text_words:,} words, expected at most {budget.corpus_words:,}"
+        )
+    if budget.epochs is None:
+        return budget.words_seen
+    most = min(budget.words_seen, int(budget.epochs * text_words))
+    if most < NEARLY * budget.words_seen:
+        raise ConfigError(
+            f"pretrain.budget.words_seen: got {budget.words_seen:,}, expected about {most:,} at most: "
+            f"{budget.epochs:g} times the {text_words:,} words of the text"
+        )
+    return most
+
+
 def spend(
     settings: PretrainSettings,
     objective: Objective,
     examples_of_length: Callable[[int], Examples],
+    most: int,
     words_before: int = 0,
     first_step: int = 0,
 ) -> Spending:
-    """The steps of a run with a budget: as many as are within it, so that one more would not be.
+    """The steps of a run with a budget: as many as show no more than `most` words, so that one more would.
 
     `words_before` are those that the model has seen when step `first_step` begins. Raises ConfigError where not one
     step is within the budget.
     """
-    most, low, high = settings.words_budget, first_step, 0
-    assert most is not None
+    low, high = first_step, 0
     examples = cache(examples_of_length)
     kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
     shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))
@@ -107,7 +130,7 @@ def spend(
     marks = {}
     for words in settings.marks:
         passed = first_step + int(np.searchsorted(found, words, "left"))
-        step = low if words == most else min(max(passed, first_step + 1), low)
+        step = low if words == settings.words_budget else min(max(passed, first_step + 1), low)
         marks[mark_name(words)] = Mark(step, int(found[step - first_step]))
     return Spending(low, int(found[-1]), marks)
 

@@ -31,7 +31,11 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
     columns = {"good": "good", "bad": "bad"}
     settings = {"stage": "score_minimal_pairs", "suite": "own", "format": "rows", "columns": columns, "files": "*.csv"}
     with stage_run(tmp_path / "scores/manifest.json", settings) as run:
-        pl.DataFrame({"outcome": ["correct"] * 5}).write_parquet(run.add_output(run.folder / "scores.parquet"))
+        scores = {"outcome": ["correct"] * 5, "score_good": [0.0] * 5}
+        pl.DataFrame(scores).write_parquet(run.add_output(run.folder / "scores.parquet"))
+    # Items with several wrong candidates have other columns, and are left alone.
+    with stage_run(tmp_path / "several/manifest.json", {**settings, "suite": "several"}) as run:
+        pl.DataFrame({"outcome": ["correct"]}).write_parquet(run.add_output(run.folder / "scores.parquet"))
     with (
         stage_run(tmp_path / "corpus/manifest.json", {"stage": "convert_corpus"}) as run,
         CorpusWriter(run, ["text"], 2) as writer,
@@ -41,6 +45,7 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
         writer.write(document_row("held out", "text", "dev", "No one knows it."))
     tables = {
         "minimal_pairs/ltg-s1:own": tmp_path / "scores/manifest.json",
+        "minimal_pairs/ltg-s1:several": tmp_path / "several/manifest.json",
         "pair_files/own": tmp_path / "own.json",
         "corpus/mine": tmp_path / "corpus/manifest.json",
     }

@@ -68,7 +68,7 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
     judged = {
         suite: _read(models, study.tables[f"{PAIR_FILES}/{suite}"], untrained)
         for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
-        if _are_pairs(models)
+        if are_pairs(models)
     }
     paradigms = [row for suite, each in judged.items() for row in _paradigms(suite, each)]
     pairs = [row for suite, each in judged.items() for row in _misjudged(suite, each)]
@@ -77,7 +77,7 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
     return Findings(paradigms + pairs, tables, _notes(judged, paradigms, biased, pairs))
 
 
-def _are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
+def are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
     """Whether a suite has two candidates everywhere; of others there are other columns."""
     import polars as pl
 

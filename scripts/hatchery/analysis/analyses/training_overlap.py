@@ -20,7 +20,7 @@ from hatchery.analysis.analyses.analysis import (
     Numbers,
     Study,
 )
-from hatchery.analysis.analyses.misjudged_pairs import scored_pairs
+from hatchery.analysis.analyses.misjudged_pairs import are_pairs, scored_pairs
 from hatchery.analysis.analyses.paired_tests import manifests_of
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import table
@@ -43,7 +43,8 @@ class TrainingOverlapSettings(AnalysisSettings):
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
     """A row for each suite and corpus. Raises EvaluationError or ManifestError for what cannot be read."""
     pairs: dict[str, list[tuple[Words, Words]]] = {}
-    for suite, models in manifests_of(study, MINIMAL_PAIRS).items():
+    suites = {suite: models for suite, models in manifests_of(study, MINIMAL_PAIRS).items() if are_pairs(models)}
+    for suite, models in suites.items():
         frame = scored_pairs(next(path for paths in models.values() for path in paths), _files(study, suite))
         sentences = zip(frame["good"], frame["bad"], strict=True)
         pairs[suite] = [(tuple(good.split()), tuple(bad.split())) for good, bad in sentences]

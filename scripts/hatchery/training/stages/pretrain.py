@@ -30,6 +30,8 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
     model = keys_of(project.model_of(experiment, chosen.model), "description")
     pretraining = project.experiment(experiment).runs[chosen.model].pretraining
     kept = training_settings(pretraining)
+    if pretraining.budget is not None and "budget" in kept:
+        kept["budget"] = project.within_track(experiment, pretraining.budget)
     if "checkpoints_at" in kept:
         kept["checkpoints_at"] = project.marks(experiment, chosen)
     return {**kept, "model": model, "seed": chosen.seed}

@@ -1,0 +1,72 @@
+"""An experiment that names a track of BabyLM keeps to its rules, or is told which it breaks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shipped import written
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.workflow.jobs import Jobs
+
+LEGAL: dict[str, Any] = {
+    "corpus": "demo",
+    "tokenizer": "demo",
+    "track": "strict_small",
+    "pretraining": {"batch_size": 32, "budget": {"words_seen": "100M"}, "checkpoints_at": "babylm"},
+    "runs": {"ltg_bert": {"model": "ltg_demo"}, "untrained": {"model": "ltg_demo", "pretraining": {"steps": 0}}},
+}
+
+
+def project(folder: Path, **changes: Any) -> Project:
+    return written(folder, {"experiments/entry": {**LEGAL, **changes}})
+
+
+def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Path) -> None:
+    found = project(configuration)
+    found.check("experiment", "entry")
+    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert '"budget":{"corpus_words":10000000,"epochs":10.0,"words_seen":100000000}' in told
+    assert "budget" not in Jobs(found).settings("pretrain", experiment="entry", run="untrained-s42")
+    told = Jobs(project(configuration, track=None)).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert '"budget":{"words_seen":100000000}' in told
+
+
+def pretraining(**changes: Any) -> dict[str, Any]:
+    return {"runs": {"ltg_bert": {"model": "ltg_demo", "pretraining": changes}}}
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "words": (
+        pretraining(budget={"words_seen": "101M"}),
+        "runs.ltg_bert.pretraining.budget.words_seen: got 101,000,000, expected at most 100,000,000",
+    ),
+    "submission": (
+        {"submission": {"track": "strict"}},
+        "expected the track of `submission`, strict",
+    ),
+    "epochs": (pretraining(budget={"epochs": 11.0}), "budget.epochs: got 11, expected at most 10"),
+    "steps": (
+        {"pretraining": {"batch_size": 32, "steps": 10}},
+        "runs.ltg_bert.pretraining: expected a `budget` of words",
+    ),
+    "tokenizer": (
+        {"tokenizer": "demo_parallel"},
+        "the tokenizer 'demo_parallel' is trained on 'demo_parallel', expected the experiment's corpus 'demo'",
+    ),
+    "chain": (
+        pretraining(initialise_from={"run": "ltg_bert", "experiment": "demo"}),
+        "ltg_bert.pretraining.initialise_from: 'ltg_bert' has no `budget`: words are added up",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "rule"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_rule_is_named(configuration: Path, changes: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        project(configuration, **changes).check("experiment", "entry")
+    assert rule in str(caught.value)
+    # Without a track it is nobody's business, but for what cannot be in any case.
+    if "initialise_from" not in rule:
+        project(configuration, **changes, track=None).check("experiment", "entry")
