@@ -1,11 +1,14 @@
 """Fine-tuning and probing of models of others: a training written with the library alone gives the same scores."""
 
+import json
+import shutil
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 import torch.nn.functional as F
-from baseline_cases import ARCHITECTURES, NAMES, transformers
+from baseline_cases import ARCHITECTURES, NAMES, imported, transformers
 from finetuning_cases import changed, finetuned, results, sentences
 
 from hatchery.errors import EvaluationError
@@ -200,3 +203,33 @@ def test_inputs_that_are_too_long_for_a_model_are_told_before_the_first_step(tun
     files = {"train.jsonl": sentences(8, 0), "validation.jsonl": sentences(4, 1)}
     with pytest.raises(EvaluationError, match="max_length: got 64, expected at most 32, its longest input"):
         tuned("bert", {}, files, max_length=64)
+
+
+def test_no_pad_token_and_padding_on_the_left_change_no_fine_tuning_and_long_pairs_are_cut(
+    stored, manifest_of, make_source, json_lines, tmp_path
+):
+    folder = tmp_path / "stripped" / "model"
+    shutil.copytree(stored("gpt2"), folder)
+    for path in (folder / "tokenizer_config.json", folder / "special_tokens_map.json"):
+        if path.exists():
+            kept = {key: value for key, value in json.loads(path.read_text()).items() if key != "pad_token"}
+            path.write_text(json.dumps({**kept, "padding_side": "left"}))
+    library = transformers.AutoTokenizer.from_pretrained(folder)
+    assert library.pad_token is None and library.padding_side == "left"
+    train, validation = pairs(24, 0), pairs(10, 1)
+    train[3]["first"], validation[4]["second"] = train[3]["first"] * 6, validation[4]["second"] * 6
+    files = {"train.jsonl": train, "validation.jsonl": validation}
+    source = make_source({file: json_lines(rows) for file, rows in files.items()})
+    settings = changed({"fields": ["first", "second"]}, **PLAIN)
+    scores = []
+    for name, manifest in (
+        ("whole", manifest_of("gpt2")),
+        ("stripped", imported(folder, ARCHITECTURES["gpt2"], tmp_path / "imported")),
+    ):
+        sources = {settings["task"]["name"]: source.manifest}
+        out = finetuned(tmp_path / name, settings, manifest, sources, tmp_path / f"runs_{name}")
+        scores.append([row["scores"] for row in pq.read_table(out / "predictions.parquet").to_pylist()])
+        measures = json.loads((out / "manifest.json").read_text())["measures"]
+        assert (measures["truncated_train_rows"], measures["truncated_validation_rows"]) == (1, 1)
+    assert np.isfinite(scores).all() and len(scores[0]) == len(validation)
+    np.testing.assert_allclose(*scores, atol=1e-6)

@@ -1,0 +1,358 @@
+"""Hatchery beside what people use instead: how much processor time each takes for the same work, as ratios.
+
+- a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer;
+- scoring of sentences: minicons and lm-evaluation-harness, on the exported model, with the same scores;
+- the start of a job: a plain script that loads the same model and scores one sentence.
+
+Nothing is installed: what is not there is left out and said. `PYTHONPATH=.tools` has what `make test-tools` installed.
+One thread on each side, processor time (that of child processes included), in turns, the best of each. Above 1,
+Hatchery is faster. docs/performance.md has a table.
+
+    PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score start] [--repetitions 5] [--tiny]
+"""
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import torch
+
+from hatchery.artifacts.manifests import stage_run
+from hatchery.evaluation.asked_model import AskedModel
+from hatchery.export.model_folder import write_model_folder
+from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.store import save_model
+from hatchery.tokenization.trainer import train as train_tokenizer
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+Row = tuple[str, str, float | str]
+"""What is compared, with whom, and the ratio of the times, or why there is none."""
+
+
+def seconds() -> float:
+    """Processor seconds of this process and its finished children."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:
+    """The time of the peer over ours: the best of each, in turns, after one of each that nobody counts."""
+    best = {peer: float("inf"), ours: float("inf")}
+    for repetition in range(repetitions + 1):
+        for side in (ours, peer):
+            began = seconds()
+            side()
+            if repetition:
+                best[side] = min(best[side], seconds() - began)
+    return best[peer] / best[ours]
+
+
+def is_there(*packages: str) -> str:
+    """Their versions, such as `minicons 0.3.39`. Raises ImportError for what is not there or does not load."""
+    for package in packages:
+        __import__(package)
+    names = {"lm_eval": "lm-evaluation-harness"}
+    return ", ".join(f"{names.get(each, each)} {importlib.metadata.version(each)}" for each in packages)
+
+
+def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Forward and backward of 2,048 tokens through four layers as wide as those of base, without the update."""
+    from training_step import Setting, Width, make_step
+
+    peer, layers = is_there("transformers"), 2 if arguments.tiny else 4
+    for length in (32,) if arguments.tiny else (128, 512):
+        width = Width(256, 64, 2, 128) if arguments.tiny else Width()
+        setting = Setting("cpu", "fp32", layers, length, 4 * length if arguments.tiny else 2048, 0.0, 1, width)
+        sides = [make_step(name, setting) for name in ("bert", "ours")]
+        yield f"masked step, {length} tokens", f"BERT, {peer}", ratio(sides[0], sides[1], arguments.repetitions)
+        sides = [causal_step(kind, setting) for kind in ("gpt2", "ours")]
+        yield f"causal step, {length} tokens", f"GPT-2, {peer}", ratio(sides[0], sides[1], arguments.repetitions)
+
+
+def causal_step(kind: str, setting: Any) -> Callable[[], None]:
+    """A step that predicts every next token, of a GPT-2 or of our model read from left to right."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    width = setting.width
+    sizes = {"vocab_size": width.vocabulary, "n_embd": width.hidden, "n_layer": setting.layers, "n_head": width.heads}
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(8, width.vocabulary, (setting.sequences, setting.length), generator=generator)
+    following = torch.cat([ids[:, 1:], torch.full_like(ids[:, :1], -100)], dim=1)
+    if kind == "gpt2":
+        # As many weights in a feed-forward block as our gated one has.
+        gpt = GPT2LMHeadModel(GPT2Config(**sizes, n_inner=3 * width.intermediate // 2, n_positions=setting.length))
+        gpt.train()
+
+        def peer() -> None:
+            gpt(ids, labels=ids).loss.backward()
+            gpt.zero_grad(set_to_none=True)
+
+        return peer
+    config = LtgBertConfig(
+        vocab_size=width.vocabulary,
+        hidden_size=width.hidden,
+        intermediate_size=width.intermediate,
+        num_hidden_layers=setting.layers,
+        num_attention_heads=width.heads,
+    )
+    model = LanguageModel(config, causal=True)
+    initialise_(model, 42)
+    model.train()
+
+    def ours() -> None:
+        output = model(ids, None, following)
+        (output.loss_sum / output.n_labelled).backward()
+        model.zero_grad(set_to_none=True)
+
+    return ours
+
+
+def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics."""
+    from read_tokens import write_shards
+    from training_loop import run
+
+    from hatchery.training.topology import read_topology
+
+    peer = is_there("transformers", "accelerate")
+    # The Trainer loads it, and not every version of it goes with every one of the hub's library.
+    is_there("datasets")
+    sequences, steps = (8, 4) if arguments.tiny else (64, 8)
+    shards = write_shards(folder / "tokens", 40_000 if arguments.tiny else 400_000, 200, 4096)
+    given = argparse.Namespace(
+        tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
+        precision="fp32",
+    )  # fmt: skip
+    ours, theirs = 0.0, 0.0
+    for _ in range(1 if arguments.tiny else 2):
+        with tempfile.TemporaryDirectory() as run_folder:
+            ours = max(ours, run(given, read_topology({}), Path(run_folder), beside_bare=False)["loop"])
+        # What a run with one process says of itself makes the Trainer look for others.
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            os.environ.pop(name, None)
+        theirs = max(theirs, trainer_speed(folder, sequences, steps))
+    yield "whole loop, 128 wide, 6 layers, 128 tokens", f"BERT and Trainer, {peer}", ours / theirs
+
+
+def trainer_speed(folder: Path, sequences: int, steps: int) -> float:
+    """Tokens in a processor second of the library's Trainer, in the steps behind the second."""
+    from transformers import BertConfig, BertForMaskedLM, Trainer, TrainerCallback, TrainingArguments
+
+    sizes = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 516}
+    model = BertForMaskedLM(
+        BertConfig(
+            vocab_size=4096,
+            **sizes,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            max_position_embeddings=128,
+        )
+    )
+    rows = torch.randint(8, 4096, (sequences * steps, 128), generator=torch.Generator().manual_seed(2))
+
+    def masked(batch: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+        ids = torch.stack([row["input_ids"] for row in batch])
+        hidden = torch.rand(ids.shape) < 0.15
+        return {"input_ids": ids.masked_fill(hidden, 4), "labels": ids.where(hidden, -100)}
+
+    ends: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            ends.append(seconds())
+
+    options = {"report_to": [], "use_cpu": True, "disable_tqdm": True, "save_strategy": "no", "logging_steps": 1}
+    training = TrainingArguments(
+        str(folder / "trainer"), max_steps=steps, per_device_train_batch_size=8,
+        gradient_accumulation_steps=sequences // 8, max_grad_norm=2.0, **options,
+    )  # fmt: skip
+    data = [{"input_ids": row} for row in rows]
+    Trainer(model, training, data_collator=masked, train_dataset=data, callbacks=[Clock()]).train()
+    return sequences * 128 * (len(ends) - 2) / (ends[-1] - ends[1])
+
+
+def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str]]:
+    """An untrained model as a masked and a causal one: manifests, exported folders beside them, and sentences."""
+    words = (
+        "the",
+        "a",
+        "old",
+        "small",
+        "dogs",
+        "cat",
+        "house",
+        "sleeps",
+        "sleep",
+        "chases",
+        "near",
+        "like",
+        "she",
+        "of",
+    )
+    random = torch.Generator().manual_seed(3)
+    drawn = torch.randint(len(words), (20 if tiny else 400, 30), generator=random).tolist()
+    lengths = torch.randint(4, 30, (len(drawn),), generator=random).tolist()
+    sentences = [" ".join(words[i] for i in row[:n]) + "." for row, n in zip(drawn, lengths, strict=True)]
+    tokenizer = folder / "tokenizer.json"
+    settings = TokenizerSettings(kind="byte_bpe", vocabulary_size=320, min_frequency=2, special_tokens="babylm")
+    train_tokenizer(iter(sentences), settings).save(str(tokenizer))
+    config = LtgBertConfig(
+        vocab_size=4096, hidden_size=128, intermediate_size=344, num_hidden_layers=6, num_attention_heads=4
+    )
+    made = {}
+    for kind, objective in (("masked", {"kind": "span"}), ("causal", {"task": "causal"})):
+        model = LanguageModel(config, causal=kind == "causal")
+        initialise_(model, 42)
+        (folder / kind).mkdir()
+        (folder / kind / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+        stage = {"stage": "pretrain", "stage_version": 1, "steps": 0, "objective": objective, "seed": 7}
+        with stage_run(folder / kind / "manifest.json", stage, {"tokenizer": tokenizer}) as run:
+            for path in [*save_model(folder / kind, model), folder / kind / "tokenizer.json"]:
+                run.add_output(path)
+        (folder / kind / "export").mkdir()
+        write_model_folder(folder / kind / "export", model.eval(), (kind,), tokenizer)  # type: ignore[arg-type]
+        made[kind] = folder / kind / "manifest.json"
+    return made, sentences
+
+
+def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Log-likelihoods of sentences of 4 to 30 words, from text on."""
+    models, sentences = made_model(folder, arguments.tiny)
+    models = {kind: path.resolve() for kind, path in models.items()}
+
+    def compared(name: str, peer: str, kind: str, score: Callable[[], list[float]]) -> Row:
+        asked = AskedModel(models[kind])
+        ours = asked.scores(sentences)["score"].to_list()
+        torch.testing.assert_close(torch.tensor(score()), torch.tensor(ours), atol=1e-2, rtol=1e-4)
+        return name, peer, ratio(score, partial(asked.scores, sentences), arguments.repetitions)
+
+    name = "scoring from left to right"
+    try:
+        peer = is_there("minicons")
+        from minicons import scorer
+
+        model = scorer.IncrementalLMScorer(*loaded(models["causal"], "AutoModelForCausalLM"))
+        # One at a time where sentences are padded on the left, which it does not expect.
+        model.tokenizer.padding_side = "right"
+        yield compared(name, peer, "causal", lambda: in_batches(model.sequence_score, sentences))
+    except ImportError as error:
+        yield name, "minicons", str(error)
+    try:
+        peer = is_there("lm_eval")
+        from lm_eval.api.instance import Instance
+        from lm_eval.models.huggingface import HFLM
+
+        causal, device, tokenizer = loaded(models["causal"], "AutoModelForCausalLM")
+        harness = HFLM(causal, tokenizer=tokenizer, device=device, batch_size=32)
+        requests = [Instance("loglikelihood", {}, ("", text), 0) for text in sentences]
+        yield compared(name, peer, "causal", lambda: [score for score, _ in harness.loglikelihood(requests, True)])
+    except ImportError as error:
+        yield name, "lm-evaluation-harness", str(error)
+    name = "pseudo-log-likelihoods"
+    try:
+        peer = is_there("minicons", "transformers")
+        from minicons import scorer
+
+        masked = scorer.MaskedLMScorer(*loaded(models["masked"], "AutoModelForMaskedLM"))
+        if not hasattr(masked.tokenizer, "batch_encode_plus"):
+            raise ImportError("minicons calls batch_encode_plus, which transformers 5 does not have")
+        score = partial(masked.sequence_score, PLL_metric="original")
+        yield compared(name, peer, "masked", lambda: in_batches(score, sentences))
+    except ImportError as error:
+        yield name, "minicons", str(error)
+
+
+def loaded(manifest: Path, name: str) -> tuple[Any, str, Any]:
+    """The exported model beside a manifest, the device and the tokenizer."""
+    import transformers
+
+    folder = manifest.parent / "export"
+    model = getattr(transformers, name).from_pretrained(folder, trust_remote_code=True)
+    return model.eval(), "cpu", transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+
+def in_batches(score: Callable[..., list[float]], sentences: list[str]) -> list[float]:
+    """Sums over tokens by minicons, 32 sentences at a time."""
+    found: list[float] = []
+    for start in range(0, len(sentences), 32):
+        found += score(sentences[start : start + 32], reduction=lambda values: values.sum().item())
+    return found
+
+
+PLAIN = """
+import sys, torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+folder = sys.argv[1]
+model = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True).eval()
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+ids = tokenizer("The dogs sleep.", return_tensors="pt")["input_ids"]
+with torch.no_grad():
+    scores = model(ids).logits.log_softmax(-1)[0, :-1].gather(1, ids[0, 1:, None])
+print(float(scores.sum()))
+"""
+OURS = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from hatchery.evaluation.asked_model import AskedModel
+print(AskedModel(sys.argv[1]).scores(["The dogs sleep."])["score"][0])
+"""
+
+
+def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """A process that loads a model of six layers and scores one sentence."""
+    peer = is_there("transformers")
+    models, _ = made_model(folder, tiny=True)
+    causal = models["causal"].parent
+
+    def process(code: str, *given: str) -> None:
+        subprocess.run([sys.executable, "-c", code, *given], check=True, capture_output=True)
+
+    ours = partial(process, OURS, str(causal), str(SCRIPTS))
+    yield (
+        "start of a process that scores",
+        f"a plain script, {peer}",
+        ratio(partial(process, PLAIN, str(causal / "export")), ours, 1 if arguments.tiny else arguments.repetitions),
+    )
+
+
+ROWS = {"step": step_rows, "loop": loop_rows, "score": score_rows, "start": start_rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--tiny", action="store_true", help="sizes at which times say nothing, to see that it runs")
+    arguments = parser.parse_args()
+    # Before the tokenizers and the hub's library read them.
+    os.environ.update(RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+    torch.set_num_threads(1)
+    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    processor = names[0].partition(": ")[2] if names else platform.processor()
+    print(f"{processor}; Python {platform.python_version()}, torch {torch.__version__}; one thread each\n")
+    print("| work | beside | times as fast |\n|---|---|---:|")
+    for name in arguments.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                for work, peer, found in ROWS[name](arguments, Path(folder)):
+                    print(f"| {work} | {peer} | {found if isinstance(found, str) else f'{found:.2f}'} |", flush=True)
+            except ImportError as error:
+                print(f"| {name} | left out | {error} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
