@@ -13,6 +13,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence
 from hatchery.evaluation.runtime import load_sentence_model
+from hatchery.evaluation.surprisal.reading import surprisals_of
 from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.surprisal.words import windows, word_surprisals
 
@@ -120,3 +121,23 @@ def test_what_has_no_word_and_what_has_no_probability_of_words_is_said(model_of)
 def test_offsets_outside_all_words_are_those_of_the_last_one():
     assert split_words("ab  c ").spans == ((0, 2), (4, 5))
     assert Words("ab  c ", ((0, 2), (4, 5))).of_tokens([(0, 0), (0, 2), (2, 3), (3, 5), (5, 6)]) == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["causal", "masked"])
+def test_words_that_were_read_are_asked_of_our_models_behind_their_frame(model_of, name):
+    model = model_of(name)
+    its = model.tokenizer
+    pieces = its.backend.encode("unhappily", add_special_tokens=False).ids
+    assert len(pieces) > 2
+    expected, text = 0.0, "The old"
+    for number, piece in enumerate(pieces):
+        spelled = its.decode([piece])
+        target = piece if number == 0 else its.backend.encode(spelled, add_special_tokens=False).ids[0]
+        context = its.backend.encode(text, add_special_tokens=False).ids
+        masks = [] if name == "causal" else [its.mask_id] * 3
+        ids = [its.cls_id, *context, *masks, *model.frame.after]
+        at = len(context) + (name == "masked")
+        logits = model.logits_at(torch.tensor([ids]), torch.tensor([at]))[0]
+        expected -= float(logits.log_softmax(-1)[target])
+        text += spelled
+    assert surprisals_of(model, [("The old", "unhappily")]) == pytest.approx([expected], rel=1e-5)
