@@ -41,7 +41,7 @@ MISSPELT = {
     "results/demo": "did you mean 'results/demo/index.html'?",
     "sumarise": "did you mean 'summarise'?",
     "results/tokens/demo/demoo/manifest.json": "got 'demoo', no such tokenizer; did you mean 'demo'? There are:",
-    "something": "ask for results/<experiment>/summary.csv or index.html, with one of the experiments babylm_2026_strict,",
+    "something": "ask for results/<experiment>/summary.csv or index.html, with one of the experiments babylm_2026_",
 }
 
 

@@ -29,7 +29,7 @@ def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dic
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
     """Bits per word, and the words of the text that is drawn."""
-    from hatchery.evaluation.surprisal.measure_texts import surprisal_rows
+    from hatchery.evaluation.surprisal.measurements import surprisal_rows
 
     return surprisal_rows(evaluated)
 

@@ -13,22 +13,16 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.evaluation.surprisal.settings import NamedTexts
 from hatchery.evaluation.surprisal.texts import read_texts
 from hatchery.evaluation.surprisal.words import word_surprisals
 from hatchery.raw.registration import open_source
-from hatchery.sanitize import csv_text, plain_name
-
-WORDS_FILE = "surprisal.parquet"
-MOST_DRAWN = 40
-"""Words of a text that a figure has room for."""
-SUITE = "surprisal"
-WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
+from hatchery.sanitize import csv_text
 
 
 def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
@@ -64,28 +58,3 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
         "tokens": int(words["tokens"].sum()),
         "unknown_words": int(words["unknown"].sum()),
     }
-
-
-def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Bits per word of all texts, and those of every word of the text that is drawn."""
-    manifest, name = evaluated.manifest, evaluated.name
-    words = pl.read_parquet(manifest.file(WORDS_FILE)).drop_nulls("surprisal")
-    bits = words["surprisal"].to_numpy()
-    mean = measured(
-        *(SUITE, name, "task", MEAN_METRIC, float(bits.mean())),
-        items=len(bits),
-        sampling_deviation=float(bits.std(ddof=1) / len(bits) ** 0.5) if len(bits) > 1 else None,
-    )
-    drawn = words.filter(pl.col("sentence") == manifest.settings["drawn"]).head(MOST_DRAWN)
-    return [
-        mean,
-        *(
-            measured(SUITE, word_task(name, position, word), "word", WORD_METRIC, value)
-            for position, word, value in drawn.select("position", "word", "surprisal").iter_rows()
-        ),
-    ]
-
-
-def word_task(name: str, position: int, word: str) -> str:
-    """What the tidy table calls a word of a text that is drawn."""
-    return f"{name}/{position:02d}/{plain_name(word)}"
