@@ -12,7 +12,8 @@ from hatchery.export.submission_check import structure_problems
 
 pytestmark = pytest.mark.slow
 
-RESULTS = "results/babylm_mini"
+EXPERIMENT = "babylm_mini"
+RESULTS = f"results/{EXPERIMENT}"
 TARGETS = [f"{RESULTS}/{name}" for name in ("submission.json", "index.html", "export/gpt_bert-s42/manifest.json")]
 NAMES = ["chck_20K", "chck_40K", "chck_60K"]
 

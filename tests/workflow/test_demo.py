@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,17 @@ def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path,
     *sentences, last = done.stdout.splitlines()
     assert last == "4 4 True"
     assert [sentence.split()[0] for sentence in sentences] == ["The", "My", "The"]
+
+
+def test_agreement_of_the_course_is_with_the_nearest_noun(
+    folder: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (repository / "docs/course.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(folder)
+    exec(program, {})
+    found = {tuple(line.split("; ")[:2]): float(line.split("; ")[2]) for line in capsys.readouterr().out.splitlines()}
+    assert len(found) == 12 and all(40 <= value <= 60 for (model, _), value in found.items() if model == "random")
+    for model in ("ltg_bert", "elc_bert"):
+        assert found[model, "nothing"] > 75 and found[model, "a noun of the same number"] > 75
+        assert found[model, "a noun of another number"] < 50 and found[model, "the same behind two adjectives"] < 40
