@@ -141,7 +141,7 @@ def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larg
         {"time_limit_minutes": 0},
         {"grace_seconds": -1.0},
         {"grace_seconds": float("inf")},
-        {"sinks": ["wandb"]},
+        {"sinks": ["mlflow"]},
     ],
 )
 def test_impossible_runtime_settings_are_refused(runtime_slice: Factory, changes: dict[str, Any]) -> None:
