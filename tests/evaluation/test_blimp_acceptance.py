@@ -52,6 +52,7 @@ class Unigrams:
     mask_id = None
     predicted_before = 0
     longest_input = None
+    shares_prefixes = False
 
     def __init__(self, counts, encode):
         self.logits = torch.tensor(counts, dtype=torch.float32).log()
