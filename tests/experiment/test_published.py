@@ -242,13 +242,14 @@ def compared_in_summary(experiment: str) -> set[str]:
 
 def compared_in_tables(experiment: str) -> set[str]:
     """The models below a printed line of a table whose columns they can have numbers in."""
-    if paper_tables(PROJECT, experiment) is None:
+    filled = paper_tables(PROJECT, experiment)
+    if filled is None:
         return set()
-    settings = build(PaperTablesSettings, tables_settings(PROJECT, experiment))
-    path = REPOSITORY / f"config/paper_tables/{settings.published.paper}.yaml"
+    path = REPOSITORY / f"config/paper_tables/{filled['published'].paper}.yaml"
     if not path.is_file():
         # The tables of the reduced-vocabulary paper are analyses of its study.
         return set()
+    settings = build(PaperTablesSettings, tables_settings(PROJECT, experiment))
     layout = read_layout(path)
     evaluated = {*map(settings.papers_suite, suites_of(experiment)), LEADERBOARD}
     found = set()
