@@ -186,7 +186,7 @@ def damaged(layout: dict[str, Any], how: str) -> None:
         ),
         ("too few digits", "decimals: strict, elc_bert_base, msgs, average, score_percent is printed as -0.26"),
         ("no suite", "tables.3.columns: BLiMP has no suite or no metric"),
-        ("unknown paper", "paper: got 'elcbert', expected one of babylm_pipeline, elc_bert"),
+        ("unknown paper", "paper: got 'elcbert', expected one of babylm_2025, babylm_pipeline, elc_bert"),
         ("unknown table", "table 4: the row strict elc_bert_base is not printed"),
         ("change from nothing", "change_from: 'elc_bert' is none of the rows"),
     ],
