@@ -11,7 +11,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from hatchery.export.transformers_classes import (
     HatcheryConfig,
     HatcheryPreTrainedModel,
-    chosen,
+    answer,
     given_tokens,
     working_precision,
 )
@@ -61,14 +61,8 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        output = CausalLMOutputWithPast(
-            loss=loss,
-            logits=logits,
-            past_key_values=cache,
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        made = {"loss": loss, "logits": logits, "past_key_values": cache}
+        return answer(self, CausalLMOutputWithPast, encoded, return_dict, **made)
 
     def prepare_inputs_for_generation(
         self,

@@ -193,10 +193,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
-        output = BaseModelOutput(
-            last_hidden_state=encoded.last, hidden_states=encoded.hidden_states, attentions=encoded.attentions
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return answer(self, BaseModelOutput, encoded, return_dict, last_hidden_state=encoded.last)
 
     def encoded(
         self,
@@ -263,10 +260,7 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         with working_precision(self):
             logits = full_precision(self.head(encoded.last, self.get_input_embeddings().weight))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        output = MaskedLMOutput(
-            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return answer(self, MaskedLMOutput, encoded, return_dict, loss=loss, logits=logits)
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Log-odds [B] that the two texts of each input belong together. Raises ModelError without such a head."""
@@ -335,6 +329,12 @@ def given_tokens(
 def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
     """The argument of the call, or the configuration's where there is none."""
     return bool(getattr(model.config, name)) if value is None else value
+
+
+def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: bool | None, **made: Any) -> Any:
+    """The output of the library's class `kind`, or a tuple of it: what a head has `made`, and what the encoder kept."""
+    output = kind(**made, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
+    return output if chosen(model, "return_dict", return_dict) else output.to_tuple()
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from transformers.modeling_outputs import (
 from hatchery.export.transformers_classes import (
     HatcheryConfig,
     HatcheryPreTrainedModel,
-    chosen,
+    answer,
     given_tokens,
     working_precision,
 )
@@ -92,10 +92,7 @@ class HatcheryForSequenceClassification(HatcheryWithFreshHead):
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         logits = self.scores(self.classifier, self.vectors_of_texts(encoded.last, attention_mask))
         loss = None if labels is None else classification_loss(logits, labels, self.config)
-        output = SequenceClassifierOutput(
-            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return answer(self, SequenceClassifierOutput, encoded, return_dict, loss=loss, logits=logits)
 
 
 class HatcheryForTokenClassification(HatcheryWithFreshHead):
@@ -123,10 +120,7 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         logits = self.scores(self.classifier, encoded.last)
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        output = TokenClassifierOutput(
-            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return answer(self, TokenClassifierOutput, encoded, return_dict, loss=loss, logits=logits)
 
 
 class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
@@ -164,14 +158,8 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
             wanted = [positions.flatten().clamp(0, outside) for positions in (start_positions, end_positions)]
             losses = [F.cross_entropy(*pair, ignore_index=outside) for pair in zip((starts, ends), wanted, strict=True)]
             loss = (losses[0] + losses[1]) / 2
-        output = QuestionAnsweringModelOutput(
-            loss=loss,
-            start_logits=starts,
-            end_logits=ends,
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        made = {"loss": loss, "start_logits": starts, "end_logits": ends}
+        return answer(self, QuestionAnsweringModelOutput, encoded, return_dict, **made)
 
 
 class HatcheryForMultipleChoice(HatcheryWithFreshHead):
@@ -206,10 +194,7 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
         scores = self.scores(self.classifier, self.vectors_of_texts(encoded.last, attention_mask))
         logits = scores.view(-1, n_choices)
         loss = None if labels is None else F.cross_entropy(logits, labels.flatten())
-        output = MultipleChoiceModelOutput(
-            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
-        )
-        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return answer(self, MultipleChoiceModelOutput, encoded, return_dict, loss=loss, logits=logits)
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
