@@ -332,8 +332,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "unknown paper": (
             "paper: elc_bert",
             "paper: elc_bret",
-            "published.paper: got 'elc_bret'; did you mean 'elc_bert'? Allowed are: babylm_pipeline, elc_bert, "
-            "ltg_bert, reduced_vocabulary",
+            "published.paper: got 'elc_bret'; did you mean 'elc_bert'? Allowed are: ",
         ),
         "unknown track": (
             "track: strict",
