@@ -3,6 +3,7 @@
 Source: docs/papers/babylm-2026.md, "Submission". What was not measured is null; of GLUE it is left out.
 """
 
+import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -84,8 +85,8 @@ def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None
         return None
     reads = block == "reading"
     path = manifest.file("scores.csv" if reads else "accuracy.csv")
-    lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-    rows = [dict(zip(lines[0], line, strict=False)) for line in lines[1:]]
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
     if reads:
         return {row["outcome"]: float(row["gain"]) for row in rows if row["outcome"] in ("spr", "rt")}
     return {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
