@@ -3,6 +3,7 @@
 A dash stands for nothing, where nothing can be. Source of Slurm's durations: the manual page of sbatch, `--time`.
 """
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -30,6 +31,16 @@ def scaled(value: float) -> str:
 def size(value: float) -> str:
     """Three digits with a decimal unit of bytes: 1.18 GB; a dash for nothing."""
     return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
+
+
+def bits_per_byte(loss: float, per_byte: float) -> float:
+    """A mean loss (nats per token) as bits per byte of text."""
+    return loss * per_byte / math.log(2)
+
+
+def tokens_per_byte(tokens: int | None, n_bytes: int | None) -> float | None:
+    """Tokens that are asked for per byte of a text; None where either is not known."""
+    return None if tokens is None or not n_bytes else tokens / n_bytes
 
 
 def rough_duration(seconds: float) -> str:

@@ -173,7 +173,8 @@ def test_the_evaluation_harness_scores_causal_models_as_we_do(exported, pretrain
     rows = [{"sentence_good": good, "sentence_bad": bad} for good, bad in pairs]
     # The page's own example.
     page = (repository / "docs" / "evaluation.md").read_text("utf-8")
-    task_file(tmp_path, "pairs", rows, page.split("```yaml\n# pairs.yaml\n")[1].split("```")[0])
+    _, _, example = page.partition("```yaml\n# pairs.yaml")
+    task_file(tmp_path, "pairs", rows, example.partition("\n")[2].partition("```")[0])
     choices = [("A cat", ["chases the dogs.", "chase the dogs."]), ("The dogs", ["sleeps.", "sleep."])]
     completions = [{"prefix": prefix, "choices": ends, "right": index} for index, (prefix, ends) in enumerate(choices)]
     lines = HEAD.format("completions") + 'output_type: multiple_choice\ndoc_to_text: "{{prefix}}"\n'

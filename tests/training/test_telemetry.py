@@ -1,6 +1,7 @@
 """The metrics are the same in every repetition of a run; speed lies beside them, and freed memory is kept in bounds."""
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -12,9 +13,18 @@ from typing import Any
 import pytest
 import torch
 
+from hatchery.analysis.collect_measurements import HeldOutText
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
+from hatchery.training.development import development_tokens_per_byte
+from hatchery.training.objectives import objective_of, objective_settings
+from hatchery.training.run import Inputs, train_run
+from hatchery.training.settings import RuntimeSettings, pretrain_settings
 from hatchery.training.speed import GROWTH, Speedometer
 from hatchery.training.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
+from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.typed import build
+from hatchery.units import tokens_per_byte
 
 CPU = torch.device("cpu")
 
@@ -165,14 +175,27 @@ def test_trackio_gets_a_row_per_step_and_goes_on_with_its_run(tmp_path: Path, mo
     fake.finish = lambda: calls.append(("finish",))
     monkeypatch.setitem(sys.modules, "trackio", fake)
     monkeypatch.setenv("TRACKIO_DIR", "theirs")
-    telemetry = Telemetry(tmp_path, sinks=open_sinks(["trackio"], tmp_path, "my_run"))
+    telemetry = Telemetry(tmp_path, sinks=open_sinks(["trackio"], tmp_path, "my_run"), per_byte=0.25)
     telemetry.step({"step": 1, "loss": 2.5})
+    telemetry.step({"step": 2, "loss": 2.5, "development_loss": 2 * math.log(2)})
     telemetry.close()
     assert calls == [
         ("init", {"project": "hatchery", "name": "my_run", "resume": "allow"}),
         ("log", {"loss": 2.5}, 1),
+        ("log", {"loss": 2.5, "development_loss": 2 * math.log(2), "development_bits_per_byte": 0.5}, 2),
         ("finish",),
     ]
+
+
+@pytest.mark.parametrize("task", ["masked", "causal", "hybrid", "translation"])
+def test_watchers_get_the_bits_per_byte_that_the_tables_have(token_data: Any, task: str) -> None:
+    kind = {"task": task, **({"longest_ratio": None} if task == "translation" else {})}
+    settings = objective_settings(kind, "objective")
+    text = HeldOutText(read_manifest(token_data.tokens), read_manifest(token_data.corpus))
+    trained: Any = SimpleNamespace(inputs={"tokens": read_manifest(token_data.tokens).digest})
+    expected = tokens_per_byte(text.n_asked(trained, settings, "dev"), text.n_bytes(trained, "dev"))
+    assert development_tokens_per_byte(token_data.tokens, objective_of(settings)) == expected
+    assert (expected is None) == (task == "translation")
 
 
 def test_weights_and_biases_stays_offline_and_goes_on_with_the_run_of_its_folder(
@@ -237,6 +260,28 @@ def test_a_sink_that_fails_is_given_up_and_training_goes_on(tmp_path: Path, caps
     telemetry.close()
     assert capsys.readouterr().err == "warning: broken takes no more metrics: OSError: no space left\n"
     assert len(rows(tmp_path / METRICS_FILE)) == 2
+
+
+def test_a_run_tells_its_sinks_bits_per_byte(
+    token_data: Any, pretrain_slice: Any, runtime_slice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, float]] = []
+    fake: Any = ModuleType("trackio")
+    fake.init, fake.finish = lambda **_: None, lambda: None
+    fake.log = lambda values, step: told.append(values)
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    monkeypatch.setenv("TRACKIO_DIR", "theirs")
+    inputs = Inputs(token_data.tokens, token_data.tokenizer)
+    for sinks in ([], ["trackio"]):
+        settings = pretrain_settings(pretrain_slice(steps=0))
+        options = build(RuntimeSettings, runtime_slice(sinks=sinks), "runtime")
+        made: Any = {"store": None, "folder": tmp_path, "output": tmp_path / "manifest.json", "name": "run"}
+        record = train_run(settings, options, inputs, SINGLE_PROCESS, **made).record
+        with record:
+            record.append({"step": 1, "tokens": 8, "loss": 2.0, "development_loss": 2.0})
+    (row,) = told
+    assert 0 < row["development_bits_per_byte"] < row["development_loss"]
+    assert "development_bits_per_byte" not in rows(tmp_path / METRICS_FILE)[-1]
 
 
 needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")

@@ -19,6 +19,7 @@ from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.batches import TrainingBatches
+from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.settings import TrainingSettings
 from hatchery.training.step_plan import StepPlan
@@ -88,8 +89,9 @@ def batches(tokens: Path, objective: dict[str, Any], steps: int, topology: Topol
     return TrainingBatches(plan, 5, topology, 4, partial(made.examples, shards), made.order)
 
 
-def test_encoding_counts_the_words_of_a_split(tokens: Path) -> None:
-    assert TokenShards.open(tokens, TRAINING_SPLIT).text_words == WORDS
+def test_encoding_counts_the_words_and_bytes_of_a_split(tokens: Path) -> None:
+    shards = TokenShards.open(tokens, TRAINING_SPLIT)
+    assert (shards.text_words, shards.text_bytes) == (WORDS, sum(len(text.encode()) for text in TEXTS))
 
 
 @pytest.mark.parametrize("objective", [{"segments": "packed"}, {"task": "causal"}], ids=["masked", "causal"])
@@ -143,13 +145,16 @@ def test_words_of_pairs_are_those_of_both_sides(pair_data: Any) -> None:
     assert words == shards.text_words
 
 
-def test_shards_that_do_not_know_words_count_none(token_data: Any, tmp_path: Path) -> None:
+def test_shards_that_know_neither_words_nor_bytes_count_none(token_data: Any, tmp_path: Path) -> None:
     manifest = tmp_path / "tokens" / "manifest.json"
     manifest.parent.mkdir()
     for path in token_data.tokens.parent.iterdir():
         (manifest.parent / path.name).write_bytes(path.read_bytes())
     described = json.loads(manifest.read_text("utf-8"))
-    del described["measures"]["text_words"]
+    del described["measures"]["text_words"], described["measures"]["text_bytes"]
     manifest.write_text(json.dumps(described), encoding="utf-8")
     manifest.with_name("provenance.json").unlink()
-    assert TokenShards.open(manifest, TRAINING_SPLIT).text_words is None
+    shards = TokenShards.open(manifest, TRAINING_SPLIT)
+    assert shards.text_words is shards.text_bytes is None
+    masked = objective_of(objective_settings({}, "objective"))
+    assert development_tokens_per_byte(manifest, masked) is None

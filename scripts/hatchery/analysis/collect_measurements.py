@@ -20,7 +20,6 @@ from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, gr
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ManifestError
 from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow, evaluations
-from hatchery.evaluation.perplexity.measurements import tokens_per_byte
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
@@ -28,6 +27,7 @@ from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT, s
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
+from hatchery.units import tokens_per_byte
 
 
 class HeldOutText:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hatchery.evaluation.evaluation import TidyRow, measured
-from hatchery.evaluation.perplexity.measurements import bits_per_byte, unigram_guess
+from hatchery.evaluation.perplexity.measurements import unigram_guess
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.translation.metrics import METRICS, area_under_curve
+from hatchery.units import bits_per_byte
 
 PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"

@@ -237,18 +237,19 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
     )
 
 
-def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int]:
-    """Encode one document shard; also the source of each row and the number of documents dropped for want of text."""
+def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int, int]:
+    """Encode one document shard; also the source of each row, the documents dropped for want of text, and all bytes."""
     tables: list[TokenTable] = []
     sources: list[str] = []
-    empty = 0
+    empty = n_bytes = 0
     for batch in read_batches(shard):
         kept = [index for index, text in enumerate(batch.texts) if text and not text.isspace()]
         empty += len(batch.texts) - len(kept)
+        n_bytes += sum(len(text.encode()) for text in batch.texts)
         sources += [batch.sources[index] for index in kept]
         tables.append(encoder.encode([batch.doc_ids[i] for i in kept], [batch.texts[i] for i in kept]))
         progress.update(len(batch.texts))
-    return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty
+    return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty, n_bytes
 
 
 def encode(
@@ -268,6 +269,7 @@ def encode(
     unigrams = np.zeros(loaded.vocabulary_size, dtype=np.int64)
     counts: dict[tuple[str, str], Counts] = {}
     text_words: dict[str, int] = {}
+    text_bytes: dict[str, int] = {}
     empty_documents = 0
     started = time.monotonic()
     total = count_documents([path for paths in shards.values() for path in paths])
@@ -275,11 +277,12 @@ def encode(
     with progress:
         for split, paths in shards.items():
             for path in paths:
-                table, sources, empty = _encode_shard(encoder, path, progress)
+                table, sources, empty, n_bytes = _encode_shard(encoder, path, progress)
                 empty_documents += empty
                 for source, added in count_by_source(table, sources, loaded.special).items():
                     counts.setdefault((split, source), Counts()).add(added)
                 text_words[split] = text_words.get(split, 0) + n_text_words(table, loaded.special)
+                text_bytes[split] = text_bytes.get(split, 0) + n_bytes
                 if split == "train":
                     unigrams += np.bincount(table.ids, minlength=loaded.vocabulary_size)
                 target = run.folder / f"{path.stem}.arrow"
@@ -312,6 +315,7 @@ def encode(
         special_tokens=loaded.special.record(),
         splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
         text_words=text_words,
+        text_bytes=text_bytes,
         empty_documents=empty_documents,
         train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
     )

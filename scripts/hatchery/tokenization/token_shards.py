@@ -211,6 +211,12 @@ class TokenShards:
         return None if found is None else int(found)
 
     @property
+    def text_bytes(self) -> int | None:
+        """Size of the documents of the split in UTF-8; None for shards that do not know it."""
+        found = self.manifest.measures.get("text_bytes", {}).get(self.split)
+        return None if found is None else int(found)
+
+    @property
     def words(self) -> int:
         """Words of the split, as the encoding counted them."""
         return int(self.manifest.measures["splits"][self.split]["words"])

@@ -18,10 +18,11 @@ from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
-from hatchery.training.objective import HeldOutTerms
+from hatchery.training.objective import HeldOutTerms, Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology, sum_over_processes
+from hatchery.units import tokens_per_byte
 
 if TYPE_CHECKING:
     from hatchery.training.engine import Engine
@@ -42,6 +43,18 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
     objective = objective_of(settings.objective)
     examples = objective.examples(objective.open(tokens, DEVELOPMENT_SPLIT), settings.sequence_length)
     return examples if len(examples) else None
+
+
+def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
+    """How many tokens of the development text a model can be asked for, per byte of it.
+
+    None without such text, where nobody counted its bytes, and of models that translate: half of it is given to them.
+    """
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
+    if not has_split or "translation" in objective.settings.kinds:
+        return None
+    shards = objective.open(tokens, DEVELOPMENT_SPLIT)
+    return tokens_per_byte(int(objective.target_counts(shards).sum()), shards.text_bytes)
 
 
 class DevelopmentSet:

@@ -63,12 +63,14 @@ class RunRecord:
         check_inputs: Callable[[], None] = lambda: None,
         milestones: Collection[int] = (),
         followers: Sequence[Follower] = (),
+        per_byte: float | None = None,
     ) -> None:
         """`sinks_folder` is where sinks such as TensorBoard write, if they are asked for; by default `folder`.
 
         `lease` is the right to write into `folder`. It is asked before each checkpoint, and so is `check_inputs`, which
         raises where what the run reads has changed. Checkpoints of `milestones` are kept, besides those that `runtime`
-        names. `followers` are saved and resumed with them, in every process.
+        names. `followers` are saved and resumed with them, in every process. `per_byte` are the tokens of development
+        text that are asked for per byte, for sinks.
         """
         self.lease, self.check_inputs = lease, check_inputs
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
@@ -90,6 +92,7 @@ class RunRecord:
         self._peak = peak_flops_of(device, precision.name)
         self._speed = Speedometer(device, topology.world_size, self._peak)
         self._text, self._speed_text = "", ""
+        self._per_byte = per_byte
         self._loaded_from = folder
         # The steps of the earlier run, where one is continued: it may have had another loss.
         self._earlier_steps = 0
@@ -125,7 +128,7 @@ class RunRecord:
         self._speed = Speedometer(self.device, self.topology.world_size, self._peak)
         if self.topology.is_first:
             sinks = open_sinks(self.runtime.sinks, self.sinks_folder, self.label, self.position.step)
-            self._telemetry = Telemetry(self.folder, self._text, sinks)
+            self._telemetry = Telemetry(self.folder, self._text, sinks, self._per_byte)
             self._earlier_seconds = self._telemetry.seconds()
             keep, background = self.runtime.keep_checkpoints, self.runtime.background_checkpoints
             self._writer = CheckpointWriter(self.folder, keep, self.milestones, background)

@@ -34,7 +34,7 @@ from hatchery.training.continuation import (
     load_initial_,
     words_before,
 )
-from hatchery.training.development import DevelopmentSet, development_examples
+from hatchery.training.development import DevelopmentSet, development_examples, development_tokens_per_byte
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.interruption import Deadline
@@ -174,8 +174,9 @@ def train_run(
     average = WeightAverage(settings.weight_average) if settings.weight_average else None
     followers = (average,) if average else ()
     record = RunRecord(
-        folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs, kept, followers
-    )
+        folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs, kept, followers,
+        development_tokens_per_byte(inputs.tokens, objective) if show and options.sinks else None,
+    )  # fmt: skip
     if shards.text_words is None:
         # Of an earlier version: where words between white space start, these shards do not say.
         record.position = replace(record.position, words=None)

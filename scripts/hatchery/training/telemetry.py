@@ -18,6 +18,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.errors import ConfigError, first_line
+from hatchery.units import bits_per_byte
 
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
@@ -152,22 +153,31 @@ class MetricsFile:
 class Telemetry:
     """All that a run says about itself while it trains: two files in its folder, and the sinks that were asked for."""
 
-    def __init__(self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None) -> None:
-        """Begin `metrics.jsonl` in `folder` with `metrics_text`, from the checkpoint, and go on with `speed.jsonl`."""
+    def __init__(
+        self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None, per_byte: float | None = None
+    ) -> None:
+        """Begin `metrics.jsonl` in `folder` with `metrics_text`, from the checkpoint, and go on with `speed.jsonl`.
+
+        `per_byte` are the tokens of development text that are asked for per byte, where it is known.
+        """
         self._metrics = MetricsFile(folder / METRICS_FILE, metrics_text)
         self._speed = MetricsFile(folder / SPEED_FILE, text=None)
         self._sinks = sinks or Sinks()
+        self._per_byte = per_byte
 
     def step(self, row: Mapping[str, Any], volatile: Mapping[str, Any] | None = None) -> None:
         """Note a step: `row`, which has the key `step`, is what every repetition of the run measures as well.
 
-        `volatile` (see `Speedometer`), where there is any, is a row of `speed.jsonl`. The sinks get both. Raises
-        ValueError for a number that is not finite.
+        `volatile` (see `Speedometer`), where there is any, is a row of `speed.jsonl`. The sinks get both, and bits per
+        byte beside a development loss. Raises ValueError for a number that is not finite.
         """
         self._metrics.append(row)
         if volatile:
             self._speed.append({"step": row["step"], **volatile})
-        self._sinks.log(row["step"], {**row, **(volatile or {})})
+        more = dict(volatile or {})
+        if self._per_byte is not None and "development_loss" in row:
+            more["development_bits_per_byte"] = bits_per_byte(row["development_loss"], self._per_byte)
+        self._sinks.log(row["step"], {**row, **more})
 
     def text(self) -> str:
         """All lines of `metrics.jsonl`, safely on the disk."""

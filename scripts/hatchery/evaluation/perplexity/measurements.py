@@ -14,6 +14,7 @@ from hatchery.evaluation.perplexity.rows import (
     SplitScore,
     WordScore,
 )
+from hatchery.units import bits_per_byte, tokens_per_byte
 
 PERPLEXITY_SUITE = "perplexity"
 
@@ -56,16 +57,6 @@ def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None
     if loss is not None and per_byte is not None:
         known[BITS_PER_BYTE] = bits_per_byte(loss, per_byte)
     return known.get(metric)
-
-
-def bits_per_byte(loss: float, per_byte: float) -> float:
-    """A mean loss (nats per token) as bits per byte of text."""
-    return loss * per_byte / math.log(2)
-
-
-def tokens_per_byte(tokens: int | None, n_bytes: int | None) -> float | None:
-    """Tokens that are asked for per byte of a text; None where either is not known."""
-    return None if tokens is None or not n_bytes else tokens / n_bytes
 
 
 def _of_frequency(manifest: Manifest) -> list[TidyRow]:

@@ -46,9 +46,9 @@ def encode_corpus(
 
     Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
-    (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role),
-    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises
-    ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
+    (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role), `text_words` and
+    `text_bytes` (by split), `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance
+    only. Raises ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
     """
     from hatchery.tokenization.encoder import encode
 
