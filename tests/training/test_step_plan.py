@@ -1,9 +1,11 @@
 """A training is a function of its step: schedules as published, data that goes on, totals that are sums of steps."""
 
 import csv
+import json
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,24 @@ def test_batches_and_lengths_are_those_that_the_code_of_gpt_bert_decides_for_an_
         planned = StepPlan(published(steps)).at(step)
         assert planned.sequence_length == int(row["length"]), row
         assert planned.batch_size == int(row["sequences_nominal"]), row
+
+
+def test_an_epoch_of_the_published_loop_has_the_length_the_batch_and_the_rates_of_its_first_step(
+    golden_directory: Path,
+) -> None:
+    """One of its lengths begins where a share is a whole number of steps: with step 41 of 60 seven tenths are done."""
+    loop = json.loads((golden_directory / "gpt_bert" / "schedule" / "step_structure.json").read_text("utf-8"))
+    facts = loop["settings"]
+    schedule = ScheduleSettings(
+        warmup_fraction=facts["warmup"] / facts["max_steps"], cooldown_fraction=facts["cooldown"] / facts["max_steps"]
+    )
+    sizes = {"batch_size": facts["global_batch_size"], "sequence_length": facts["first_length"]}
+    plan = StepPlan(replace(published(facts["max_steps"]), schedule=schedule, **sizes))
+    for epoch in loop["worker_0"]["epochs"]:
+        first = plan.at(epoch["first_step"])
+        assert (first.sequence_length, first.batch_size) == (epoch["length"], epoch["sequences_nominal"]), epoch
+        rates = [plan.learning_rate(first.number + step) for step in range(epoch["optimiser_steps"])]
+        assert rates == pytest.approx(epoch["lr_of_each_step"], rel=1e-12)
 
 
 def test_the_ramp_ends_at_the_whole_batch_and_asks_for_five_eighths_of_its_tokens() -> None:

@@ -110,8 +110,8 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
-    """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller than
-    at the start."""
+    """Sequences `factor` times longer, and batches `factor` times smaller, than at the start: of `long_sequence` from
+    step `floor(from_fraction * steps)` on, of `length_schedule` from the step on that completes this share of them."""
 
     from_fraction: Share
     """Share of the steps before that."""

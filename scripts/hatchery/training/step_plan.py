@@ -8,7 +8,7 @@ masking that falls. Nothing here knows the data: how long an epoch is, the loade
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,7 +75,7 @@ class StepPlan:
             long = settings.long_sequence
             changes.append((math.floor(long.from_fraction * steps), long.factor, True))
         schedule = settings.length_schedule
-        changes += [(math.floor(change.from_fraction * steps), change.factor, False) for change in schedule]
+        changes += [(_completing(change.from_fraction, steps), change.factor, False) for change in schedule]
         ends = [first for first, _, _ in changes[1:]] + [steps]
         # Those without a step are left out; whatever comes first begins with the beginning of the data.
         spans = [
@@ -170,6 +170,11 @@ class StepPlan:
         weights = self._batches[first:end]
         centre = float(np.arange(first, end) @ weights / weights.sum())
         return objective.labelled_share_at(objective.mask_rate(self._progress(centre)))
+
+
+def _completing(share: float, steps: int) -> int:
+    """The step, from 0, with which so large a share of all steps is done: the published rule for its lengths."""
+    return bisect_left(range(steps), share, key=lambda step: (step + 1) / steps)
 
 
 def _ramped(batches: np.ndarray, initial_fraction: float) -> np.ndarray:
