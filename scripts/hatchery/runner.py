@@ -17,7 +17,7 @@ they are.
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -27,6 +27,7 @@ from hatchery.errors import ConfigError
 from hatchery.raw.listings import location_of
 from hatchery.raw.registration import open_source
 from hatchery.settings.problems import nearest
+from hatchery.source_parts import digests_read
 from hatchery.stage import has_record, record_of
 from hatchery.typed import build, stage_body
 
@@ -45,6 +46,11 @@ class Job:
     settings: Mapping[str, Any]
     inputs: Mapping[str, Path]
     output: Path
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of the inputs by their names. Raises ManifestError naming one that is missing."""
+        return digests_read(self.settings, self.inputs)
 
 
 @dataclass(frozen=True)
@@ -181,7 +187,8 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     inputs = inputs_of(function, given)
     # Where there is no manifest, inputs of several arguments may have one name.
     paths = [path for name, value in given.items() for path in arguments[name].inputs(value, None).values()]
-    known: dict[str, Any] = {"settings": settings, "job": Job(settings, inputs, output), "output": output}
+    job = Job(settings, inputs, output)
+    known: dict[str, Any] = {"settings": settings, "job": job, "output": output}
     if typed is not Any:
         known["settings"] = build(typed, stage_body(settings), settings.get("stage", function.__name__))
     others = [argument for name, argument in arguments.items() if name not in BY_THE_RUNNER]
@@ -206,8 +213,8 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
 
     if "run" not in arguments:
         call()
-    elif not (keep and reuse_complete(output, settings, inputs)):
-        with stage_run(output, settings, inputs, keep) as run:
+    elif not (keep and reuse_complete(output, settings, job.digests)):
+        with stage_run(output, settings, inputs, keep, job.digests) as run:
             call(run=run)
 
 

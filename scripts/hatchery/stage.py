@@ -6,7 +6,7 @@ function; a job imports the file of its own stage.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from hatchery.typed import plain
 if TYPE_CHECKING:
     from hatchery.evaluation.evaluation import Evaluation
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 Function = TypeVar("Function", bound=Callable[..., None])
 
@@ -80,6 +81,9 @@ class Stage:
     # All that a job reads, by the arguments of the function: the inputs of its rule, and what its call's file holds. Of
     # the wildcards and of what makes paths by their names: `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
+    # The files that a job reads of a raw input, by its settings and the input's name in its manifest; without, all.
+    # Others may come and go: the job is not run again for them.
+    files_read: "Callable[[Mapping[str, Any], str, RawSource], Iterable[str]] | None" = None
     # What the function is given besides, of the same: no result depends on it, and nothing is made anew for it.
     unrecorded: Callable[..., Mapping[str, object]] = lambda: {}
     shared: Shared | None = None

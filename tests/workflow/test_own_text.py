@@ -134,6 +134,15 @@ def test_an_edited_file_is_converted_again_and_a_moved_or_touched_one_is_not(tmp
         return (project / CORPUS).read_bytes()
 
     first = run()
+    # No pattern takes it.
+    (data / "surp.py").write_text("print(1)\n", encoding="utf-8")
+    os.utime(data / "8.txt", (1_000_000, 1_000_000))
+    assert planned_rules(project, CORPUS) == {"register_source": 1}
+    assert run() == first
+    (data / "surp.py").unlink()
+    (data / "more.txt").write_text("One more text.\n", encoding="utf-8")
+    assert planned_rules(project, CORPUS) == {"register_source": 1, "convert_corpus": 1}
+    (data / "more.txt").unlink()
     (data / "7.txt").write_text("A text with the number 8.\n", encoding="utf-8")
     assert planned_rules(project, CORPUS) == {"register_source": 1, "convert_corpus": 1}
     second = run()

@@ -214,12 +214,14 @@ def stage_run(
     settings: Mapping[str, Any],
     inputs: Mapping[str, str | Path] | None = None,
     keep: bool = False,
+    digests: Mapping[str, str] | None = None,
 ) -> Iterator[StageRun]:
     """Run a stage whose declared output is the manifest at `output`.
 
     `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
-    that it read, by name. A stale manifest is removed first; the new one is written last and only on success. With
-    `keep`, a copy of it stays for `reuse_complete`.
+    that it read, by name, and `digests` those of what it read of them, if not of the whole files. A stale manifest
+    is removed first; the new one is written last and only on success. With `keep`, a copy of it stays for
+    `reuse_complete`.
     Raises ManifestError naming an input that is missing.
     """
     output = Path(output)
@@ -228,7 +230,7 @@ def stage_run(
     output.with_name(FINISHED).unlink(missing_ok=True)
     remove_leftovers(output.parent)
     started = time.time()
-    digests = input_digests(inputs or {})
+    digests = input_digests(inputs or {}) if digests is None else dict(sorted(digests.items()))
     run = StageRun(output.parent)
     yield run
     entries, modified = [], {}
@@ -266,19 +268,14 @@ FORCED = "HATCHERY_FORCED"
 """Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
 
 
-def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
-    """Whether the manifest at `path` is there, holds, and is of these settings and the present content of the inputs.
-
-    `inputs` are files by the names that the manifest gives them.
-    """
+def is_made_from(path: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
+    """Whether the manifest at `path` is there, holds, and is of these settings and of inputs with these digests."""
     try:
         found = read_manifest(path)
         found.verify()
     except ManifestError:
         return False
-    return found.settings == dict(settings) and found.inputs == {
-        name: sha256_file(Path(file)) for name, file in inputs.items()
-    }
+    return found.settings == dict(settings) and found.inputs == dict(digests)
 
 
 def is_forced() -> bool:
@@ -286,15 +283,15 @@ def is_forced() -> bool:
     return bool(os.environ.get(FORCED))
 
 
-def reuse_complete(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
+def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
     """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
 
-    True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, the present
-    content of the inputs, and the checksums of all outputs.
+    True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, inputs with
+    these digests, and the checksums of all outputs.
     """
     output = Path(output)
     finished = output.with_name(FINISHED)
-    if is_forced() or not finished.is_file() or not is_made_from(finished, settings, inputs):
+    if is_forced() or not finished.is_file() or not is_made_from(finished, settings, digests):
         return False
     write_bytes(output, finished.read_bytes())
     print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)

@@ -8,8 +8,9 @@ files that are missing; a damaged source leaves no shard and no table behind.
 """
 
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -77,10 +78,7 @@ class FileGroup:
     def _content(self) -> list[tuple[str, int, str]]:
         """Name, size and checksum of the files, and of what is read together with them."""
         raw = opened(self.manifest)
-        reader, options = reader_of(self.source)
-        beside = reader.beside
-        others = [] if beside is None else [other for file in self.files for other in beside(raw, file, options)]
-        return [(file, *raw.files[file]) for file in (*self.files, *others)]
+        return [(file, *raw.files[file]) for file in _with_others(self.source, raw, self.files)]
 
     def key(self) -> list[Any]:
         """What determines the part: the reader's settings and the content of the files."""
@@ -99,6 +97,19 @@ class FileGroup:
 def reader_of(source: SourceSettings) -> tuple[Reader, Any]:
     """The reader of a source and its checked options. Raises ConfigError naming the source."""
     return reader_and_options(source.reader, source.options, f"source {source.name!r}")
+
+
+def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
+    """All files that are read of a source. Raises SourceError when its reader finds none."""
+    reader, options = reader_of(source)
+    return _with_others(source, raw, reader.files(raw, options))
+
+
+def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -> list[str]:
+    """These files, and behind them what is read together with them."""
+    reader, options = reader_of(source)
+    beside, chosen = reader.beside, list(files)
+    return chosen if beside is None else [*chosen, *(other for file in chosen for other in beside(raw, file, options))]
 
 
 def file_groups(
@@ -198,7 +209,8 @@ def convert(
     ]
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
-    _merge(settings, groups, parts, _skipped(settings, source), run)
+    _merge(settings, groups, parts, run)
+    _tell_skipped(settings, source)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -234,21 +246,22 @@ def _splits(settings: SplitSettings, keys: TextKeys) -> list[str]:
     return [split or splitter(place) for split, place in zip(keys.given, places, strict=True)]
 
 
-def _skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> dict[str, Counter[str]]:
-    """How many files of each source nobody chose and nobody reads, by their ending."""
-    found = {}
+def _tell_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> None:
+    """Say how many files of each source nobody chose and nobody reads, by their ending.
+
+    That is no part of the corpus, which does not depend on what lies beside its files.
+    """
     for source in settings.sources:
         reader, options = reader_of(source)
-        if reader.skipped is not None:
-            found[source.name] = reader.skipped(opened(manifests[source.name]), options)
-    return found
+        found = None if reader.skipped is None else reader.skipped(opened(manifests[source.name]), options)
+        if found:
+            print(f"source {source.name!r}: files not read: {_most_frequent(found)}", file=sys.stderr)
 
 
 def _merge(
     settings: ConvertSettings,
     groups: list[FileGroup],
     parts: list[Part],
-    skipped: Mapping[str, Counter[str]],
     run: StageRun,
 ) -> None:
     keys = TextKeys.read(part.path for part in parts)
@@ -272,9 +285,6 @@ def _merge(
                     corpus.write(document_row(row["doc_id"], row["source"], duplicates.splits[index], kept))
                 index += 1
                 progress.update(1)
-        for name, endings in skipped.items():
-            for ending, number in endings.items():
-                corpus.rejections[name].count(f"file not read: {ending}", number)
         for name, rejections in corpus.rejections.items():
             if corpus.assumed[name]:
                 progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")

@@ -215,6 +215,19 @@ class RawFiles:
             )
         return self._same[manifest]
 
+    def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
+        """Place and files of a source that changed since it was registered, or since `made` was made from it.
+
+        None where nothing did, or there is nothing to look at.
+        """
+        if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
+            return None
+        given = self._given(Path(manifest).stem)
+        if given is None or not (found := self._listing(*given)) or not Path(manifest).is_file():
+            return None
+        is_newer = Path(manifest).stat().st_mtime_ns > made.stat().st_mtime_ns
+        return (given[0], found) if is_newer or identity(found) != identity(read_listing(manifest)) else None
+
     def _given(self, source: str) -> tuple[Path, bool] | None:
         """Where a source lies, and whether links in it are followed."""
         given = self._project.raw_input(source)

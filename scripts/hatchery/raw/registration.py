@@ -11,16 +11,17 @@ import fnmatch
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from hatchery.artifacts.atomic import json_value, write_json, write_text
-from hatchery.artifacts.checksums import Expected, check_file
+from hatchery.artifacts.checksums import Expected, check_file, sha256_file
 from hatchery.errors import SourceError
 from hatchery.raw.archives import is_archive, is_zip, zipped_sizes
 from hatchery.raw.listings import (
     REGISTERED,
+    Listing,
     listing_of,
     location_of,
     read_listing,
@@ -55,6 +56,17 @@ class RawSource:
             for name in self.files
             if fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition("/")[2], pattern)
         ]
+
+    def only(self, names: Iterable[str]) -> "RawSource":
+        """The source as if it held these of its files alone."""
+        return replace(self, files={name: self.files[name] for name in sorted(set(names))})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the source manifest of exactly these files."""
+        entries = [{"path": name, "bytes": size, "sha256": sha256} for name, (size, sha256) in self.files.items()]
+        text = _manifest_text({"kind": self.kind, "name": self.name}, entries)
+        return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def size(self, name: str) -> int:
         """Bytes of a member when it was registered. Raises SourceError when it is unknown."""
@@ -160,6 +172,25 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
     if not sizes or (kind == "folder" and len(sizes) > most_files):
         return None
     return RawSource(root, root.name, kind, root, {name: (size, "") for name, size in sorted(sizes.items())})
+
+
+def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
+    """A registered source as its files are now: with the checksums of those that are what they were, others without.
+
+    Files that look otherwise are read. Raises SourceError when the manifest cannot be opened, OSError for a file that
+    cannot be read.
+    """
+    registered, before = open_source(manifest), read_listing(manifest)
+    folder = root if root.is_dir() else root.parent
+    files = {}
+    for name, entry in listing.items():
+        size, sha256 = registered.files.get(name, (None, ""))
+        if size != entry.bytes:
+            sha256 = ""
+        elif not entry.looks_like(before.get(name)):
+            sha256 = sha256_file(folder / name)
+        files[name] = (entry.bytes, sha256)
+    return replace(registered, kind="folder" if root.is_dir() else "file", root=root, files=files)
 
 
 def register_source(

@@ -102,11 +102,11 @@ def _pretrain_in_folder(
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
-        is_finished = lease.waited and is_made_from(output, job.settings, job.inputs)
+        is_finished = lease.waited and is_made_from(output, job.settings, job.digests)
         if is_finished:
             print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
         # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
-        if is_finished or reuse_complete(output, job.settings, job.inputs):
+        if is_finished or reuse_complete(output, job.settings, job.digests):
             announce(store, FINISHED, topology)
             # One that was killed between its export and here has left its checkpoints.
             remove_run_folder(folder)

@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 from snakemake.io import ancient
@@ -18,8 +19,10 @@ from hatchery.errors import HatcheryError, refusal
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call, Paths, paths_of
 from hatchery.raw.listings import RawFiles
+from hatchery.raw.registration import RawSource, present
 from hatchery.runner import arguments_of
 from hatchery.sanitize import visible
+from hatchery.source_parts import is_what_was_read
 from hatchery.stage import Stage, arguments_for, function_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import STAGES
@@ -66,6 +69,9 @@ class Rules:
         self.raw_files = RawFiles(project, is_main_process)
         self.resources = Resources(self.jobs, is_main_process)
         self._is_planning = is_main_process
+        # The first output of each rule, and registered sources as they are now.
+        self._made_by: dict[str, str] = {}
+        self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
@@ -74,7 +80,8 @@ class Rules:
 
         def found(wildcards: Any) -> list[str]:
             paths = paths_of(self.inputs_by_argument(name, wildcards).values())
-            return [self._as_input(path) for path in self.jobs.to_make(paths)]
+            made = Path(self._made_by[name].format(**wildcards))
+            return [self._as_input(path, made) for path in self.jobs.to_make(paths)]
 
         return with_plain_errors(found)
 
@@ -114,8 +121,19 @@ class Rules:
         """Where the manifest behind a readable place lies."""
         return self.jobs.place(readable_path(experiment, kind, place))
 
-    def _as_input(self, path: str) -> str:
-        return ancient(path) if self.raw_files.are_the_same(path) else path
+    def _as_input(self, path: str, made: Path) -> str:
+        return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
+
+    def _reads_the_same(self, path: str, made: Path) -> bool:
+        """Whether a raw input changed, and not in those of its files that `made` was made from."""
+        if (changed := self.raw_files.changed(path, made)) is None:
+            return False
+        try:
+            if path not in self._present:
+                self._present[path] = present(path, *changed)
+            return is_what_was_read(made, path, self._present[path])
+        except (OSError, HatcheryError):
+            return False
 
     def _call(self, record: Stage, wildcards: Any) -> Call:
         if record.shared is not None:
@@ -150,6 +168,7 @@ class Rules:
             workflow.register_resource(SLOTS, slots)
 
     def _complete(self, info: Any, record: Stage, workflow: Any) -> None:
+        self._made_by[record.name] = str([*info.output.paths, *info.output.kwpaths.values()][0])
         positional, own = info.params or ((), {})
         directives = [
             workflow.log(record.place("logs", ".log")),

@@ -14,7 +14,8 @@ from typing import Any
 
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import MANIFEST, volatile_facts
-from hatchery.errors import ManifestError
+from hatchery.errors import HatcheryError
+from hatchery.source_parts import digest_read
 from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
 
@@ -66,14 +67,15 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
 def _difference(manifest: Path, digest_of: Callable[[Path], str]) -> str:
     """How what a manifest was made from differs from what is there; empty where it does not, or is nobody's to say."""
     try:
-        recorded = json.loads(manifest.read_text(encoding="utf-8"))["inputs"]
+        made = json.loads(manifest.read_text(encoding="utf-8"))
         # Where they were read from. What Snakemake calls the job's inputs may stand for others, as the manifest of a
         # job does for the tasks that it fine-tuned.
         for name, path in volatile_facts(manifest)["inputs"].items():
             if not Path(path).is_file():
                 return f"was made from {path}, which is gone"
-            if digest_of(Path(path)) != recorded[name]:
+            recorded = made["inputs"][name]
+            if recorded != digest_of(Path(path)) and recorded != digest_read(made["settings"], name, Path(path)):
                 return f"was made from other content of its input {name!r} than there is now"
-    except (OSError, ValueError, KeyError, TypeError, ManifestError):
+    except (OSError, ValueError, KeyError, TypeError, HatcheryError):
         pass
     return ""

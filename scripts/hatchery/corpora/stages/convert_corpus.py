@@ -1,16 +1,17 @@
 """The stage `convert_corpus`: raw sources to the documents of a corpus."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.stage import Stage
-from hatchery.typed import keys_of
+from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
@@ -24,6 +25,16 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     return {**keys_of(block, "languages", of=ConvertSettings), "sources": sources, **languages}
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The files that the reader of a source takes, and those that it reads beside them."""
+    from hatchery.corpora.convert import files_of
+
+    blocks = build(ConvertSettings, stage_body(settings), "convert_corpus").sources
+    chosen = [block for block in blocks if block.name == name]
+    # The sentence model is an input, too.
+    return files_of(chosen[0], source) if chosen else source.names()
+
+
 @Stage(
     version=5,
     settings=corpus_settings,
@@ -32,6 +43,7 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
         "sentence_model": data.sentence_model(corpus),
     },
     input_names={"sentence_model": "sentence model"},
+    files_read=files_read,
     environment="corpora",
     runs_on="cpu",
     threads="corpus",

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import StageRun, input_digests, is_forced
+from hatchery.artifacts.manifests import StageRun, is_forced
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.draws import derived_seed, generator, hold_out
 from hatchery.evaluation.finetuning.batches import EncodedData, NotFiniteError, Predicted, predict
@@ -65,7 +65,7 @@ def finetune_on_task(
     """Fine-tune a model on a task; see the stage `finetune`."""
     for task_settings in (settings.task, *settings.transfer):
         check_task(task_settings)
-    store = RunStore(checkpoints, runs_identity(job.settings, input_digests(job.inputs)))
+    store = RunStore(checkpoints, runs_identity(job.settings, job.digests))
     started = time.monotonic()
     device = prepare_device(runtime.device, runtime.threads)
     encoder, tokenizer = load_encoder(model, template=settings.protocol.edition != 2023)

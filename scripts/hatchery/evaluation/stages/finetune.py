@@ -1,9 +1,9 @@
 """The stage `finetune`: one pretrained model on one task, over seeds and learning rates."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import Evaluation
@@ -11,13 +11,17 @@ from hatchery.evaluation.finetuning.measurements import finetuning_rows, probe_r
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
 from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
-from hatchery.typed import keys_of
+from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
 """The runs of jobs that have not ended."""
 
+SOURCE = "source {}"
+"""What manifests call the source of a task."""
+
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 
 def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
@@ -32,11 +36,21 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
     }
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The files of the task whose source the input is."""
+    from hatchery.evaluation.tasks.formats import task_files
+
+    found = build(FinetuneSettings, stage_body(settings))
+    tasks = [task for task in (found.task, *found.transfer) if SOURCE.format(task.name) == name]
+    return [file for task in tasks for key in task.files for file in task_files(source, task, key)]
+
+
 @Stage(
     version=3,
     settings=finetuning_settings,
     inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
-    input_names={"source": "source {}"},
+    input_names={"source": SOURCE},
+    files_read=files_read,
     shared=Shared("finetuning", ("task",)),
     evaluation=Evaluation(
         place=40,

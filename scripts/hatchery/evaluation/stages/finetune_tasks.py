@@ -7,20 +7,22 @@ as it is, so nothing is computed twice when another task of the job changes or f
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.evaluation.stages.finetune import UNFINISHED, finetune
+from hatchery.evaluation.stages.finetune import SOURCE, UNFINISHED, files_read, finetune
 from hatchery.job_spec import Paths
 from hatchery.runner import OutputPath, inputs_of, run_stage
+from hatchery.source_parts import digests_read
 from hatchery.stage import Shared, Stage, record_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
     from hatchery.workflow.jobs import Jobs
 
 
@@ -45,11 +47,17 @@ def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str,
     }
 
 
+def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The files of the tasks that are read from a source."""
+    return {file for task in settings["tasks"].values() for file in files_read(task, name, source)}
+
+
 @Stage(
     version=2,
     settings=several_tasks_settings,
     inputs=several_tasks_inputs,
-    input_names={"source": "source {}", "vocabulary": "vocabulary {}"},
+    input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},
+    files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
     shared=Shared("finetuning_jobs", ("batch",)),
     environment="evaluation",
@@ -86,7 +94,7 @@ def finetune_tasks(
     reused = 0
     for name, task in tasks.items():
         manifest = results / folder[name] / MANIFEST
-        if is_made_from(manifest, task, inputs_of(finetune, given[name])):
+        if is_made_from(manifest, task, digests_read(task, inputs_of(finetune, given[name]))):
             reused += 1
             continue
         try:

@@ -1,7 +1,8 @@
 """The stage `measure_surprisal`: the surprisal of every word of some texts under one language model."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import Evaluated, Evaluation, TidyRow
@@ -10,10 +11,11 @@ from hatchery.evaluation.surprisal.settings import NamedTexts, SurprisalSettings
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
 from hatchery.stage import Shared, Stage
-from hatchery.typed import keys_of
+from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
     from hatchery.workflow.result_paths import ResultPaths
 
 
@@ -27,6 +29,13 @@ def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dic
     return {"source": source_manifest(source_of(results.project.experiment(experiment).surprisal[texts]))}
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The files with the texts."""
+    from hatchery.evaluation.surprisal.texts import text_files
+
+    return text_files(source, build(NamedTexts, stage_body(settings)))
+
+
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
     """Bits per word, and the words of the text that is drawn."""
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
@@ -38,6 +47,7 @@ def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
     version=1,
     settings=surprisal_settings,
     inputs=surprisal_inputs,
+    files_read=files_read,
     shared=Shared("surprisal", ("texts",)),
     evaluation=Evaluation(
         place=35,

@@ -1,16 +1,19 @@
 """The stage `score_minimal_pairs`: one language model on one suite of minimal pairs."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import Evaluation
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.stage import Shared, Stage
+from hatchery.typed import build, stage_body
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 
 def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
@@ -18,10 +21,18 @@ def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
     return project.suite(suite).scored(suite)
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The files of the suite."""
+    from hatchery.evaluation.minimal_pairs.pairs import pair_files
+
+    return pair_files(source, build(ScoringSettings, stage_body(settings)))
+
+
 @Stage(
     version=4,
     settings=minimal_pairs_settings,
     inputs=lambda data, suite: {"source": data.suite_source(suite)},
+    files_read=files_read,
     shared=Shared("minimal_pairs", ("suite",)),
     evaluation=Evaluation(
         place=30,

@@ -1,0 +1,119 @@
+"""A job depends on the files of a raw input that it reads, and on no others beside them."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.experiment.project import Project
+from hatchery.raw.listings import RawFiles, source_manifest
+from hatchery.raw.registration import RawSource, open_source, present, register_source
+from hatchery.runner import run_stage
+from hatchery.source_parts import digest_read, is_what_was_read, part_read
+from hatchery.stage import function_of
+from hatchery.workflow.registry import STAGES
+from hatchery.workflow.stale_results import stale_lines
+
+MADE = Path("results/corpora/my_text/manifest.json")
+SOURCE = Path(source_manifest("my_text"))
+
+
+def settings_of(project: Project, stage: str, **wildcards: str) -> dict[str, Any]:
+    return json.loads(STAGES[stage].canonical_settings(project, **wildcards))
+
+
+def register(folder: Path) -> None:
+    register_source("my_text", folder, SOURCE)
+
+
+@pytest.fixture
+def converted(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, Path]:
+    """A corpus of forty texts, beside which lies a program."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"{number}.txt").write_text(f"A text with the number {number}.\n", encoding="utf-8")
+    (folder / "surp.py").write_text("print(1)\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    register(folder)
+    project = Project(repository / "config", {"data": {"my_text": {"path": str(folder)}}})
+    settings = settings_of(project, "convert_corpus", corpus="my_text")
+    (name,) = (source["name"] for source in settings["sources"])
+    run_stage(function_of("convert_corpus"), settings, MADE, source={name: SOURCE})
+    return project, folder
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
+    "a program that is edited": (lambda folder: (folder / "surp.py").write_text("print(12)\n"), True),
+    "a program that is removed": (lambda folder: (folder / "surp.py").unlink(), True),
+    "a note that is added": (lambda folder: (folder / "README.md").write_text("What this is\n"), True),
+    "a text that is touched": (lambda folder: os.utime(folder / "7.txt", (1_000_000, 1_000_000)), True),
+    "a text that is edited": (lambda folder: (folder / "7.txt").write_text("A text with the number 8.\n"), False),
+    "a text that is longer": (lambda folder: (folder / "7.txt").write_text("A longer text.\n"), False),
+    "a text that is added": (lambda folder: (folder / "more.txt").write_text("One more text.\n"), False),
+    "a text that is removed": (lambda folder: (folder / "7.txt").unlink(), False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_no_pattern_takes_changes_nothing_before_and_after_it_is_registered(
+    change: str, converted: tuple[Project, Path]
+) -> None:
+    project, folder = converted
+    made = read_manifest(MADE)
+    assert RawFiles(project).changed(str(SOURCE), MADE) is None
+    act, is_the_same = CHANGES[change]
+    act(folder)
+    for _ in ("before", "after"):
+        changed = RawFiles(project).changed(str(SOURCE), MADE)
+        assert changed is not None and changed[0] == folder
+        assert is_what_was_read(MADE, str(SOURCE), present(SOURCE, *changed)) == is_the_same
+        register(folder)
+    ((name, digest),) = made.inputs.items()
+    assert (digest_read(made.settings, name, SOURCE) == digest) == is_the_same
+    job = type("Job", (), {"rule": type("Rule", (), {"name": "convert_corpus"}), "output": [str(MADE)]})
+    assert (list(stale_lines([job])) == []) == is_the_same
+
+
+def test_where_all_files_are_read_the_digest_is_that_of_the_source_manifest(converted: tuple[Project, Path]) -> None:
+    _, folder = converted
+    (folder / "surp.py").unlink()
+    made = read_manifest(MADE)
+    register(folder)
+    whole = open_source(SOURCE)
+    assert list(made.inputs.values()) == [whole.digest] == [digest_read({}, "source", SOURCE)]
+
+
+def source_with(*names: str) -> RawSource:
+    return RawSource(Path("x.json"), "x", "folder", Path("x"), dict.fromkeys(sorted(names), (1, "0" * 64)))
+
+
+@pytest.mark.parametrize("suite", ["blimp", "demo_pairs"])
+def test_a_suite_reads_the_files_that_its_pattern_takes(suite: str, repository: Path) -> None:
+    settings = settings_of(Project(repository / "config"), "score_minimal_pairs", suite=suite)
+    chosen = part_read(settings, "source", source_with("a.jsonl", "notes.txt"))
+    assert list(chosen.files) == ["a.jsonl"]
+
+
+def test_a_task_reads_its_files_and_those_of_the_tasks_that_it_is_transferred_to(repository: Path) -> None:
+    project = Project(repository / "config")
+    experiment, task = "demo", "demo_entailment"
+    settings = settings_of(project, "finetune", experiment=experiment, task=task)
+    there = [
+        name for names in settings["task"]["files"].values() for name in ([names] if isinstance(names, str) else names)
+    ]
+    source = source_with(*there, "notes.txt")
+    assert set(part_read(settings, f"source {task}", source).files) == set(there)
+    several = {"stage": "finetune_tasks", "tasks": {task: settings}}
+    assert set(part_read(several, f"source {task}", source).files) == set(there)
+
+
+def test_what_cannot_be_told_is_all(repository: Path) -> None:
+    source = source_with("notes.txt")
+    settings = settings_of(Project(repository / "config"), "score_minimal_pairs", suite="blimp")
+    for unknown in (settings, {"stage": "train_tokenizer"}, {"stage": "nothing"}, {}):
+        assert part_read(unknown, "source", source) == source
