@@ -4,6 +4,8 @@ For example: python scripts/try_models.py demo
 """
 
 import argparse
+import io
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,12 +32,15 @@ def main(arguments: argparse.Namespace) -> None:
         except EOFError:
             print()
             return
+        if not sys.stdin.isatty():
+            # Nobody has seen it being typed.
+            print(line)
         if not line:
             continue
-        if chosen := chosen_model(line, names):
-            name = chosen
-            continue
         try:
+            if chosen := chosen_model(line, names):
+                name = chosen
+                continue
             if name not in loaded:
                 loaded[name] = AskedModel(models[name])
             for text in answer(loaded[name], line):
@@ -45,6 +50,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        # What is no UTF-8 is no reason to stop.
+        sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
         # Arrow keys and earlier lines; not every Python has it.
         import readline  # noqa: F401

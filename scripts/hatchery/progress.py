@@ -25,11 +25,10 @@ class Progress:
         self._fields: dict[str, Any] = {}
         self._started = self._last_line = time.monotonic()
         self._is_announced = False
-        self._bar = (
-            tqdm(total=total, desc=label, unit=f" {unit}", initial=initial, file=self.stream, dynamic_ncols=True)
-            if self.stream.isatty()
-            else None
-        )
+        self._bar = None
+        if self.stream.isatty():
+            more = {"file": self.stream, "dynamic_ncols": True, "delay": SHORT_SECONDS}
+            self._bar = tqdm(total=total, desc=label, unit=f" {unit}", initial=initial, **more)
 
     def __enter__(self) -> Self:
         return self

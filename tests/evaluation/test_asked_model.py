@@ -100,11 +100,21 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
         "The old dogs",
         "The dogs | A cat",
         "a|b|c",
+        "",
+        "3",
+        "a-s2",
+        "b",
+        "Caf\udce9 ____",
     ]
     command = [sys.executable, str(repository / "scripts" / "try_models.py"), "mine", "--project", str(tmp_path)]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=100)
+    # As a terminal's, with a byte that is no UTF-8.
+    text = {"encoding": "utf-8", "errors": "surrogateescape"}
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, timeout=100, **text)
     assert (done.returncode, done.stderr) == (0, "")
-    answers = done.stdout.split("> ")
+    listed, *answers = done.stdout.split("> ")
+    # Without a terminal nobody has seen the lines being typed.
+    assert [one.partition("\n")[0] for one in answers] == [*lines[:-1], "Caf\ufffd ____", ""]
+    answers = [listed, *(one.partition("\n")[2] for one in answers)]
     assert "  1  a-s1" in answers[0] and "  2  b-s1" in answers[0]
     assert answers[1].count(" %") == 5
     assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
@@ -112,6 +122,11 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert answers[6].count(" bits") == 3
     assert answers[7].count(" bits") == 3 and "more probable, by" in answers[7]
     assert "got 3 sentences" in answers[8]
+    assert answers[9].strip() == "a-s1"
+    assert "got 3, expected a number from 1 to 2" in answers[10]
+    assert "no model is called 'a-s2'; did you mean 'a-s1'?" in answers[11]
+    assert answers[12].strip() == "b-s1", "without its seed"
+    assert "reads from left to right alone" in answers[13]
     command[2] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert refused.returncode == 1

@@ -44,6 +44,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
         [" ltg_bert: optimizer.learning_rate ", " 0.008 ", " 0.001 "]
     ]
     assert without.count("|") == 5 * 4, "nothing else differs"
+    assert "Their settings are the same." in shown(side_by_side(project, ("demo", "demo"), results))
     assert "There are no results of demo and other yet: make run EXPERIMENT=demo" in without
     rows = [row("clear", 60.0, 1.0, 3), row("noise", 60.0, 9.0, 3), row("same", 60.0, 1.0, 3)]
     for name, numbers in (("demo", rows), ("other", [replace(one, mean=(one.mean or 0) + 5) for one in rows[:2]])):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import MANIFEST, RESULTS
 from hatchery.errors import ConfigError
+from hatchery.evaluation.sentences_file import GAP
 from hatchery.sanitize import visible
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import nearest, offered
 
 if TYPE_CHECKING:
     from hatchery.evaluation.asked_model import AskedModel
@@ -21,10 +22,12 @@ BAR = 30
 BETWEEN = "|"
 DRAWS = 2
 
+# Fits into a terminal of 80 columns.
 HELP = """\
-A line with a gap (The dog ____ the cat.) is filled by a masked model. A beginning goes on where a model was trained for
-that; otherwise every word gets its surprisal. Two sentences with | between them are compared. The number or the name of
-a model asks that one from then on. Ctrl-D quits."""
+A line with a gap (The dog ____ the cat.) is filled by a masked model. A
+beginning goes on where a model was trained for that; otherwise every word gets
+its surprisal. Two sentences with | between them are compared. The number or
+the name of a model asks that one from then on. Ctrl-D quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
@@ -43,10 +46,24 @@ def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str,
 
 
 def chosen_model(word: str, names: Sequence[str]) -> str | None:
-    """The model that a line names, by its name or its number; None where it is a text."""
+    """The model that a line names, by its name, its number, or its name without the seed; None where it is a text.
+
+    Raises ConfigError for a number that no model has, and for a word like a name, with the nearest.
+    """
     if word in names:
         return word
-    return names[int(word) - 1] if word.isascii() and word.isdigit() and 1 <= int(word) <= len(names) else None
+    if word.isascii() and word.isdigit():
+        if 1 <= int(word) <= len(names):
+            return names[int(word) - 1]
+        raise ConfigError(f"got {word}, expected a number from 1 to {len(names)}, a name, or a text")
+    models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
+    if word in models:
+        return models[word]
+    # Words of texts have neither.
+    is_like_a_name = " " not in word and any(mark in word for mark in "_-") and GAP not in word
+    if is_like_a_name and (hint := nearest(word, [*names, *models])):
+        raise ConfigError(f"no model is called {word!r}{hint}")
+    return None
 
 
 def answer(model: "AskedModel", line: str) -> Iterator[str]:

@@ -76,6 +76,8 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
     columns = [Column("", words=True), *(Column(name, words=True) for name in experiments), Column("difference")]
     settings = Group([*_setting_rows(project, experiments)], "Settings that differ")
     notes, numbers = list[str](), Group([], "Numbers")
+    if not settings.rows:
+        notes.append("Their settings are the same.")
     if missing := [name for name in experiments if not (results / name / "summary.parquet").is_file()]:
         notes.append(f"There are no results of {' and '.join(missing)} yet: make run EXPERIMENT={missing[0]}")
     else:
