@@ -1,14 +1,16 @@
 """Hatchery beside what people use instead: how much processor time each takes for the same work, as ratios.
 
 - a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer;
-- scoring of sentences: minicons and lm-evaluation-harness, on the exported model, with the same scores;
+- scoring of sentences and of texts of some 400 tokens: minicons and lm-evaluation-harness, on the exported model, with
+  the same scores; masked models only with `transformers` 4, as minicons needs it;
+- reading and filtering of text: datatrove (`peers_text`);
 - the start of a job: a plain script that loads the same model and scores one sentence.
 
 Nothing is installed: what is not there is left out and said. `PYTHONPATH=.tools` has what `make test-tools` installed.
 One thread on each side, processor time (that of child processes included), in turns, the best of each. Above 1,
 Hatchery is faster. docs/performance.md has a table.
 
-    PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score start] [--repetitions 5] [--tiny]
+    PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score text start] [--repetitions 5] [--tiny]
 """
 
 import argparse
@@ -37,6 +39,8 @@ from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.tokenization.trainer import train as train_tokenizer
 from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.training.objectives.causal import CausalSettings
+from hatchery.training.objectives.masked import MaskedSettings
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 Row = tuple[str, str, float | str]
@@ -123,49 +127,64 @@ def causal_step(kind: str, setting: Any) -> Callable[[], None]:
 
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics."""
+    import transformers
     from read_tokens import write_shards
-    from training_loop import run
+    from training_loop import causal_model, make_model, run
 
     from hatchery.training.topology import read_topology
 
     peer = is_there("transformers", "accelerate")
-    # The Trainer loads it, and not every version of it goes with every one of the hub's library.
-    is_there("datasets")
+    if not transformers.__version__.startswith("4."):
+        # The Trainer loads it, and version 4 does without it.
+        is_there("datasets")
     sequences, steps = (8, 4) if arguments.tiny else (64, 8)
     shards = write_shards(folder / "tokens", 40_000 if arguments.tiny else 400_000, 200, 4096)
     given = argparse.Namespace(
         tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
         precision="fp32",
     )  # fmt: skip
-    ours, theirs = 0.0, 0.0
-    for _ in range(1 if arguments.tiny else 2):
-        with tempfile.TemporaryDirectory() as run_folder:
-            ours = max(ours, run(given, read_topology({}), Path(run_folder), beside_bare=False)["loop"])
-        # What a run with one process says of itself makes the Trainer look for others.
-        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
-            os.environ.pop(name, None)
-        theirs = max(theirs, trainer_speed(folder, sequences, steps))
-    yield "whole loop, 128 wide, 6 layers, 128 tokens", f"BERT and Trainer, {peer}", ours / theirs
+    causal = CausalSettings()
+    for name, of, objective in (("BERT", make_model, MaskedSettings()), ("GPT-2", causal_model, causal)):
+        ours, theirs = 0.0, 0.0
+        for _ in range(1 if arguments.tiny else 2):
+            with tempfile.TemporaryDirectory() as run_folder:
+                found = run(given, read_topology({}), Path(run_folder), of, beside_bare=False, objective=objective)
+                ours = max(ours, found["loop"])
+            # What a run with one process says of itself makes the Trainer look for others.
+            for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+                os.environ.pop(variable, None)
+            theirs = max(theirs, trainer_speed(folder, sequences, steps, name == "GPT-2"))
+        work = "causal" if objective is causal else "masked"
+        yield f"whole {work} loop, 128 wide, 6 layers, 128 tokens", f"{name} and Trainer, {peer}", ours / theirs
 
 
-def trainer_speed(folder: Path, sequences: int, steps: int) -> float:
+def trainer_speed(folder: Path, sequences: int, steps: int, causal: bool) -> float:
     """Tokens in a processor second of the library's Trainer, in the steps behind the second."""
-    from transformers import BertConfig, BertForMaskedLM, Trainer, TrainerCallback, TrainingArguments
-
-    sizes = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 516}
-    model = BertForMaskedLM(
-        BertConfig(
-            vocab_size=4096,
-            **sizes,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            max_position_embeddings=128,
-        )
+    from transformers import (
+        BertConfig,
+        BertForMaskedLM,
+        GPT2Config,
+        GPT2LMHeadModel,
+        PrinterCallback,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
     )
+
+    if causal:
+        sizes = {"n_embd": 128, "n_layer": 6, "n_head": 4, "n_inner": 516, "n_positions": 128}
+        nothing = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=4096, **sizes, **nothing))
+    else:
+        sizes = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 516}
+        nothing = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        model = BertForMaskedLM(BertConfig(vocab_size=4096, **sizes, **nothing, max_position_embeddings=128))
     rows = torch.randint(8, 4096, (sequences * steps, 128), generator=torch.Generator().manual_seed(2))
 
-    def masked(batch: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    def batch_of(batch: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         ids = torch.stack([row["input_ids"] for row in batch])
+        if causal:
+            return {"input_ids": ids, "labels": ids}
         hidden = torch.rand(ids.shape) < 0.15
         return {"input_ids": ids.masked_fill(hidden, 4), "labels": ids.where(hidden, -100)}
 
@@ -181,12 +200,18 @@ def trainer_speed(folder: Path, sequences: int, steps: int) -> float:
         gradient_accumulation_steps=sequences // 8, max_grad_norm=2.0, **options,
     )  # fmt: skip
     data = [{"input_ids": row} for row in rows]
-    Trainer(model, training, data_collator=masked, train_dataset=data, callbacks=[Clock()]).train()
+    trainer = Trainer(model, training, data_collator=batch_of, train_dataset=data, callbacks=[Clock()])
+    # It would print into the table.
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
     return sequences * 128 * (len(ends) - 2) / (ends[-1] - ends[1])
 
 
-def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str]]:
-    """An untrained model as a masked and a causal one: manifests, exported folders beside them, and sentences."""
+def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], list[str]]:
+    """An untrained model as a masked and a causal one: manifests, exported folders beside them; sentences, and texts.
+
+    The texts are of 300 to 400 words.
+    """
     words = (
         "the",
         "a",
@@ -207,6 +232,9 @@ def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str]]:
     drawn = torch.randint(len(words), (20 if tiny else 400, 30), generator=random).tolist()
     lengths = torch.randint(4, 30, (len(drawn),), generator=random).tolist()
     sentences = [" ".join(words[i] for i in row[:n]) + "." for row, n in zip(drawn, lengths, strict=True)]
+    places = torch.randint(len(words), (4 if tiny else 40, 400), generator=random).tolist()
+    ends = torch.randint(300, 400, (len(places),), generator=random).tolist()
+    texts = [" ".join(words[i] for i in row[:n]) + "." for row, n in zip(places, ends, strict=True)]
     tokenizer = folder / "tokenizer.json"
     settings = TokenizerSettings(kind="byte_bpe", vocabulary_size=320, min_frequency=2, special_tokens="babylm")
     train_tokenizer(iter(sentences), settings).save(str(tokenizer))
@@ -226,21 +254,23 @@ def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str]]:
         (folder / kind / "export").mkdir()
         write_model_folder(folder / kind / "export", model.eval(), (kind,), tokenizer)  # type: ignore[arg-type]
         made[kind] = folder / kind / "manifest.json"
-    return made, sentences
+    return made, sentences, texts
 
 
 def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Log-likelihoods of sentences of 4 to 30 words, from text on."""
-    models, sentences = made_model(folder, arguments.tiny)
+    models, sentences, texts = made_model(folder, arguments.tiny)
     models = {kind: path.resolve() for kind, path in models.items()}
 
-    def compared(name: str, peer: str, kind: str, score: Callable[[], list[float]]) -> Row:
+    def compared(
+        name: str, peer: str, kind: str, score: Callable[[list[str]], list[float]], given: list[str] = sentences
+    ) -> Row:
         asked = AskedModel(models[kind])
-        ours = asked.scores(sentences)["score"].to_list()
-        torch.testing.assert_close(torch.tensor(score()), torch.tensor(ours), atol=1e-2, rtol=1e-4)
-        return name, peer, ratio(score, partial(asked.scores, sentences), arguments.repetitions)
+        ours = asked.scores(given)["score"].to_list()
+        torch.testing.assert_close(torch.tensor(score(given)), torch.tensor(ours), atol=1e-2, rtol=1e-4)
+        return name, peer, ratio(partial(score, given), partial(asked.scores, given), arguments.repetitions)
 
-    name = "scoring from left to right"
+    name, of_texts = "scoring from left to right", "the same of texts of 300 to 400 words"
     try:
         peer = is_there("minicons")
         from minicons import scorer
@@ -248,7 +278,9 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         model = scorer.IncrementalLMScorer(*loaded(models["causal"], "AutoModelForCausalLM"))
         # One at a time where sentences are padded on the left, which it does not expect.
         model.tokenizer.padding_side = "right"
-        yield compared(name, peer, "causal", lambda: in_batches(model.sequence_score, sentences))
+        score = partial(in_batches, model.sequence_score)
+        yield compared(name, peer, "causal", score)
+        yield compared(of_texts, peer, "causal", score, texts)
     except ImportError as error:
         yield name, "minicons", str(error)
     try:
@@ -258,8 +290,13 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
         causal, device, tokenizer = loaded(models["causal"], "AutoModelForCausalLM")
         harness = HFLM(causal, tokenizer=tokenizer, device=device, batch_size=32)
-        requests = [Instance("loglikelihood", {}, ("", text), 0) for text in sentences]
-        yield compared(name, peer, "causal", lambda: [score for score, _ in harness.loglikelihood(requests, True)])
+
+        def harness_scores(given: list[str]) -> list[float]:
+            requests = [Instance("loglikelihood", {}, ("", text), 0) for text in given]
+            return [score for score, _ in harness.loglikelihood(requests, True)]
+
+        yield compared(name, peer, "causal", harness_scores)
+        yield compared(of_texts, peer, "causal", harness_scores, texts)
     except ImportError as error:
         yield name, "lm-evaluation-harness", str(error)
     name = "pseudo-log-likelihoods"
@@ -270,8 +307,9 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         masked = scorer.MaskedLMScorer(*loaded(models["masked"], "AutoModelForMaskedLM"))
         if not hasattr(masked.tokenizer, "batch_encode_plus"):
             raise ImportError("minicons calls batch_encode_plus, which transformers 5 does not have")
-        score = partial(masked.sequence_score, PLL_metric="original")
-        yield compared(name, peer, "masked", lambda: in_batches(score, sentences))
+        score = partial(in_batches, partial(masked.sequence_score, PLL_metric="original"))
+        # A row for each token of each sentence: fewer will do.
+        yield compared(name, peer, "masked", score, sentences[:100])
     except ImportError as error:
         yield name, "minicons", str(error)
 
@@ -315,7 +353,7 @@ print(AskedModel(sys.argv[1]).scores(["The dogs sleep."])["score"][0])
 def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """A process that loads a model of six layers and scores one sentence."""
     peer = is_there("transformers")
-    models, _ = made_model(folder, tiny=True)
+    models, _, _ = made_model(folder, tiny=True)
     causal = models["causal"].parent
 
     def process(code: str, *given: str) -> None:
@@ -329,7 +367,16 @@ def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     )
 
 
-ROWS = {"step": step_rows, "loop": loop_rows, "score": score_rows, "start": start_rows}
+def text_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Reading and filtering, with the same texts on both sides."""
+    peer = is_there("datatrove", "orjson").partition(",")[0]
+    from peers_text import sides
+
+    for work, theirs, ours in sides(folder.resolve(), 200_000 if arguments.tiny else 16_000_000):
+        yield work, peer, ratio(theirs, ours, min(3, arguments.repetitions))
+
+
+ROWS = {"step": step_rows, "loop": loop_rows, "score": score_rows, "text": text_rows, "start": start_rows}
 
 
 def main() -> None:

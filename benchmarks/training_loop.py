@@ -36,6 +36,7 @@ from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches
 from hatchery.training.engine import Engine
 from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.causal import CausalSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import resolve_precision
@@ -56,7 +57,7 @@ OBJECTIVE = MaskedSettings()
 OPTIMIZER = OptimizerSettings()
 
 
-def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
+def make_model(vocabulary_size: int, device: torch.device, causal: bool = False) -> LanguageModel:
     """LTG-BERT of the size `ltg_mini` (config/models)."""
     config = LtgBertConfig(
         vocab_size=vocabulary_size,
@@ -67,12 +68,17 @@ def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    return initialised(config, device)
+    return initialised(config, device, causal)
 
 
-def initialised(config: LtgBertConfig, device: torch.device) -> LanguageModel:
+def causal_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
+    """The same, for next tokens."""
+    return make_model(vocabulary_size, device, causal=True)
+
+
+def initialised(config: LtgBertConfig, device: torch.device, causal: bool = False) -> LanguageModel:
     """The model with weights of seed 42, on `device`."""
-    model = LanguageModel(config)
+    model = LanguageModel(config, causal=causal)
     initialise_(model, 42)
     return model.to(device)
 
@@ -136,6 +142,7 @@ def run(
     folder: Path,
     model_of: Callable[[int, torch.device], LanguageModel] = make_model,
     beside_bare: bool = True,
+    objective: MaskedSettings | CausalSettings = OBJECTIVE,
 ) -> dict[str, float]:
     """Tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
 
@@ -147,7 +154,7 @@ def run(
     precision = resolve_precision(arguments.precision, device)
     settings = PretrainSettings(
         model={},
-        objective=OBJECTIVE,
+        objective=objective,
         output_bias=OutputBiasSettings(),
         optimizer=OPTIMIZER,
         schedule=ScheduleSettings("cosine", 0.1, 0.1),
@@ -168,7 +175,7 @@ def run(
         background_checkpoints=False,
         threads=1,
     )
-    examples = objective_of(OBJECTIVE).examples(shards, arguments.length)
+    examples = objective_of(objective).examples(shards, arguments.length)
     batches = TrainingBatches(StepPlan(settings), 42, topology, arguments.micro_batch, lambda length: examples)
     with process_group(topology, device):
         model = model_of(shards.vocabulary_size, device)

@@ -44,6 +44,8 @@ def test_scores_add_up_to_surprisals_and_states_are_those_of_the_framed_sentence
     assert scores["sentence"].to_list() == SENTENCES
     bits = words.group_by("sentence", maintain_order=True).agg(pl.col("surprisal").sum())["surprisal"]
     assert np.allclose(-scores["score"].to_numpy() / math.log(2), bits.to_numpy(), atol=1e-4)
+    alone = model.scores(SENTENCES[0]), model.surprisals(SENTENCES[0])
+    assert [frame.height for frame in alone] == [1, 5], "a text is one sentence, not its characters"
     found = model.hidden_states(SENTENCES[0])
     assert found.states.shape == (3, len(found.tokens), 32)
     assert found.tokens[0] == "[CLS]" and found.tokens[-1] == "[SEP]"
@@ -77,6 +79,11 @@ def test_what_cannot_be_asked_is_an_error_in_one_line(model_manifest: Path, ask,
     with pytest.raises(hatchery.HatcheryError, match=message) as told:
         ask(hatchery.model(model_manifest))
     assert "\n" not in str(told.value)
+
+
+def test_a_device_that_there_is_not_is_told(model_manifest: Path) -> None:
+    with pytest.raises(hatchery.HatcheryError, match=r"^device: got 'gpu', allowed are: auto, cpu, cuda$"):
+        hatchery.model(model_manifest, device="gpu")  # type: ignore[arg-type]
 
 
 def test_a_causal_model_has_no_gaps(causal_manifest: Path) -> None:

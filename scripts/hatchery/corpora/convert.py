@@ -282,7 +282,12 @@ def _merge(
                 if (
                     kept := _kept(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
                 ) is not None:
-                    corpus.write(document_row(row["doc_id"], row["source"], duplicates.splits[index], kept))
+                    split = duplicates.splits[index]
+                    # A text that is as it was has the counts that it had.
+                    same = kept == row["text"]
+                    corpus.write(
+                        {**row, "split": split} if same else document_row(row["doc_id"], row["source"], split, kept)
+                    )
                 index += 1
                 progress.update(1)
         for name, rejections in corpus.rejections.items():

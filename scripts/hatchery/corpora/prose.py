@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import Literal
 
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
-from hatchery.corpora.documents import RawDocument, ReaderContext, count_words, document_text
+from hatchery.corpora.documents import RawDocument, ReaderContext, document_text
 from hatchery.corpora.sentences import as_they_stand
 from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
@@ -250,7 +250,8 @@ def documents_of(
     too_short = "no words" if minimum_words == 1 else f"fewer than {minimum_words} words"
     for key, paragraphs in named:
         text = document_text(paragraphs)
-        if count_words(text) < minimum_words:
+        # No more words are looked for than matter.
+        if len(text.split(None, minimum_words - 1)) < minimum_words:
             context.rejections.count(too_short, sample=text)
         else:
             yield RawDocument("/".join((context.name, file, *key)), context.name, text)

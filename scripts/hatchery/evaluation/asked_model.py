@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,7 @@ from hatchery.evaluation.sentences_file import GAP
 from hatchery.evaluation.surprisal.words import word_surprisals
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.settings.base import DeviceName
+from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
 # Stands in a gap while a sentence is cut into tokens; nearly every vocabulary has it as a word.
@@ -51,8 +53,10 @@ class AskedModel:
         """`path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, or the `manifest.json` in it.
 
         Raises ManifestError, ModelError and TokenizationError for what is missing or damaged, EvaluationError for a
-        model that translates, and ConfigError for a GPU that is not there.
+        model that translates, and ConfigError for a GPU that is not there, and for another device.
         """
+        if device not in get_args(DeviceName):
+            raise ConfigError(f"device: got {device!r}{ALLOWED}: {', '.join(get_args(DeviceName))}")
         path = Path(path)
         manifest = path if path.name == MANIFEST else path / MANIFEST
         model = load_sentence_model(manifest, prepare_device(device))
@@ -77,17 +81,20 @@ class AskedModel:
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
         """How probable sentences are: a row of `sentence`, `score` (natural logarithm) and `tokens` for each.
 
+        A text instead of a list is one sentence.
+
         `auto` is the log-likelihood from left to right of causal models, the pseudo-log-likelihood of others; the other
         ways are those of docs/evaluation.md. Raises EvaluationError for a sentence without tokens, ConfigError for a
         way that does not fit the model.
         """
+        sentences = _listed(sentences)
         values = token_scores(self._model, self._model.encode(sentences, words=True), scoring)
-        columns = {"sentence": list(sentences), "score": sentence_scores(values), "tokens": [len(v) for v in values]}
+        columns = {"sentence": sentences, "score": sentence_scores(values), "tokens": [len(v) for v in values]}
         return pl.DataFrame(columns)
 
     def surprisals(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
         """The surprisal of every word in bits, a row each; see `evaluation.surprisal.words.word_surprisals`."""
-        return word_surprisals(self._model, sentences, scoring=scoring)
+        return word_surprisals(self._model, _listed(sentences), scoring=scoring)
 
     @torch.no_grad()
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
@@ -169,3 +176,8 @@ class AskedModel:
         if waiting:
             raise EvaluationError(f"{sentence!r}: the tokenizer makes nothing of a gap")
         return [*ids, *self._model.frame.after], places
+
+
+def _listed(sentences: Sequence[str]) -> list[str]:
+    """A text is a sequence of texts, too: its characters, which nobody wants scored."""
+    return [sentences] if isinstance(sentences, str) else list(sentences)

@@ -1,0 +1,124 @@
+"""Reading and filtering of text beside datatrove: the same files in, the same texts out, as Parquet.
+
+- reading: JSON lines of web-like pages to Parquet. Our stage also draws the splits, finds what stands there twice, and
+  counts words, paragraphs and sentences; datatrove's copies texts.
+- filtering: of gzip-compressed JSON lines the sentences whose words all stand in a list, as the reduced-vocabulary
+  study takes them. datatrove has no such filter; the peer is one written for it in the plain way: NLTK's Punkt, then
+  each word held against the list.
+
+Both write Parquet in zstd; texts are compared.
+"""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+from select_text import MINIMUM, ours
+from web_pages import make_vocabulary, write_pages
+
+from hatchery.artifacts.manifests import stage_run
+from hatchery.corpora.sentences import pinned_splitter
+from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.stages.convert_corpus import convert_corpus
+from hatchery.raw.registration import register_source
+from hatchery.typed import build
+from hatchery.vocabulary.comparison import COMPARISONS, Rule, plain_sentences
+from hatchery.vocabulary.word_lists import read_vocabulary
+
+LEVEL, READING = "sentences", "corrected"
+# A sentence of a page may hold the end of a line.
+BETWEEN = "\x1e"
+Sides = tuple[str, Callable[[], object], Callable[[], object]]
+"""The work, datatrove at it, ours at it."""
+
+
+def sides(folder: Path, characters: int) -> Iterator[Sides]:
+    """Both sides of each comparison, whose results are equal. Raises ImportError without datatrove."""
+    from datatrove.pipeline.filters.base_filter import BaseFilter
+    from datatrove.pipeline.readers.jsonl import JsonlReader
+    from datatrove.pipeline.writers.parquet import ParquetWriter
+    from loguru import logger
+
+    logger.remove()
+    packed, plain = folder / "packed", folder / "plain"
+    write_pages(packed, characters)
+    plain.mkdir()
+    lines = gzip.decompress((packed / "pages-00000.json.gz").read_bytes()).splitlines()
+    # Read as they are: without the lines of pages, of which one side makes paragraphs.
+    rows = [{"text": " ".join(json.loads(line)["text"].split())} for line in lines]
+    (plain / "pages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    for pages in (packed, plain):
+        register_source("pages", pages, folder / f"{pages.name}.json")
+
+    def written(name: str, reader: Any, *steps: Any) -> Path:
+        target = folder / name
+        run_steps([reader, *steps, ParquetWriter(str(target), compression="zstd")])
+        return target
+
+    def read() -> Path:
+        return written("read", JsonlReader(str(plain)))
+
+    source = {"name": "pages", "reader": "plain_text", "options": {"sentences": "line", "cleaning": "none"}}
+    settings = build(ConvertSettings, {"sources": [source], "split": {"development_fraction": 0.0}}, "corpus")
+
+    def convert() -> Path:
+        target = folder / "corpus"
+        with stage_run(target / "manifest.json", {}) as run:
+            convert_corpus(settings, {"pages": folder / "plain.json"}, run)
+        return target
+
+    require_equal(texts(read()), texts(convert()))
+    yield "reading JSON lines into Parquet", read, convert
+    vocabulary = make_vocabulary(folder)
+    rule = Rule(read_vocabulary(vocabulary), COMPARISONS[READING], MINIMUM[LEVEL], lower_case=True)
+    punkt = PunktSentenceTokenizer(pinned_splitter().model.parameters())
+    seen: set[str] = set()
+
+    class KnownSentences(BaseFilter):
+        """Leaves the sentences of known words that no page had before."""
+
+        name = "known sentences"
+
+        def filter(self, doc: Any) -> bool:
+            found = plain_sentences(doc.text, rule, punkt.tokenize)
+            kept = [item for item, _ in found.accepted if not (item in seen or seen.add(item))]  # type: ignore[func-returns-value]
+            doc.text = BETWEEN.join(kept)
+            return bool(kept)
+
+    def filtered() -> Path:
+        seen.clear()
+        return written("filtered", JsonlReader(str(packed), compression="gzip"), KnownSentences())
+
+    select = partial(ours, packed, folder / "packed.json", vocabulary, LEVEL, READING, folder / "selected")
+    select()
+    sentences = sorted(line for text in texts(filtered()) for line in text.split(BETWEEN))
+    require_equal(sentences, texts(folder / "selected", "items-*.parquet"))
+    yield "selecting sentences of known words", filtered, select
+
+
+def run_steps(steps: list[Any]) -> None:
+    """A pipeline of datatrove in this process, without its executor's logs."""
+    data: Any = None
+    for step in steps:
+        data = step.run(data, 0, 1)
+    for _ in data:
+        pass
+
+
+def texts(folder: Path, pattern: str = "*.parquet") -> list[str]:
+    """The texts of all files, sorted."""
+    found: list[str] = pl.concat([pl.read_parquet(path, columns=["text"]) for path in folder.glob(pattern)])[
+        "text"
+    ].to_list()
+    return sorted(found)
+
+
+def require_equal(theirs: list[str], own: list[str]) -> None:
+    """Raise ValueError where the two sides did not do the same."""
+    if theirs != own:
+        raise ValueError(f"the texts differ: {len(theirs):,} of datatrove, {len(own):,} of ours")
