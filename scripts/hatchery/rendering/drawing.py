@@ -72,6 +72,8 @@ def figure_style(style: Style) -> Iterator[None]:
         "grid.color": GRID,
         "grid.linewidth": 0.6,
         "hatch.linewidth": 0.6,
+        # That of SVG and PDF.
+        "figure.dpi": 72,
         "svg.hashsalt": "hatchery",
         "svg.fonttype": "path",
         "pdf.fonttype": 42,
@@ -119,6 +121,10 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         text = "\n".join(wrapped(line, figure.get_figwidth() * 72, REMARK) for line in remark.split("\n"))
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
+    if (engine := figure.get_layout_engine()) is not None:
+        # Once: saving would do it twice, and again for each format, and takes longer for it than for all else.
+        engine.execute(figure)
+        figure.set_layout_engine("none")
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
     return buffer.getvalue()
