@@ -27,10 +27,11 @@ CASES = [
     *(("finetune_nodropout", "causal_bos", task) for task in ("mrpc", "boolq", "mnli")),
     *(("finetune_nodropout", "masked_wp", task) for task in ("mrpc", "boolq", "mnli")),
     ("finetune_first_token_2025", "masked_wp", "mrpc"),
+    ("finetune_accumulate2", "causal_bos", "mrpc"),
 ]
 
 
-def settings_of(task: str, edition: int) -> FinetuneSettings:
+def settings_of(task: str, edition: int, parts: int) -> FinetuneSettings:
     """The task and the protocol as they stand in config/, with what the traces were made with."""
     name = f"babylm_2026_{task}"
     block = OFFICIAL.task(name).settings(name)
@@ -39,6 +40,7 @@ def settings_of(task: str, edition: int) -> FinetuneSettings:
     chosen = OFFICIAL.protocol("babylm_2026")
     keys = {**chosen.settings, **chosen.tasks.get(name, {})}
     keys |= {"edition": edition, "batch_size": 4, "learning_rates": (1e-3,), "dropout": 0.0, "epochs": 10}
+    keys["gradient_accumulation"] = parts
     keys["selection_metric"] = keys["reported_metric"] = block.metrics[0]
     protocol = loop.ProtocolSettings(**{key: value for key, value in keys.items() if key != "reported_metric"})
     return FinetuneSettings(replace(block, head=head, expected_rows={}), replace(protocol, seeds=(42,)))
@@ -52,7 +54,8 @@ def test_a_run_is_that_of_the_official_code(golden_directory, tmp_path, monkeypa
     architecture = "causal" if model.startswith("causal") else "masked"
     network, tokenizer = load_folder(golden / "models" / model, architecture)
     its = BaselineTokenizer(tokenizer, architecture, model, template=True)
-    settings = settings_of(task, 2026 if results == "finetune_nodropout" else 2025)
+    parts = 2 if results == "finetune_accumulate2" else 1
+    settings = settings_of(task, 2025 if results == "finetune_first_token_2025" else 2026, parts)
     register_source("full", golden / "data" / "full", tmp_path / "source.json")
     encoded = encode_task(settings, {settings.task.name: tmp_path / "source.json"}, None, its)
     made = make_model(settings, encoded, BaselineEncoder(network, architecture, its), encoded.train.data, seed=42)
@@ -62,7 +65,7 @@ def test_a_run_is_that_of_the_official_code(golden_directory, tmp_path, monkeypa
         for layer, name in ((head.linear, "nonlinearity.1"), (head.output, "nonlinearity.5")):
             layer.weight.copy_(weights[f"{name}.weight"])
             layer.bias.copy_(weights[f"{name}.bias"])
-    rows = [np.array(step) for step in trace["rows_per_step"]]
+    rows = np.array(trace["rows_per_step"]).reshape(trace["total_steps"], -1)
     per_epoch = len(rows) // 10
     monkeypatch.setattr(loop, "training_batches", lambda *args: rows[(args[3] - 1) * per_epoch : args[3] * per_epoch])
     losses, rates, values = [], [], []
@@ -86,7 +89,8 @@ def test_a_run_is_that_of_the_official_code(golden_directory, tmp_path, monkeypa
     expected_rates = [float(rate) for rate in trace["learning_rate_per_step"]]
     assert all(len(rate) == 1 for rate in rates)
     np.testing.assert_allclose([rate.pop() for rate in rates], expected_rates[: len(rates)], rtol=1e-12)
-    np.testing.assert_allclose(losses, [float(loss) for loss in trace["loss_per_step"]][: len(losses)], atol=1e-5)
+    expected_losses = np.array(trace["loss_per_step"], dtype=float).reshape(-1, parts).mean(axis=1)
+    np.testing.assert_allclose(losses, expected_losses[: len(losses)], atol=1e-5)
     metric = "f1" if task == "mrpc" else "accuracy"
     assert values == pytest.approx([epoch[metric] for epoch in trace["valid_per_epoch"]][: len(values)])
     assert found.best_step == per_epoch * (trace["selected_epoch_from_0"] + 1)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -181,14 +182,17 @@ def train_model(
         for items in batches:
             model.train()
             set_rates(optimizer, protocol, step, steps)
-            batch = train.batch(items).to(device)
-            scores = model(**batch.inputs)
-            if step == 0:
-                _check_pretrained(scores)
-            loss = model.loss(scores, batch.labels).mean
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            finite.add(loss.detach(), _clip(optimizer, protocol.max_gradient_norm))
+            loss = torch.zeros((), device=device)
+            for part in np.array_split(items, min(protocol.gradient_accumulation, len(items))):
+                batch = train.batch(part).to(device)
+                scores = model(**batch.inputs)
+                if step == 0:
+                    _check_pretrained(scores)
+                its_loss = model.loss(scores, batch.labels).mean * (len(part) / len(items))
+                its_loss.backward()
+                loss += its_loss.detach()
+            finite.add(loss, _clip(optimizer, protocol.max_gradient_norm))
             optimizer.step()
             step += 1
             on_step(1)

@@ -176,6 +176,9 @@ class ProtocolSettings(Settings):
     """Passes through the training rows."""
     batch_size: Count = 16
     """Examples (sentences in edge probing) per optimiser step."""
+    gradient_accumulation: Count = omitted_at_default(1)
+    """Parts of a batch that are computed one after the other, for less memory; their gradients are averaged. Each is
+    padded by itself and draws its own dropout."""
     learning_rates: Annotated[tuple[Positive, ...], MinLen(1), Unique()] = (7.0e-5,)
     """Peak rates of AdamW; every seed is run with each (MSGS: three)."""
     head_learning_rate: Positive | None = None
