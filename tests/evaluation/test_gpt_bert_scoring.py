@@ -69,6 +69,20 @@ def test_log_probabilities_sums_and_decisions_are_the_published_ones(network, to
 
 
 @pytest.mark.parametrize("mode", WAYS)
+def test_scores_depend_neither_on_threads_nor_on_the_batch(network, tokenizer, mode):
+    way, architecture = WAYS[mode]
+    model = HatcheryModel(network, tokenizer, CPU, architecture, predicted_before=1)
+    sentences = model.encode([pair["sentence_good"] for pair in pairs()[:4]])
+    before, found = torch.get_num_threads(), []
+    for threads, tokens in ((1, None), (2, None), (2, 1)):
+        torch.set_num_threads(threads)
+        found.append(sentence_scores(token_scores(model, sentences, way, tokens)))
+    torch.set_num_threads(before)
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("mode", WAYS)
 def test_decisions_at_61_temperatures_are_the_published_ones_and_so_is_the_first_best(network, tokenizer, mode):
     way, architecture = WAYS[mode]
     model = HatcheryModel(network, tokenizer, CPU, architecture, predicted_before=1)

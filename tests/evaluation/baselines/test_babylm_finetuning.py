@@ -98,3 +98,16 @@ def test_a_run_is_that_of_the_official_code(golden_directory, tmp_path, monkeypa
     assert json.loads(predictions_json(settings.task, answers)) == json.loads((folder / "predictions.json").read_text())
     logits = np.array(trace["final_valid_logits_of_selected_model"], dtype=float)
     np.testing.assert_allclose(answers.scores, logits, atol=1e-4)
+
+
+def test_below_17_steps_nothing_warms_up_and_dropout_changes_no_rate(golden_directory):
+    folder = golden_directory / "babylm_2026" / "results" / "causal_bos" / "main" / "finetune" / "boolq"
+    trace = json.loads((folder / "trace.json").read_text())
+    protocol = loop.ProtocolSettings(**{**OFFICIAL.protocol("babylm_2026").settings, "batch_size": 16})
+    steps = loop.step_count(20, protocol)
+    assert steps == trace["total_steps"] < 17
+    optimizer = torch.optim.SGD([{"params": [torch.nn.Parameter(torch.zeros(1))], "peak": 3e-5}])
+    for step, expected in enumerate(trace["learning_rate_per_step"]):
+        loop.set_rates(optimizer, protocol, step, steps)
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(float(expected), rel=1e-12)
+    assert float(trace["learning_rate_per_step"][0]) == 3e-5

@@ -166,9 +166,9 @@ class BaselineModel:
         device: torch.device,
         template: bool = False,
     ) -> None:
-        """With `template`, a causal model sees in front of a text what the tokenizer's template puts there.
+        """With `template`, a text stands in what the tokenizer's template puts around it, in front of it if causal.
 
-        Where that is nothing, there is no probability of the first token.
+        Where that is nothing, there is no probability of the first token for a model that asks the position before.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -181,16 +181,15 @@ class BaselineModel:
         self._end: tuple[int, ...] = ()
         match self.architecture:
             case "masked":
-                self.mask_id = tokenizer.required("mask_token_id")
-                assert tokenizer.cls_id is not None
-                self.frame = Frame((tokenizer.cls_id,), (tokenizer.sep_id,))
+                self.mask_id = tokenizer.found("mask_token_id")
+                self.frame = Frame(() if tokenizer.cls_id is None else (tokenizer.cls_id,), tuple(tokenizer.end_ids))
             case "causal":
                 # EOS, which is the rule of BabyLM 2023, or else BOS.
                 before = tokenizer.before if template else (tokenizer.found("eos_token_id", "bos_token_id"),)
                 self.frame = Frame(before, ())
             case "encoder_decoder":
                 self.frame = Frame((start_of_decoder(network, self.where),), ())
-                self._end = (tokenizer.required("eos_token_id"),)
+                self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
@@ -207,15 +206,16 @@ class BaselineModel:
     ) -> list[EncodedSentence]:
         """Sentences as ids, in the tokenizer's own normalisation. Raises ModelError for ids without an embedding."""
         encoded = []
-        framed = bool(self.frame.before)
+        masked = self.architecture == "masked"
+        seen = bool(self.frame.before) or (masked and not self.predicted_before)
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
         for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True):
             if encoding.ids and max(encoding.ids) >= self.network.get_input_embeddings().num_embeddings:
                 raise ModelError(f"{self.where}: the tokenizer has ids that the model has no embedding for")
             ids = (*encoding.ids, *self._end) if encoding.ids else ()
             numbers = word_numbers(encoding.word_ids) if words else None
-            n_given = given_tokens(encoding.offsets, characters, official, framed)
-            encoded.append(EncodedSentence(ids, numbers, n_given if framed else max(1, n_given)))
+            n_given = given_tokens(encoding.offsets, characters, official, masked or bool(self.frame.before))
+            encoded.append(EncodedSentence(ids, numbers, n_given if seen else max(1, n_given)))
         return encoded
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:

@@ -41,19 +41,20 @@ class BaselineTokenizer:
                 "of each"
             )
         first, last = ("cls_token_id", "sep_token_id") if architecture == "masked" else ("bos_token_id", "eos_token_id")
-        self.sep_id: int = after[0] if after else self.found(last, "pad_token_id") if template else self.required(last)
+        others = ("pad_token_id", "eos_token_id", "cls_token_id", "unk_token_id") if template else ()
+        self.sep_id: int = after[0] if after else self.found(last, *others)
         """Behind every text."""
         self.before = tuple(before)
         """What its template puts in front of a text."""
         self.cls_id: int | None = before[0] if before else None
         """In front of the first one; None where nothing is."""
-        if self.cls_id is None and not after and architecture != "encoder_decoder":
+        if self.cls_id is None and not after and not template and architecture != "encoder_decoder":
             self.cls_id = self.found(first, last)
         self.between_ids, self.end_ids = [self.sep_id] * max(1, between), [self.sep_id]
         if template:
             self.cls_id, self.numbers_texts = (before[0] if before else None), False
             self.between_ids, self.end_ids = [self.sep_id] * between, after
-        self.pad_id: int = self.found("pad_token_id", "eos_token_id")
+        self.pad_id: int = self.found("pad_token_id", "eos_token_id", "cls_token_id")
         self.unknown_id: int | None = getattr(tokenizer, "unk_token_id", None)
         """What stands for text that it cannot write; None where it can write everything."""
 
@@ -68,17 +69,13 @@ class BaselineTokenizer:
         # The fast variant leaves out character offsets.
         return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
 
-    def required(self, name: str) -> int:
-        """The id that the tokenizer knows under the attribute `name`. Raises ModelError where it has none."""
-        value = getattr(self._tokenizer, name, None)
-        if value is None:
-            raise ModelError(f"{self.where}: the tokenizer has no {name.removesuffix('_id')}, which scoring needs")
-        return int(value)
-
-    def found(self, first: str, second: str) -> int:
-        """The id under `first`, or else the one under `second`. Raises ModelError where it has neither."""
-        value = getattr(self._tokenizer, first, None)
-        return self.required(second) if value is None else int(value)
+    def found(self, *names: str) -> int:
+        """The id under the first of these attributes that the tokenizer has. Raises ModelError where it has none."""
+        for name in names:
+            if (value := getattr(self._tokenizer, name, None)) is not None:
+                return int(value)
+        wanted = " or ".join(name.removesuffix("_id") for name in names)
+        raise ModelError(f"{self.where}: the tokenizer has no {wanted}, which scoring needs")
 
     def _template(self) -> tuple[list[int], int, list[int], bool]:
         """The ids before a text, how many tokens stand between two, the ids behind a text, and whether the template

@@ -39,7 +39,7 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
         if (
             not isinstance(options, list)
             or len(options) < 2
-            or not all(isinstance(one, str) and one for one in options)
+            or not all(isinstance(one, str) and (one or suite.official) for one in options)
         ):
             raise EvaluationError(
                 f"{record.where}: the field 'options' must be two texts or more, none of them empty, got "

@@ -42,9 +42,10 @@ class Accuracy:
 def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
     """The candidates with the highest score, in their order; the same text as the right one has its score.
 
-    Rounding may give two copies of a text different ones.
+    Rounding may give two copies of a text different ones. NaN is the lowest score.
     """
     right = item.candidates[0]
+    scores = [-math.inf if math.isnan(score) else score for score in scores]
     values = [scores[0] if one == right else score for one, score in zip(item.candidates, scores, strict=True)]
     highest = max(values)
     return [index for index, value in enumerate(values) if value == highest]

@@ -173,7 +173,7 @@ def candidate_scores(
     """Scores of the candidates of every item under the way called `scoring` (see SCORINGS).
 
     With GRID for temperatures, also those at each of them.
-    `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`).
+    `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`), and lets a score be NaN.
     Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
     model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
     """
@@ -186,21 +186,30 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
+    # Of a causal model the official code scores nothing as 0, the highest score, but where the text is one token.
+    may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:
             found = encoded[candidate]
-            if found.scored < 1 or len(found.ids) > longest:
+            is_empty = found.scored < 1 and not (may_be_empty and len(model.frame.before) + len(found.ids) > 1)
+            if is_empty or len(found.ids) > longest:
                 raise EvaluationError(
                     f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(found.ids):,} tokens, "
                     f"expected 1 to {longest:,}" + (", some of them behind the prefix" if found.given else "")
                 )
+    empty = [text for text in texts if encoded[text].scored < 1]
+    texts = [text for text in texts if encoded[text].scored > 0]
+    sentences = [encoded[text] for text in texts]
     distinct = distinct_sentences(sentences)
     # Progress in tokens, special ones included: short rows come first, so rows would promise too early an end.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     with Progress(total, "scoring", "tokens") as progress:
-        tokens = token_scores(model, sentences, scoring, tokens_per_batch, progress.update, temperatures)
+        tokens = token_scores(
+            model, sentences, scoring, tokens_per_batch, progress.update, temperatures, finite=not official
+        )
     # One column for temperature 1 alone.
-    score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), -1), strict=True))
+    score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), len(temperatures)), strict=True))
+    score |= dict.fromkeys(empty, np.zeros(len(temperatures)))
     most = max((len(item.candidates) for item in items), default=2)
     shape = len(items), most
     values, counts = np.full((*shape, len(temperatures)), np.nan), np.zeros(shape, dtype=np.int32)

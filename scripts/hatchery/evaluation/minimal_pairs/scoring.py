@@ -1,7 +1,8 @@
 """The ways of scoring a sentence, by name, and the scores of a list of sentences under any of them.
 
 Whatever the way: sentences of equal ids are scored once, in an order that depends on their content alone; sums are
-plain (never divided by a length) and in float64; values that are not finite are an error and never a decision.
+plain (never divided by a length) and in float64; values that are not finite are an error and never a decision, unless
+somebody asks for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -140,18 +141,19 @@ def token_scores(
     tokens_per_batch: int | None = None,
     on_tokens: Callable[[int], None] = lambda tokens: None,
     temperatures: Temperatures = AT_ONE,
+    finite: bool = True,
 ) -> list[np.ndarray]:
     """Log-probability (nats) of every scored token of every sentence under the way called `scoring`: float32 [N] each.
 
     Of several temperatures they are [N, temperatures].
 
-    Raises EvaluationError for a sentence without tokens or a log-probability that is not finite, and ConfigError for
-    a model that cannot be scored in this way or a budget below 1.
+    Raises EvaluationError for a sentence without tokens or, with `finite`, a log-probability that is not, and
+    ConfigError for a model that cannot be scored in this way or a budget below 1.
     """
     chosen = SCORINGS[scoring_name(scoring, model.architecture, model.predicted_before)]
     distinct = distinct_sentences(sentences)
     values = chosen.tokens(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens, temperatures)
-    if not all(np.isfinite(value).all() for value in values):
+    if finite and not all(np.isfinite(value).all() for value in values):
         raise EvaluationError("the model gives log-probabilities that are not finite: its weights are damaged")
     by_sentence = dict(zip(distinct, values, strict=True))
     return [by_sentence[sentence] for sentence in sentences]

@@ -30,7 +30,8 @@ def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, 
     opened = open_source(source)
     name = one_file(opened, settings.files)
     words = [read_word(record) for record in some(read_csv(opened, name), name)]
-    asked = load_sentence_model(model, prepare_device(runtime.device, runtime.threads), settings.scoring)
+    device = prepare_device(runtime.device, runtime.threads)
+    asked = load_sentence_model(model, device, settings.scoring, template=True)
     assert isinstance(asked, HatcheryModel | BaselineModel)
     found, before = reading_surprisals(words, lambda pairs: surprisals_of(asked, pairs, runtime.tokens_per_batch))
     scores = reading_scores(words, found, before)
