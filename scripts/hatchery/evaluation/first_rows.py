@@ -1,4 +1,4 @@
-"""Files of suites, tasks and texts, read as scoring and fine-tuning will read them, before the first training.
+"""Files of suites, tasks, texts and of people, read as evaluations will read them, before the first training.
 
 While the workflow is planned, `first_problem` looks into what lies on this machine as a file or a folder: at all of
 small files, and at the beginning of large ones. When a raw input is registered, `check_registered`
@@ -13,7 +13,8 @@ from typing import IO, Any
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
 from hatchery.evaluation.settings import ScoringSettings
-from hatchery.evaluation.surprisal.settings import SurprisalSettings
+from hatchery.evaluation.surprisal.human_data import one_file, read_children, read_contexts, read_words
+from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings, SurprisalSettings
 from hatchery.evaluation.surprisal.texts import read_texts
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
@@ -27,10 +28,14 @@ SMALL_BYTES = 1 << 20
 HEAD_BYTES = 64 << 10
 """So much of a larger text file is looked at."""
 
-KINDS: dict[str, type[ScoringSettings | TaskSettings | SurprisalSettings]] = {
+FileSettings = ScoringSettings | TaskSettings | SurprisalSettings | ReadingSettings | AcquisitionSettings
+
+KINDS: dict[str, type[FileSettings]] = {
     "suite": ScoringSettings,
     "task": TaskSettings,
     "texts": SurprisalSettings,
+    "reading": ReadingSettings,
+    "acquisition": AcquisitionSettings,
 }
 """By what `readings` calls them."""
 
@@ -58,8 +63,8 @@ class FirstLines(RawSource):
         return self.size(name) <= SMALL_BYTES
 
 
-def first_problem(settings: ScoringSettings | TaskSettings | SurprisalSettings, root: str | Path) -> str | None:
-    """What is wrong with the files of a suite or task below `root`, as far as they are small, or else None.
+def first_problem(settings: FileSettings, root: str | Path) -> str | None:
+    """What is wrong with the files of a suite, a task and so on below `root`, as far as they are small, or else None.
 
     One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no archives.
     """
@@ -72,6 +77,12 @@ def first_problem(settings: ScoringSettings | TaskSettings | SurprisalSettings, 
             _read_small_files(source, settings)
         elif isinstance(settings, SurprisalSettings):
             read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
+        elif isinstance(settings, ReadingSettings):
+            read_words(source, settings.files, MOST_ROWS)
+        elif isinstance(settings, AcquisitionSettings):
+            read_children(source, settings.children)
+            if source.is_whole(one_file(source, settings.contexts)):
+                read_contexts(source, settings.contexts)
         elif settings.format == "rows":
             read_through(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
     except HatcheryError as error:
@@ -93,6 +104,11 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
             settings = build(KINDS[reading["kind"]], reading["settings"])
             if isinstance(settings, SurprisalSettings):
                 read_texts(source, settings)
+            elif isinstance(settings, ReadingSettings):
+                read_words(source, settings.files)
+            elif isinstance(settings, AcquisitionSettings):
+                read_children(source, settings.children)
+                read_contexts(source, settings.contexts)
             elif isinstance(settings, ScoringSettings):
                 pairs = read_minimal_pairs(source, settings)
                 if settings.expected is not None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hatchery.evaluation.surprisal.settings import SurprisalSettings
+from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings, SurprisalSettings
 from hatchery.raw.listings import source_of
 from hatchery.raw.settings import KEYS, SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT
@@ -49,7 +49,7 @@ def about(project: "Project", source: str) -> dict[str, str]:
 
 
 def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
-    """The suites, tasks and texts that the experiments at hand read from the raw input `source`, by their files."""
+    """What the experiments at hand read from the raw input `source` beside corpora, by the files that say so."""
     found: dict[str, dict[str, object]] = {}
     for kind, experiment in project.checked:
         if kind != "experiment":
@@ -62,6 +62,11 @@ def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
             if texts.data == source:
                 where = f"{project.place('experiment', experiment)}: surprisal.{name}"
                 found[where] = {"kind": "texts", "settings": keys_of(texts, of=SurprisalSettings)}
+        people = (("reading", block.reading, ReadingSettings), ("acquisition", block.acquisition, AcquisitionSettings))
+        for key, asked, its in people:
+            if asked is not None and asked.data == source:
+                where = f"{project.place('experiment', experiment)}: {key}"
+                found[where] = {"kind": key, "settings": keys_of(asked, of=its)}
         tasks = list(block.finetuning.tasks)
         for name in [*tasks, *(other for task in tasks for other in project.task(task).transfer_tasks)]:
             if (task_file := project.task(name)).data == source:

@@ -10,12 +10,11 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import ScoringSettings
-from hatchery.evaluation.surprisal.settings import SurprisalSettings
-from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import usable_path
@@ -24,6 +23,9 @@ from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
 from hatchery.typed import build, references
 from hatchery.views.figures.registry import declared_figures
+
+if TYPE_CHECKING:
+    from hatchery.evaluation.first_rows import FileSettings
 
 Asked = tuple[str, str]
 """Kind and name of a block."""
@@ -48,6 +50,10 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
             for texts, entry in block.surprisal.items():
                 where = f"{project.place('experiment', name)}: surprisal.{texts}"
                 _check_first_rows(project, where, entry.data, entry, problems)
+            for key, entry in (("reading", block.reading), ("acquisition", block.acquisition)):
+                if entry is not None:
+                    where = f"{project.place('experiment', name)}: {key}"
+                    _check_first_rows(project, where, entry.data, entry, problems)
         if kind == "suite":
             _check_first_rows(
                 project, project.place(kind, name), block.data, build(ScoringSettings, block.scored(name)), problems
@@ -68,7 +74,7 @@ def _check_first_rows(
     project: Project,
     where: str,
     data: str,
-    settings: ScoringSettings | TaskSettings | SurprisalSettings,
+    settings: "FileSettings",
     problems: Problems,
 ) -> None:
     root = None if data is ABSENT else usable_path(project, data)

@@ -23,16 +23,8 @@ from hatchery.evaluation.settings import BaselineSettings
 from hatchery.evaluation.stages.measure_acquisition import acquisition_rows, measure_acquisition
 from hatchery.evaluation.stages.measure_reading import measure_reading, reading_rows
 from hatchery.evaluation.surprisal.age_of_acquisition import Learning, acquisition, added_pieces, surprisals_behind
-from hatchery.evaluation.surprisal.reading import (
-    EYE_TRACKING,
-    SELF_PACED,
-    ReadWord,
-    gain,
-    read_word,
-    reading_scores,
-    reading_surprisals,
-    surprisals_of,
-)
+from hatchery.evaluation.surprisal.human_data import EYE_TRACKING, SELF_PACED, ReadWord, read_word
+from hatchery.evaluation.surprisal.reading import gain, reading_scores, reading_surprisals, surprisals_of
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.runner import run_stage
 

@@ -282,6 +282,31 @@ def test_a_wrong_column_of_minimal_pairs_is_told_before_anything_runs(configurat
     ]
 
 
+def test_wrong_files_of_people_are_told_before_anything_runs(configuration: Path) -> None:
+    data = give_data(configuration)
+    (data / "times.csv").write_text("item,word\nIt,rains\n", encoding="utf-8")
+    (data / "children.csv").write_text("word,16\ndog,0.5\n", encoding="utf-8")
+    (data / "contexts.json").write_text('{"dog": ["a"]}', encoding="utf-8")
+    acquired = "{data: my_text, children: children.csv, contexts: contexts.json}"
+    entry = f"base: demo\nreading: {{data: my_text, files: '*.csv'}}\nacquisition: {acquired}\n"
+    write(configuration, experiments__mine=entry)
+
+    def told() -> list[str]:
+        return [
+            line
+            for line in problems(configuration)
+            if re.search(r"mine\.yaml: (reading|acquisition): (/|contexts|times)", line)
+        ]
+
+    words, contexts = told()
+    assert words.startswith(f"{configuration}/experiments/mine.yaml: reading: {data}: expected one file that matches")
+    assert contexts.startswith(f"{configuration}/experiments/mine.yaml: acquisition: contexts.json: expected ")
+    write(configuration, experiments__mine=entry.replace("'*.csv'", "times.csv").replace("children.csv", "times.csv"))
+    words, children = told()
+    assert "reading: times.csv:2: the field 'Subtlex_log10' is missing; the record has: item, word" in words
+    assert "acquisition: times.csv:2: there is no column of an age in months" in children
+
+
 def test_a_tokenizer_that_would_end_every_translation_is_refused_with_its_file(
     configuration: Path, tmp_path: Path
 ) -> None:

@@ -13,23 +13,19 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.evaluation.json_lines import some
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime
-from hatchery.evaluation.surprisal.human_data import one_file
-from hatchery.evaluation.surprisal.reading import read_word, reading_scores, reading_surprisals, surprisals_of
+from hatchery.evaluation.surprisal.human_data import read_words
+from hatchery.evaluation.surprisal.reading import reading_scores, reading_surprisals, surprisals_of
 from hatchery.evaluation.surprisal.settings import ReadingSettings
-from hatchery.evaluation.tasks.formats import read_csv
 from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
 
 
 def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
     """Write the surprisals and scores; see the stage `measure_reading`."""
-    opened = open_source(source)
-    name = one_file(opened, settings.files)
-    words = [read_word(record) for record in some(read_csv(opened, name), name)]
+    words = read_words(open_source(source), settings.files)
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring, template=True)
     assert isinstance(asked, HatcheryModel | BaselineModel)

@@ -21,43 +21,20 @@ import torch
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, target_log_probabilities
-from hatchery.evaluation.surprisal.human_data import number_in
+from hatchery.evaluation.surprisal.human_data import (
+    EYE_TRACKING,
+    NUMBERS,
+    OF_THE_ONE_BEFORE,
+    OF_THE_WORD,
+    SELF_PACED,
+    ReadWord,
+)
 
 MASKS = 3
 """Masks behind the context of a masked model; the first of them is asked."""
-EYE_TRACKING = ("RTfirstfix", "RTfirstpass", "RTgopast", "RTrightbound")
-SELF_PACED = "self_paced_reading_time"
-OF_THE_WORD = ("Subtlex_log10", "length", "context_length")
-OF_THE_ONE_BEFORE = ("prev_length", "prev_surprisal")
-NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
-TEXTS = ("item", "word", "prev_item", "prev_word")
-
 Model = HatcheryModel | BaselineModel
-
-
-@dataclass(frozen=True)
-class ReadWord:
-    """A word that people read: the text before it, the word before it with the text before that, and numbers (NUMBERS).
-
-    A number that is missing is NaN.
-    """
-
-    context: str
-    word: str
-    before: tuple[str, str] | None
-    numbers: Mapping[str, float]
-
-
-def read_word(record: Record) -> ReadWord:
-    """A row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
-    numbers = {name: number_in(record, name) for name in NUMBERS}
-    previous = record.string("prev_word")
-    return ReadWord(
-        record.text("item"), record.text("word"), (record.text("prev_item"), previous) if previous else None, numbers
-    )
 
 
 Context = tuple[str | int, ...]
