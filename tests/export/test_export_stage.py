@@ -152,6 +152,15 @@ def test_the_card_names_the_versions_of_transformers_that_the_tests_load_it_with
     assert f"`transformers` {' and '.join(locked)}:" in (exported("ltg") / "README.md").read_text()
 
 
+def test_the_card_names_what_the_library_asks_for_to_train(hub, exported, tmp_path):
+    try:
+        hub.TrainingArguments(str(tmp_path), use_cpu=True)
+    except ImportError as error:
+        assert "accelerate" in str(error)
+    card = (exported("ltg") / "README.md").read_text(encoding="utf-8")
+    assert "`Trainer` needs `accelerate` besides" in card
+
+
 def test_without_a_summary_the_card_says_so(exported):
     assert "The model was not evaluated." in (exported("ltg") / "README.md").read_text()
 

@@ -219,7 +219,7 @@ def _snakemake(folder: Path, log: Path, arguments: tuple[str, ...]) -> Iterator[
     # However the block is left, an interrupted test included, neither process nor job stays behind.
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
-            _command(arguments),
+            slurm_command(arguments),
             cwd=folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -240,5 +240,6 @@ def _snakemake(folder: Path, log: Path, arguments: tuple[str, ...]) -> Iterator[
             cancel(folder)
 
 
-def _command(arguments: tuple[str, ...]) -> list[str]:
+def slurm_command(arguments: tuple[str, ...]) -> list[str]:
+    """The words of `snakemake --profile slurm ARGUMENTS`."""
     return [sys.executable, "-m", "snakemake", "--profile", "slurm", *OPTIONS, *arguments]

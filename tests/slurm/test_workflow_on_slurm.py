@@ -2,16 +2,30 @@
 
 import os
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster_jobs import Sent, ask, log_of, make_cluster_project, queued, sent, shorten_demo, snakemake_on_slurm
+from cluster_jobs import (
+    Sent,
+    ask,
+    log_of,
+    make_cluster_project,
+    queued,
+    sent,
+    shorten_demo,
+    slurm_command,
+    snakemake_on_slurm,
+    submit,
+    wait_for_state,
+)
 from projects import snakemake
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 SUMMARY = "results/demo/summary.csv"
+TOKENS = "results/tokens/tiny/tiny/manifest.json"
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +89,21 @@ def test_what_jobs_asked_for_and_used_is_kept(slurm_project: Path) -> None:
     text = "".join(report.read_text(encoding="utf-8") for report in reports)
     for rule in ("rule_pretrain", "rule_finetune", "rule_convert_corpus"):
         assert rule in text, rule
+
+
+def test_inside_of_a_job_snakemake_sends_jobs_of_their_own_size(
+    copy_of_project: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    project = copy_of_project(tmp_path / "project")
+    (project / TOKENS).unlink()
+    words = shlex.join(slurm_command(("--", TOKENS)))
+    # Memory per processor contradicts the memory that the jobs ask for, where they inherit it.
+    inside = submit(project, f"{words} > inside.out 2>&1", "--cpus-per-task=1", "--mem-per-cpu=700")
+    ending = wait_for_state(inside, "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", seconds=300)
+    assert ending == "COMPLETED", (project / "inside.out").read_text(encoding="utf-8")[-6000:]
+    (job,) = (job for job in sent(project) if "rule_encode_corpus" in job.comment)
+    assert ask("sacct", "-nPX", f"--jobs={job.job_id}", "--format=AllocCPUS,State").split() == ["2|COMPLETED"]
+    assert (project / TOKENS).is_file()
 
 
 AT_ONCE = 4

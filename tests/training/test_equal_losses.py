@@ -185,13 +185,22 @@ def test_a_ramp_with_several_lengths_a_falling_rate_and_averaged_weights_survive
     assert tokens[0] < 0.6 * tokens[-1] and all(row["words"] < row["tokens"] for row in rows)
 
 
-def test_two_processes_have_its_losses(make_command: Make) -> None:
+def test_two_processes_have_its_losses_and_take_it_over_where_length_and_micro_batch_change_at_once(
+    make_command: Make,
+) -> None:
+    switched = [{"from_fraction": (RESUMED + 1) / STEPS, "factor": 2}, {"from_fraction": 0.8, "factor": 4}]
     still = {"model__hidden_dropout_prob": 0.0, "model__attention_probs_dropout_prob": 0.0}
-    found = []
-    for processes in (1, 2):
-        command = make_command(**{**GPT_BERT, **still})
-        command.finish(processes)
-        found.append(command.rows())
+    changes = {**GPT_BERT, **still, "length_schedule": switched}
+    whole = make_command(**changes)
+    whole.finish()
+    command = make_command({**CHECKPOINTS, "micro_batch_size": 16}, **changes)
+    stop_after_checkpoint(command, 1)
+    command.runtime["micro_batch_size"] = 3
+    command.finish(2)
+    assert command.provenance()["resumed_from_step"] == RESUMED
+    plan = StepPlan(pretrain_settings(command.settings))
+    assert plan.at(RESUMED).sequence_length == 2 * plan.at(RESUMED - 1).sequence_length
+    found = [whole.rows(), command.rows()]
     assert [row["words"] for row in found[0]] == [row["words"] for row in found[1]]
     for name in ("loss", "next_token_loss"):
         assert [row[name] for row in found[1]] == pytest.approx([row[name] for row in found[0]], rel=0, abs=TOLERANCE)

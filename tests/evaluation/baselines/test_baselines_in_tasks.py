@@ -1,5 +1,6 @@
 """Fine-tuning and probing of models of others: a training written with the library alone gives the same scores."""
 
+import csv
 import json
 import shutil
 
@@ -231,6 +232,9 @@ def test_no_pad_token_and_padding_on_the_left_change_no_fine_tuning_and_long_pai
         scores.append([row["scores"] for row in pq.read_table(out / "predictions.parquet").to_pylist()])
         measures = json.loads((out / "manifest.json").read_text())["measures"]
         assert (measures["truncated_train_rows"], measures["truncated_validation_rows"]) == (1, 1)
+        # Every row of the table says why the run failed.
+        rows = list(csv.DictReader((out / "results.csv").read_text(encoding="utf-8").splitlines()))
+        assert (measures["failed_runs"], {row["failed"] for row in rows}) == (1, {"majority_class"})
     assert np.isfinite(scores).all() and len(scores[0]) == len(validation)
     np.testing.assert_allclose(*scores, atol=1e-6)
     # Of so few rows one class is learnt, but the scores are of the texts.
