@@ -1,6 +1,7 @@
 """The stage of minimal pairs: its files, its checks, and tokenizers with special tokens of their own."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
-from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
+from hatchery.evaluation.minimal_pairs.measurements import TENSOR_FLOAT, minimal_pair_rows
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
@@ -80,6 +81,10 @@ def test_a_suite_of_several_candidates_is_scored_like_one_of_pairs(model_manifes
     made = read_manifest(tmp_path / "manifest.json")
     found = minimal_pair_rows(Evaluated(made, made, "mine"))
     assert [row["blind_guess"] for row in found] == pytest.approx([100 / 3] * len(found))
+    assert {row["settings"] for row in found} == {""}
+    quick = replace(made, settings={**made.settings, "precision": "tf32"})
+    told = {row["settings"] for row in minimal_pair_rows(Evaluated(quick, quick, "mine"))}
+    assert told == {TENSOR_FLOAT}, "the page shows it"
 
 
 def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_own(

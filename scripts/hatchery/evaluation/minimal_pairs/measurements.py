@@ -50,6 +50,9 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     return found
 
 
+TENSOR_FLOAT = "matrix products in TensorFloat-32 where a GPU has it, which decides a few near-ties otherwise"
+
+
 @dataclass(frozen=True)
 class _CorrelationRow(Record):
     name: str
@@ -73,7 +76,10 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
     rows = read_records(path, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
     measures = evaluated.manifest.measures
-    settings = f"{measures['rules']}; ties {measures['tie_rule']}" if "rules" in measures else ""
+    told = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []
+    if evaluated.manifest.settings.get("precision") == "tf32":
+        told.append(TENSOR_FLOAT)
+    settings = "; ".join(told)
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:
         more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance, "settings": settings}

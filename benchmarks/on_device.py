@@ -1,0 +1,136 @@
+"""The demo and miniatures on a GPU, beside their results on a CPU: whether every branch for a GPU comes to the same.
+
+In a folder of its own, with links to this checkout's code and a copy of its configuration, Snakemake makes summary and
+exported models of each experiment on the device. With `--models cpu` everything up to the pretrained models is copied
+from the CPU's checkout, so that the same weights are evaluated on both: perplexities and shares of minimal pairs may
+then differ by 1 % (`compare_results`), and all else by little. Without it models are trained on the device, too, in
+another precision: then people compare averages.
+
+A second call goes on where the first was stopped. Leaves with 1 where an experiment did not come to its end, or a value
+is missing or beyond its limit.
+
+    python benchmarks/on_device.py --cpu CHECKOUT [--models cpu] [--experiments demo gpt_bert_mini] [--minutes 9]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.compare_results import compared, means
+
+ROOT = Path(__file__).resolve().parent.parent
+EXPERIMENTS = {
+    "demo": "masked models, classification",
+    "causal_mini": "causal models",
+    "gpt_bert_mini": "hybrid models",
+    "natural_bias_mini": "translation",
+    "strict_small_mini": "MSGS, tasks of BabyLM",
+    "bnc_mini": "sentence pairs, edge probing",
+}
+"""What is tried, most important first, and what each has that those before it do not."""
+CODE = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus", ".venv")
+BEFORE = ("corpora", "samples", "selections", "sequences", "vocabularies", "tokenizers", "tokenizer_sweeps", "tokens",
+          "models", "cards")  # fmt: skip
+"""What an evaluation needs, in results/; the rest is made anew."""
+
+
+def make_folder(folder: Path, cpu: Path | None) -> None:
+    """A project in `folder`; what is there stays. From the checkout `cpu` everything up to the models is copied."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in CODE:
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(ROOT / name)
+    if not (folder / "config").exists():
+        shutil.copytree(ROOT / "config", folder / "config")
+    if cpu is None or (folder / "results").exists():
+        return
+    shutil.copytree(cpu / "resources", folder / "resources", symlinks=True)
+    for name in BEFORE:
+        if (cpu / "results" / name).is_dir():
+            shutil.copytree(cpu / "results" / name, folder / "results" / name, symlinks=True)
+
+
+def targets(experiment: str) -> list[str]:
+    """The files that are asked for."""
+    return [f"results/{experiment}/summary.csv", f"results/{experiment}/export/README.md"]
+
+
+def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float) -> str:
+    """Run an experiment; empty, or why it did not come to its end."""
+    command = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--config", f"compute={{device: {device}}}"]
+    process = subprocess.Popen(
+        [*command, "--", *targets(experiment)],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        start_new_session=True,
+    )
+    try:
+        code = process.wait(timeout=max(1.0, seconds))
+    except subprocess.TimeoutExpired:
+        # As Ctrl-C in a terminal: jobs keep what they have, and the next call goes on.
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait()
+        return "out of time; call again to go on"
+    return "" if code == 0 else f"ended with {code}; its last lines say why"
+
+
+def devices(folder: Path) -> Counter[tuple[str, str]]:
+    """How many results each stage made on each device, as their provenance says."""
+    found = Counter[tuple[str, str]]()
+    for path in (folder / "results").rglob("provenance.json"):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        if "device" in about:
+            found[str(about["command"][1]), str(about["device"])] += 1
+    return found
+
+
+def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tuple[str, bool]]:
+    """Lines about an experiment, each with whether it is as it should be."""
+    yield f"\n## {experiment}: {EXPERIMENTS.get(experiment, '')}\n", True
+    if failed:
+        yield failed, False
+    own, theirs = (place / "results" / experiment / "summary.csv" for place in (folder, cpu))
+    if not own.is_file() or not theirs.is_file():
+        yield f"not compared: {theirs if own.is_file() else own} is missing", False
+        return
+    lines, within = compared(means(theirs), means(own))
+    yield "\n".join(lines), within
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cpu", type=Path, required=True, help="a checkout with results that a CPU made")
+    parser.add_argument("--models", choices=("cpu", "own"), default="own", help="whose weights are evaluated")
+    parser.add_argument("--experiments", nargs="+", default=list(EXPERIMENTS))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--folder", type=Path, default=Path("on_device"), help="where it runs, and may go on")
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=60.0, help="for all experiments together")
+    arguments = parser.parse_args()
+    end = time.monotonic() + 60 * arguments.minutes
+    folder, cpu = arguments.folder.resolve(), arguments.cpu.resolve()
+    make_folder(folder, cpu if arguments.models == "cpu" else None)
+    good = True
+    for experiment in arguments.experiments:
+        failed = ended(folder, experiment, arguments.device, arguments.cores, end - time.monotonic())
+        for line, fits in beside(folder, cpu, experiment, failed):
+            print(line, flush=True)
+            good &= fits
+    print("\n| stage | device | results |\n|---|---|---:|")
+    for (stage, device), number in sorted(devices(folder).items()):
+        print(f"| {stage} | {device} | {number} |")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
