@@ -175,8 +175,12 @@ def test_a_model_from_a_configuration_alone_starts_near_the_uniform_loss(hub, lo
     ids, mask = padded_batch(ours)
     config = load("AutoConfig")
     model = hub.AutoModelForMaskedLM.from_config(config, trust_remote_code=True)
-    loss = float(model(ids, attention_mask=mask, labels=ids).loss.detach())
-    assert 5.0 < loss < 7.0  # log 340 is 5.8
+    for _ in range(2):
+        loss = float(model(ids, attention_mask=mask, labels=ids).loss.detach())
+        assert 5.0 < loss < 7.0  # log 340 is 5.8
+        # Some versions do this to every module, norms without parameters included.
+        for module in model.modules():
+            model._init_weights(module)
 
 
 @pytest.mark.parametrize("variant", ["ltg", "roberta_tied"], indirect=True)

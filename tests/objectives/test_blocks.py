@@ -88,6 +88,8 @@ def samples(corpus: Corpus, length: int, rate: float | None, seed: int) -> Itera
         assert lengths is not None and sum(lengths) == len(ids) and length - len(ids) in (0, 1)
         starts = np.cumsum([0, *lengths[:-1]])
         assert (ids[starts] == SPECIAL.cls).all() and (ids == SPECIAL.cls).sum() == len(lengths)
+        # All that is shown is counted, what fills a sequence too; one token may be a label alone.
+        assert sum(1 + len(text) for text in found.texts) - len(ids) in (0, 1)
         targets = np.insert(found.labels[:-1], 0, UNLABELLED) != UNLABELLED
         assert not targets[starts].any()
         assert ((ids != SPECIAL.mask) | targets).all()
