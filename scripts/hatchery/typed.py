@@ -74,6 +74,11 @@ def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, A
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
+def unless_empty(**values: Any) -> dict[str, Any]:
+    """The keys whose values are not empty. What most results lack, their settings and so their digests do not name."""
+    return {key: value for key, value in values.items() if value}
+
+
 def plain(value: Any) -> Any:
     """A value of settings as JSON has it: keys instead of classes."""
     if is_dataclass(value):

@@ -12,6 +12,7 @@ from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_TIES_CORRECT
+from hatchery.typed import unless_empty
 from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
 
 UNMATCHED_SHOWN = 10
@@ -54,7 +55,7 @@ def notes_json(notes: SummaryNotes) -> str:
         "notes": notes.notes,
         "suites": [[suite.title, suite.note] for suite in notes.suites],
         "remarks": [[*key, note] for key, note in sorted(notes.remarks.items())],
-        **({"objectives": notes.objectives} if notes.objectives else {}),
+        **unless_empty(objectives=notes.objectives),
     }
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 

@@ -15,6 +15,7 @@ from hatchery.analysis.settings import (
 )
 from hatchery.experiment.seeded_run import of_member
 from hatchery.stage import Stage
+from hatchery.typed import unless_empty
 from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
 from hatchery.views.figures.registry import declared_figures
 
@@ -44,7 +45,6 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     runs = [*ours, *_baselines(project, experiment, needs, ours)]
     drawn = [model for model in models_in_order(runs) if all(model in found for found in chosen.values())]
     most = len(drawn) if declared.all_models or sets else MOST_DRAWN
-    # What a figure has not is not in its address.
     told = {
         "left_out": len(drawn[most:]),
         "without": without,
@@ -60,7 +60,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "experiment": experiment,
         "runs": [names_of(run) for run in runs if run.model in drawn[:most]],
         "style": project.results_of(experiment).figures,
-        **{name: value for name, value in told.items() if value},
+        **unless_empty(**told),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 

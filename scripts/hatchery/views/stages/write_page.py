@@ -10,6 +10,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
+from hatchery.typed import unless_empty
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -77,8 +78,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
         "description": project.results_of(experiment).description,
         "runs": runs_of(project, experiment),
         "style": project.results_of(experiment).figures,
-        **({"parts": told} if project.is_study(experiment) else {}),
-        **({"sets": sets} if sets else {}),
+        **unless_empty(parts=told if project.is_study(experiment) else {}, sets=sets),
     }
 
 

@@ -12,6 +12,7 @@ from hatchery.experiment.paper_tables import LAYOUTS, paper_tables
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
+from hatchery.typed import unless_empty
 from hatchery.views.paper_tables.hyperparameters import hyperparameters
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
         "tasks": list(block.finetuning.tasks),
         "baselines": block.baselines,
         **chosen,
-        # What a paper's tables do not show is not in their address.
-        **({"hyperparameters": shown} if shown else {}),
+        **unless_empty(hyperparameters=shown),
     }
 
 
