@@ -1,10 +1,6 @@
-"""The analyses that set models beside each other: which ones, and the numbers of their differences, computed by hand.
-
-The p values of differences on the same minimal pairs equal SciPy's.
-"""
+"""Which models differ on the same pairs and rows beyond chance; the p values of pairs equal SciPy's."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binomtest, permutation_test
-from summary_text import write_summary
 
-from hatchery.analysis.aggregates import mean_and_error
-from hatchery.analysis.analyses import comparison, finetuning_tests, starts
+from hatchery.analysis.analyses import finetuning_tests
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings
 from hatchery.analysis.analyses.paired_tests import holm, sign_flip_p
-from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.views.figures.start_scores import panels_of
 
 OUTCOMES = {"c": "correct", "w": "wrong", "t": "tie"}
 
@@ -249,162 +241,3 @@ def test_one_model_alone_is_compared_with_nothing(tmp_path: Path) -> None:
     found = judged_by(tmp_path, {"own": {"a-s1": "cw"}})
     assert (list(found.rows), list(found.tables)) == ([], [])
     assert found.notes == ["No two models judged the same minimal pairs."]
-
-
-SCORES = {"one/zero": [10.0, 14.0], "one/unigram": [20.0, 24.0, 28.0], "one/single": [15.0], "two/zero": [50.0, 50.0]}
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Study:
-    rows = [
-        {"experiment": model.partition("/")[0], "model": model, "run": f"{model}-s{seed}", "seed": seed}
-        | {"kind": "translation", "suite": "translation", "task": "test", "level": "split", "metric": metric}
-        | {"value": value, "failed": "", "primary": True, "main": True, "origin": "", "manifest": "abc"}
-        for model, values in SCORES.items()
-        for seed, value in enumerate(values)
-        for metric in ("bleu", "loss_nats")
-    ]
-    # A beginning has scores of development text alone.
-    begins = {**rows[0], "model": "one/begins", "run": "one/begins-s0", "suite": "pretraining", "task": "development"}
-    rows.append({**begins, "kind": "pretraining"})
-    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
-    runs = (
-        *(SeededRun(f"{model}-s{seed}", model, seed) for model in SCORES for seed in range(len(SCORES[model]))),
-        SeededRun("one/begins-s0", "one/begins", 0),
-    )
-    return Study("both", runs, tables={"measurements": tmp_path / "measurements.parquet"})
-
-
-def test_the_standard_error_is_the_deviation_over_the_root_of_the_number_of_seeds() -> None:
-    # Deviation of 20, 24 and 28: 4.
-    assert mean_and_error([20.0, 24.0, 28.0]) == (24.0, pytest.approx(4 / 3**0.5))
-    assert mean_and_error([7.0]) == (7.0, None)
-
-
-def test_scores_are_compared_with_the_start_of_the_same_experiment(started: Study) -> None:
-    found = {row["model"]: row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows}
-    assert {row["metric"] for row in found.values()} == {"bleu"}
-    assert list(found) == list(SCORES)
-    # Deviation of 10 and 14: the root of 8, over the root of 2.
-    assert (found["one/zero"]["mean"], found["one/zero"]["standard_error"]) == (12.0, 2.0)
-    assert found["one/zero"]["difference"] is None
-    assert found["one/unigram"]["difference"] == 12.0
-    # The root of 4 + 16 / 3.
-    assert found["one/unigram"]["difference_error"] == 3.0551
-    assert found["one/unigram"]["seeds"] == 3
-    assert found["two/zero"]["difference"] is None
-
-
-def test_one_seed_has_a_difference_without_an_error(started: Study) -> None:
-    single = next(
-        row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows if row["model"] == "one/single"
-    )
-    assert (single["standard_error"], single["difference"], single["difference_error"]) == (None, 3.0, None)
-
-
-def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(started: Study) -> None:
-    with pytest.raises(ConfigError, match=r"against: got 'zeros', no run of this study; .*did you mean 'zero'"):
-        starts.ANALYSIS.check(starts.StartsSettings(against="zeros"), started)
-
-
-def test_the_figure_has_a_row_of_panels_for_every_test_set_and_area_of_an_experiment() -> None:
-    def row(model: str, task: str, metric: str, mean: str, error: str = "") -> dict[str, str]:
-        return {"model": model, "task": task, "metric": metric, "mean": mean, "standard_error": error}
-
-    rows = [
-        row("one/zero", "first_9_steps", "alc_bleu", "30.0", "0.5"),
-        row("one/zero", "development", "best_bleu", "36.0"),
-        row("one/zero", "test", "bleu", "35.0", "0.25"),
-        row("one/unigram", "test", "bleu", "36.0"),
-        row("two/zero", "test", "chrf", "50.0"),
-    ]
-    assert list(panels_of(rows)) == [
-        ("one\ntest", "BLEU", {"one/zero": (35.0, 0.25), "one/unigram": (36.0, 0.0)}),
-        ("one\ntest", "chrF", {}),
-        ("one\narea, first 9 steps", "BLEU", {"one/zero": (30.0, 0.5)}),
-        ("one\narea, first 9 steps", "chrF", {}),
-        ("two\ntest", "BLEU", {}),
-        ("two\ntest", "chrF", {"two/zero": (50.0, 0.0)}),
-    ]
-
-
-PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
-MEANS: Mapping[str, Mapping[tuple[str, str, str], tuple[str, str]]] = {
-    "one/small": {PERPLEXITY: ("20.0", "3.0"), BLIMP: ("60.0", "")},
-    "one/large": {PERPLEXITY: ("10.0", ""), BLIMP: ("70.0", "1.0")},
-    "two/small": {PERPLEXITY: ("25.5", "4.0"), BLIMP: ("61.25", "")},
-    # It has no numbers of minimal pairs, and one of its runs failed.
-    "two/large": {PERPLEXITY: ("", "")},
-    "two/other": {BLIMP: ("50.0", "")},
-}
-Compared = list[tuple[str, str, str, float, float | None]]
-
-
-def run_of(model: str) -> SeededRun:
-    experiment, _, name = model.partition("/")
-    return SeededRun(f"{model}-s1", model, 1, f"{experiment}/{name}, 5 layers" if name == "large" else "")
-
-
-@pytest.fixture
-def averaged(tmp_path: Path) -> Study:
-    lines = [
-        ",".join((model.partition("/")[0], model, *key, *number, "2"))
-        for model, numbers in MEANS.items()
-        for key, number in numbers.items()
-    ]
-    return Study("both", tuple(map(run_of, MEANS)), tables={"summary": write_summary(tmp_path, lines)})
-
-
-def found(study: Study, **settings: Any) -> Findings:
-    return comparison.ANALYSIS.run(comparison.ComparisonSettings(**settings), study)
-
-
-def differences(rows: Sequence[Mapping[str, Any]]) -> Compared:
-    return [(row["model"], row["against"], row["suite"], row["difference"], row["deviation"]) for row in rows]
-
-
-def test_each_model_is_compared_with_the_one_of_its_name_in_the_first_experiment(averaged: Study) -> None:
-    # The deviations of 3 and 4 make one of 5; without one of the two there is none.
-    assert differences(found(averaged).rows) == [
-        ("two/small", "one/small", "perplexity", 5.5, 5.0),
-        ("two/small", "one/small", "blimp", 1.25, None),
-    ]
-
-
-def test_all_others_are_compared_with_a_model_that_is_named(averaged: Study) -> None:
-    rows = found(averaged, against="one/large").rows
-    assert differences(rows) == [
-        ("one/small", "one/large", "perplexity", 10.0, None),
-        ("one/small", "one/large", "blimp", -10.0, None),
-        ("two/small", "one/large", "perplexity", 15.5, None),
-        ("two/small", "one/large", "blimp", -8.75, None),
-        ("two/other", "one/large", "blimp", -20.0, None),
-    ]
-    assert [(row["mean"], row["std"], row["against_mean"], row["against_std"]) for row in rows[:2]] == [
-        (20.0, 3.0, 10.0, None),
-        (60.0, None, 70.0, 1.0),
-    ]
-
-
-def test_the_table_says_what_people_call_the_models_and_the_sign_of_the_difference(averaged: Study) -> None:
-    (table,) = found(averaged, against="one/large").tables
-    assert [group.heading for group in table.groups] == [
-        "one/small against one/large, 5 layers",
-        "two/small against one/large, 5 layers",
-        "two/other against one/large, 5 layers",
-    ]
-    first, second = table.rows[:2]
-    assert [getattr(cell, "text", cell) for cell in first.cells] == ["test perplexity", "20.00", "10.00", "+10.00"]
-    assert [getattr(cell, "text", cell) for cell in second.cells][1:] == ["60.0", "70.0", "-10.0"]
-
-
-def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study) -> None:
-    alone = replace(averaged, runs=tuple(run for run in averaged.runs if run.model.startswith("one/")))
-    nothing = found(alone)
-    assert (list(nothing.rows), list(nothing.tables)) == ([], [])
-    assert "Name one: `against`." in nothing.notes[0]
-
-
-def test_an_unknown_model_is_told_with_the_nearest(averaged: Study) -> None:
-    with pytest.raises(ConfigError, match=r"against: got 'one/lage', no model of this study; .*mean 'one/large'"):
-        comparison.ANALYSIS.check(comparison.ComparisonSettings(against="one/lage"), averaged)

@@ -1,0 +1,95 @@
+"""Averages of models beside each other: which ones, and the numbers of their differences, computed by hand."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from summary_text import write_summary
+
+from hatchery.analysis.analyses import comparison
+from hatchery.analysis.analyses.analysis import Findings, Study
+from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
+
+PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
+MEANS: Mapping[str, Mapping[tuple[str, str, str], tuple[str, str]]] = {
+    "one/small": {PERPLEXITY: ("20.0", "3.0"), BLIMP: ("60.0", "")},
+    "one/large": {PERPLEXITY: ("10.0", ""), BLIMP: ("70.0", "1.0")},
+    "two/small": {PERPLEXITY: ("25.5", "4.0"), BLIMP: ("61.25", "")},
+    # It has no numbers of minimal pairs, and one of its runs failed.
+    "two/large": {PERPLEXITY: ("", "")},
+    "two/other": {BLIMP: ("50.0", "")},
+}
+Compared = list[tuple[str, str, str, float, float | None]]
+
+
+def run_of(model: str) -> SeededRun:
+    experiment, _, name = model.partition("/")
+    return SeededRun(f"{model}-s1", model, 1, f"{experiment}/{name}, 5 layers" if name == "large" else "")
+
+
+@pytest.fixture
+def averaged(tmp_path: Path) -> Study:
+    lines = [
+        ",".join((model.partition("/")[0], model, *key, *number, "2"))
+        for model, numbers in MEANS.items()
+        for key, number in numbers.items()
+    ]
+    return Study("both", tuple(map(run_of, MEANS)), tables={"summary": write_summary(tmp_path, lines)})
+
+
+def found(study: Study, **settings: Any) -> Findings:
+    return comparison.ANALYSIS.run(comparison.ComparisonSettings(**settings), study)
+
+
+def differences(rows: Sequence[Mapping[str, Any]]) -> Compared:
+    return [(row["model"], row["against"], row["suite"], row["difference"], row["deviation"]) for row in rows]
+
+
+def test_each_model_is_compared_with_the_one_of_its_name_in_the_first_experiment(averaged: Study) -> None:
+    # The deviations of 3 and 4 make one of 5; without one of the two there is none.
+    assert differences(found(averaged).rows) == [
+        ("two/small", "one/small", "perplexity", 5.5, 5.0),
+        ("two/small", "one/small", "blimp", 1.25, None),
+    ]
+
+
+def test_all_others_are_compared_with_a_model_that_is_named(averaged: Study) -> None:
+    rows = found(averaged, against="one/large").rows
+    assert differences(rows) == [
+        ("one/small", "one/large", "perplexity", 10.0, None),
+        ("one/small", "one/large", "blimp", -10.0, None),
+        ("two/small", "one/large", "perplexity", 15.5, None),
+        ("two/small", "one/large", "blimp", -8.75, None),
+        ("two/other", "one/large", "blimp", -20.0, None),
+    ]
+    assert [(row["mean"], row["std"], row["against_mean"], row["against_std"]) for row in rows[:2]] == [
+        (20.0, 3.0, 10.0, None),
+        (60.0, None, 70.0, 1.0),
+    ]
+
+
+def test_the_table_says_what_people_call_the_models_and_the_sign_of_the_difference(averaged: Study) -> None:
+    (table,) = found(averaged, against="one/large").tables
+    assert [group.heading for group in table.groups] == [
+        "one/small against one/large, 5 layers",
+        "two/small against one/large, 5 layers",
+        "two/other against one/large, 5 layers",
+    ]
+    first, second = table.rows[:2]
+    assert [getattr(cell, "text", cell) for cell in first.cells] == ["test perplexity", "20.00", "10.00", "+10.00"]
+    assert [getattr(cell, "text", cell) for cell in second.cells][1:] == ["60.0", "70.0", "-10.0"]
+
+
+def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study) -> None:
+    alone = replace(averaged, runs=tuple(run for run in averaged.runs if run.model.startswith("one/")))
+    nothing = found(alone)
+    assert (list(nothing.rows), list(nothing.tables)) == ([], [])
+    assert "Name one: `against`." in nothing.notes[0]
+
+
+def test_an_unknown_model_is_told_with_the_nearest(averaged: Study) -> None:
+    with pytest.raises(ConfigError, match=r"against: got 'one/lage', no model of this study; .*mean 'one/large'"):
+        comparison.ANALYSIS.check(comparison.ComparisonSettings(against="one/lage"), averaged)

@@ -1,0 +1,89 @@
+"""Scores beside those of the same start: differences and their errors, computed by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.analyses import starts
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
+from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.views.figures.start_scores import panels_of
+
+SCORES = {"one/zero": [10.0, 14.0], "one/unigram": [20.0, 24.0, 28.0], "one/single": [15.0], "two/zero": [50.0, 50.0]}
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Study:
+    rows = [
+        {"experiment": model.partition("/")[0], "model": model, "run": f"{model}-s{seed}", "seed": seed}
+        | {"kind": "translation", "suite": "translation", "task": "test", "level": "split", "metric": metric}
+        | {"value": value, "failed": "", "primary": True, "main": True, "origin": "", "manifest": "abc"}
+        for model, values in SCORES.items()
+        for seed, value in enumerate(values)
+        for metric in ("bleu", "loss_nats")
+    ]
+    # A beginning has scores of development text alone.
+    begins = {**rows[0], "model": "one/begins", "run": "one/begins-s0", "suite": "pretraining", "task": "development"}
+    rows.append({**begins, "kind": "pretraining"})
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
+    runs = (
+        *(SeededRun(f"{model}-s{seed}", model, seed) for model in SCORES for seed in range(len(SCORES[model]))),
+        SeededRun("one/begins-s0", "one/begins", 0),
+    )
+    return Study("both", runs, tables={"measurements": tmp_path / "measurements.parquet"})
+
+
+def test_the_standard_error_is_the_deviation_over_the_root_of_the_number_of_seeds() -> None:
+    # Deviation of 20, 24 and 28: 4.
+    assert mean_and_error([20.0, 24.0, 28.0]) == (24.0, pytest.approx(4 / 3**0.5))
+    assert mean_and_error([7.0]) == (7.0, None)
+
+
+def test_scores_are_compared_with_the_start_of_the_same_experiment(started: Study) -> None:
+    found = {row["model"]: row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows}
+    assert {row["metric"] for row in found.values()} == {"bleu"}
+    assert list(found) == list(SCORES)
+    # Deviation of 10 and 14: the root of 8, over the root of 2.
+    assert (found["one/zero"]["mean"], found["one/zero"]["standard_error"]) == (12.0, 2.0)
+    assert found["one/zero"]["difference"] is None
+    assert found["one/unigram"]["difference"] == 12.0
+    # The root of 4 + 16 / 3.
+    assert found["one/unigram"]["difference_error"] == 3.0551
+    assert found["one/unigram"]["seeds"] == 3
+    assert found["two/zero"]["difference"] is None
+
+
+def test_one_seed_has_a_difference_without_an_error(started: Study) -> None:
+    single = next(
+        row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows if row["model"] == "one/single"
+    )
+    assert (single["standard_error"], single["difference"], single["difference_error"]) == (None, 3.0, None)
+
+
+def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(started: Study) -> None:
+    with pytest.raises(ConfigError, match=r"against: got 'zeros', no run of this study; .*did you mean 'zero'"):
+        starts.ANALYSIS.check(starts.StartsSettings(against="zeros"), started)
+
+
+def test_the_figure_has_a_row_of_panels_for_every_test_set_and_area_of_an_experiment() -> None:
+    def row(model: str, task: str, metric: str, mean: str, error: str = "") -> dict[str, str]:
+        return {"model": model, "task": task, "metric": metric, "mean": mean, "standard_error": error}
+
+    rows = [
+        row("one/zero", "first_9_steps", "alc_bleu", "30.0", "0.5"),
+        row("one/zero", "development", "best_bleu", "36.0"),
+        row("one/zero", "test", "bleu", "35.0", "0.25"),
+        row("one/unigram", "test", "bleu", "36.0"),
+        row("two/zero", "test", "chrf", "50.0"),
+    ]
+    assert list(panels_of(rows)) == [
+        ("one\ntest", "BLEU", {"one/zero": (35.0, 0.25), "one/unigram": (36.0, 0.0)}),
+        ("one\ntest", "chrF", {}),
+        ("one\narea, first 9 steps", "BLEU", {"one/zero": (30.0, 0.5)}),
+        ("one\narea, first 9 steps", "chrF", {}),
+        ("two\ntest", "BLEU", {}),
+        ("two\ntest", "chrF", {"two/zero": (50.0, 0.0)}),
+    ]
