@@ -175,6 +175,7 @@ class RawFiles:
         self._is_planning = is_planning
         self._same: dict[str, bool] = {}
         self._listings: dict[tuple[Path, bool], Listing] = {}
+        self._now: dict[str, tuple[Path, Listing, int, bool] | None] = {}
 
     def source_listing(self, source: str) -> str | None:
         """One word for the files of a source: registering runs when it changes. None where there is nothing to list.
@@ -222,11 +223,20 @@ class RawFiles:
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None
+        if manifest not in self._now:
+            self._now[manifest] = self._looked_at(manifest)
+        if (now := self._now[manifest]) is None:
+            return None
+        root, found, registered_ns, is_registered = now
+        return None if is_registered and registered_ns <= made.stat().st_mtime_ns else (root, found)
+
+    def _looked_at(self, manifest: str) -> tuple[Path, Listing, int, bool] | None:
+        """Place and files of a source, when it was registered, and whether it was as it is; None where nothing is."""
         given = self._given(Path(manifest).stem)
         if given is None or not (found := self._listing(*given)) or not Path(manifest).is_file():
             return None
-        is_newer = Path(manifest).stat().st_mtime_ns > made.stat().st_mtime_ns
-        return (given[0], found) if is_newer or identity(found) != identity(read_listing(manifest)) else None
+        is_registered = identity(found) == identity(read_listing(manifest))
+        return given[0], found, Path(manifest).stat().st_mtime_ns, is_registered
 
     def _given(self, source: str) -> tuple[Path, bool] | None:
         """Where a source lies, and whether links in it are followed."""
