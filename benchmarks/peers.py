@@ -127,16 +127,14 @@ def causal_step(kind: str, setting: Any) -> Callable[[], None]:
 
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics."""
-    import transformers
     from read_tokens import write_shards
     from training_loop import causal_model, make_model, run
 
     from hatchery.training.topology import read_topology
 
     peer = is_there("transformers", "accelerate")
-    if not transformers.__version__.startswith("4."):
-        # The Trainer loads it, and version 4 does without it.
-        is_there("datasets")
+    # The Trainer loads it, and not every version of it goes with every one of the hub's library.
+    is_there("datasets")
     sequences, steps = (8, 4) if arguments.tiny else (64, 8)
     shards = write_shards(folder / "tokens", 40_000 if arguments.tiny else 400_000, 200, 4096)
     given = argparse.Namespace(
@@ -146,7 +144,7 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     causal = CausalSettings()
     for name, of, objective in (("BERT", make_model, MaskedSettings()), ("GPT-2", causal_model, causal)):
         ours, theirs = 0.0, 0.0
-        for _ in range(1 if arguments.tiny else 2):
+        for _ in range(1 if arguments.tiny else min(2, arguments.repetitions)):
             with tempfile.TemporaryDirectory() as run_folder:
                 found = run(given, read_topology({}), Path(run_folder), of, beside_bare=False, objective=objective)
                 ours = max(ours, found["loop"])

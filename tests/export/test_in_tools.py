@@ -98,10 +98,14 @@ def test_low_rank_adapters_of_peft_learn_and_are_loaded_again(load, tokenizer, t
         torch.testing.assert_close(merged(**inputs, return_dict=False)[0], expected, atol=1e-5, rtol=0.0)
 
 
-def test_a_run_of_the_trainer_that_is_resumed_ends_with_the_same_weights(hub, load, tokenizer, tmp_path):
+def test_a_run_of_the_trainer_that_is_resumed_ends_with_the_same_weights(hub, load, tokenizer, tmp_path, monkeypatch):
     """The library once lost the place of such runs (transformers#46165); and no tensor of ours may start anew."""
-    for needed in ("accelerate", "datasets"):
-        pytest.importorskip(needed, exc_type=ImportError)
+    pytest.importorskip("accelerate", exc_type=ImportError)
+    if hub.__version__.startswith("4."):
+        # It does without, and the one that is here wants a newer library of the hub.
+        monkeypatch.setattr(hub.utils.import_utils, "_datasets_available", False)
+    else:
+        pytest.importorskip("datasets", exc_type=ImportError)
     encode = tokenizer("elc_biased")
     rows = [{**encode(SENTENCES[i % 4] * (1 + i % 2)), "labels": i % 2} for i in range(24)]
 
