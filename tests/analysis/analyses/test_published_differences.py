@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
+from hatchery.analysis.stages.analyse import analyse_settings
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.experiment.project import Project
 
@@ -40,3 +42,11 @@ def test_models_of_other_experiments_are_differences_from_the_row_that_the_table
     ]
     assert ["cosmopedia only", "printed", "-", "-7.1", "+0.0", "-0.6"] in lines
     assert found.tables[0].columns[0].heading == "model" and not any("FLOPs" in note for note in found.notes)
+
+
+def test_in_miniature_every_ablation_of_one_corpus_has_a_model_beside_its_row(repository: Path) -> None:
+    settings: Any = analyse_settings(Project(repository / "config"), "gpt_bert_table_2_mini", "table_2")
+    parts = ("layer_weights", "gate", "mask_schedule", "batch_schedule")
+    whole, without = settings["published"]
+    assert whole.rows == {"gpt_bert_mini/gpt_bert": "gpt_bert"}
+    assert without.rows == {f"gpt_bert_ablations_mini/without_{part}": f"without_{part}" for part in parts}
