@@ -308,6 +308,45 @@ def test_the_newest_and_the_milestones_are_kept(tmp_path: Path, save_step: Save,
         for step in range(1, 7):
             save_step(writer, step)
     assert steps_in(tmp_path) == [6, 5, 3, 1]
+    # The older ones are exported, so their weights are enough; training goes on from the newest.
+    assert [(checkpoint_folder(tmp_path, step) / OPTIMIZER).exists() for step in (6, 5, 3, 1)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [verify_checkpoint(checkpoint_folder(tmp_path, step)) for step in (6, 5, 3, 1)] == [True, True, False, False]
+    load_model(checkpoint_folder(tmp_path, 3), nn.Linear(3, 2))
+
+
+def test_training_never_goes_on_from_weights_alone(tmp_path: Path, save_step: Save) -> None:
+    with CheckpointWriter(tmp_path, keep=1, milestones=(1,)) as writer:
+        save_step(writer, 1)
+        save_step(writer, 2)
+    damage(checkpoint_folder(tmp_path, 2) / MODEL, "truncate")
+    assert newest_sound_checkpoint(tmp_path) is None
+    assert steps_in(tmp_path) == [1]
+    damage(checkpoint_folder(tmp_path, 1) / MODEL, "flip")
+    with pytest.raises(CheckpointError, match="differs from its checksum"):
+        verify_checkpoint(checkpoint_folder(tmp_path, 1))
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3, 4])
+def test_a_kill_while_a_milestone_loses_its_optimiser_leaves_it_to_be_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    milestone, newest = save(tmp_path, 1), save(tmp_path, 2)
+    calls = [moment]
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "_sync", count_down(checkpoints._sync, calls))
+        for name in ("write_text", "replace", "unlink"):
+            patch.setattr(Path, name, count_down(getattr(Path, name), calls))
+        with pytest.raises(Killed):
+            prune_checkpoints(tmp_path, 1, (1,))
+    is_whole = verify_checkpoint(milestone)
+    assert is_whole == (moment < 3) and newest_sound_checkpoint(tmp_path) == newest
+    prune_checkpoints(tmp_path, 1, (1,))
+    assert not verify_checkpoint(milestone) and not (milestone / OPTIMIZER).exists()
 
 
 def test_training_may_change_the_model_while_its_checkpoint_is_written(

@@ -118,7 +118,7 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
         state = {**asdict(position), RUN: run_folder.name}
         (partial / STATE).write_text(json.dumps(state, sort_keys=True), encoding="utf-8")
         checksums = {name: sha256_file(partial / name) for name in CONTENT}
-        (partial / CHECKSUMS).write_text(json.dumps(checksums, sort_keys=True, indent=1), encoding="utf-8")
+        _write_checksums(partial / CHECKSUMS, checksums)
         for name in (*CONTENT, CHECKSUMS, "."):
             _sync(partial / name)
         shutil.rmtree(target, ignore_errors=True)
@@ -130,9 +130,15 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
 
 
 def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
-    """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`."""
+    """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`.
+
+    Of these older ones the state of the optimiser goes: their models are exported, and training goes on from the
+    newest.
+    """
     for folder in checkpoint_folders(run_folder)[keep:]:
-        if checkpoint_step(folder) not in milestones:
+        if checkpoint_step(folder) in milestones:
+            _forget_optimizer(folder)
+        else:
             _remove(folder)
 
 
@@ -160,7 +166,7 @@ def checkpoint_step(folder: Path) -> int:
 
 
 def newest_sound_checkpoint(run_folder: Path) -> Path | None:
-    """The newest checkpoint whose files match their checksums, or null; damaged ones are removed with a warning.
+    """The newest whole checkpoint whose files match their checksums, or null; damaged ones are removed with a warning.
 
     They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept. Raises
     MisplacedError for a sound one of another run, which is left for its owner.
@@ -169,23 +175,26 @@ def newest_sound_checkpoint(run_folder: Path) -> Path | None:
         shutil.rmtree(leftover, ignore_errors=True)
     for folder in checkpoint_folders(run_folder):
         try:
-            verify_checkpoint(folder)
+            is_whole = verify_checkpoint(folder)
         except CheckpointError as error:
             print(f"warning: {error}; going back to the checkpoint before it", file=sys.stderr, flush=True)
             _remove(folder)
             continue
-        return folder
+        if is_whole:
+            return folder
     return None
 
 
-def verify_checkpoint(folder: Path) -> None:
-    """Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step.
+def verify_checkpoint(folder: Path) -> bool:
+    """Whether training can go on from a checkpoint: a milestone may have lost the state of its optimiser.
 
+    Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step.
     Raises MisplacedError for a checkpoint of another run than that of the folder around it.
     """
     try:
-        checksums = json_value((folder / CHECKSUMS).read_text(encoding="utf-8"))
-        expected = {name: checksums[name] for name in CONTENT}
+        checksums = _read_checksums(folder)
+        is_whole = len(checksums) == len(CONTENT)
+        expected = {name: checksums[name] for name in CONTENT if is_whole or name != OPTIMIZER}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder / CHECKSUMS}: the checksums cannot be read") from error
     for name, checksum in expected.items():
@@ -202,6 +211,7 @@ def verify_checkpoint(folder: Path) -> None:
     step = read_position(folder).step
     if step != checkpoint_step(folder):
         raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
+    return is_whole
 
 
 def load_checkpoint(
@@ -287,6 +297,32 @@ def _remove(folder: Path) -> None:
     except OSError:
         partial = folder
     shutil.rmtree(partial, ignore_errors=True)
+
+
+def _forget_optimizer(folder: Path) -> None:
+    """Remove the state of the optimiser so that a kill meanwhile leaves a checkpoint that is whole, or is not.
+
+    One whose checksums cannot be read stays as it is: who exports it says so.
+    """
+    try:
+        checksums = _read_checksums(folder)
+    except (OSError, ValueError, TypeError):
+        return
+    if checksums.pop(OPTIMIZER, None) is not None:
+        partial = folder / f".{CHECKSUMS}.partial"
+        _write_checksums(partial, checksums)
+        _sync(partial)
+        partial.replace(folder / CHECKSUMS)
+        _sync(folder)
+    (folder / OPTIMIZER).unlink(missing_ok=True)
+
+
+def _read_checksums(folder: Path) -> dict[str, str]:
+    return dict(json_value((folder / CHECKSUMS).read_text(encoding="utf-8")))
+
+
+def _write_checksums(path: Path, checksums: Mapping[str, str]) -> None:
+    path.write_text(json.dumps(checksums, sort_keys=True, indent=1), encoding="utf-8")
 
 
 def _sync(path: Path) -> None:

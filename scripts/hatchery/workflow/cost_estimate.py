@@ -140,10 +140,11 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     wall = (training + development) / (peak * machine.mfu)
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE
+    weights = model_bytes * (1 if run.weight_average is None else 2)
     # A model that is not trained has none.
-    checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if plan.steps else 0
-    # One more than is kept: an old checkpoint goes when the new one is complete.
-    most = machine.keep_checkpoints + 1 + len(machine.milestones) + len(run.marks)
+    checkpoint = weights + model_bytes * OPTIMIZER_MOMENTS if plan.steps else 0
+    # One more than is kept: an old checkpoint goes when the new one is complete. Milestones lose their moments.
+    whole, kept = machine.keep_checkpoints + 1, len(machine.milestones) + len(run.marks)
     return RunCost(
         run=planned.name,
         parameters=parameters,
@@ -159,7 +160,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
         wall_seconds=wall,
         device_hours=wall * machine.devices / 3600,
         checkpoint_bytes=checkpoint,
-        run_folder_bytes=most * checkpoint,
+        run_folder_bytes=whole * checkpoint + kept * weights if plan.steps else 0,
         model_bytes=model_bytes,
         export_bytes=model_bytes * (1 + len(run.marks)),
     )

@@ -162,9 +162,9 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by "
         f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "
         f"{percent(published.mfu)}.",
-        "A checkpoint is parameters and two moments of the optimiser in fp32. The run folder holds "
-        f"{plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and the one being written, until "
-        "the run is over.",
+        "A checkpoint is parameters, their average if there is one, and two moments of the optimiser in fp32. The run "
+        f"folder holds {plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and marks without "
+        "moments, and the one being written, until the run is over.",
     ]
     if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
         notes.append(
