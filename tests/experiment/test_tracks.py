@@ -8,6 +8,7 @@ from shipped import written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.experiment.tracks import TRACKS
 from hatchery.workflow.jobs import Jobs
 
 LEGAL: dict[str, Any] = {
@@ -31,6 +32,20 @@ def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Pa
     assert "budget" not in Jobs(found).settings("pretrain", experiment="entry", run="untrained-s42")
     told = Jobs(project(configuration, track=None)).settings("pretrain", experiment="entry", run="ltg_bert-s42")
     assert '"budget":{"words_seen":100000000}' in told
+
+
+def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(configuration: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the corpus 'demo' has no `byte_premium`.*Dutch 1\.0516739"):
+        project(configuration, track="multilingual").check("experiment", "entry")
+    path = configuration / "corpora/demo.yaml"
+    path.write_text(f"byte_premium: 1.0516739\n{path.read_text('utf-8')}", encoding="utf-8")
+    found = project(configuration, track="multilingual")
+    found.check("experiment", "entry")
+    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert '"budget":{"corpus_bytes":571058927,"epochs":10.0,"words_seen":100000000}' in told
+    # The size of the Dutch text as its authors print it, 571 MB.
+    assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_nld")) == pytest.approx(571e6, rel=1e-3)
+    assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_zho")) == pytest.approx(537e6, rel=1e-3)
 
 
 def pretraining(**changes: Any) -> dict[str, Any]:

@@ -316,7 +316,10 @@ class Project:
             return budget
         track = TRACKS[name]
         return replace(
-            budget, epochs=budget.epochs or float(track.epochs), corpus_words=budget.corpus_words or track.corpus_words
+            budget,
+            epochs=budget.epochs or float(track.epochs),
+            corpus_words=budget.corpus_words or track.corpus_words,
+            corpus_bytes=budget.corpus_bytes or track.bytes_of(self.corpus(self.experiment(experiment).corpus)),
         )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:

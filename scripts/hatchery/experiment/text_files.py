@@ -16,7 +16,7 @@ from hatchery.corpora.settings import (
     SequenceKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, RefusedError, omitted_at_default
+from hatchery.settings.base import Count, Positive, RefusedError, omitted_at_default
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -89,6 +89,9 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     languages: Annotated[tuple[Language, ...], Unique()] = ()
     """Languages of the text, as two- or three-letter codes (ISO 639); exported models name them, and paragraphs of text
     of one's own are cut into sentences where they say en alone. Empty where nobody said them."""
+    byte_premium: Positive | None = None
+    """How many bytes (UTF-8) say in this language what one says in English; BabyLM's multilingual track compares sizes
+    by it. Null: nobody said it."""
     sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
     """Raw sources, each with its reader."""
     sample: Sample = ABSENT

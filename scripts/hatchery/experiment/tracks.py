@@ -15,6 +15,7 @@ from hatchery.settings.problems import Problems
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
+    from hatchery.experiment.text_files import CorpusFile
 
 TrackName = Literal["strict_small", "strict", "multilingual"]
 
@@ -26,15 +27,23 @@ class Track:
     words_seen: int
     """Words that it is shown, repetitions included, over all trainings that it comes from."""
     corpus_words: int | None
-    """Words of the text that it is trained on; None where they are counted by language (multilingual: by bytes)."""
+    """Words of the text that it is trained on; None where bytes are counted."""
     epochs: int = 10
     """How often it may read the text."""
+    corpus_bytes: int | None = None
+    """Bytes (UTF-8) of English text; those of another language are divided by its byte premium. None: words count."""
+
+    def bytes_of(self, corpus: "CorpusFile") -> int | None:
+        """Bytes that a text may have in its own language; None where the track counts words, or nobody knows."""
+        if self.corpus_bytes is None or corpus.byte_premium is None:
+            return None
+        return int(self.corpus_bytes * corpus.byte_premium)
 
 
 TRACKS: dict[TrackName, Track] = {
     "strict_small": Track(100_000_000, 10_000_000),
     "strict": Track(1_000_000_000, 100_000_000),
-    "multilingual": Track(1_000_000_000, None),
+    "multilingual": Track(1_000_000_000, None, corpus_bytes=543_000_000),
 }
 
 
@@ -47,6 +56,11 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
     handed_in = experiment.submission and experiment.submission.track
     if handed_in and handed_in != experiment.track:
         problems.add(f"{broken}: expected the track of `submission`, {handed_in}")
+    if track.corpus_bytes is not None and project.corpus(experiment.corpus).byte_premium is None:
+        problems.add(
+            f"{broken}: the corpus {experiment.corpus!r} has no `byte_premium`, by which its size is compared with "
+            "that of others: English 1, Dutch 1.0516739, Mandarin 0.9893825"
+        )
     tokenizer = project.tokenizer(experiment.tokenizer)
     if tokenizer.path is not ABSENT:
         problems.add(f"{broken}: the tokenizer {experiment.tokenizer!r} is imported; all that learns from text counts")

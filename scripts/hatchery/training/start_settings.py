@@ -79,6 +79,8 @@ class BudgetSettings(OneOfKeys):
     """So many times the words of the text are a limit, too; null sets none."""
     corpus_words: WordCount | None = omitted_at_default(None)
     """A text of more words is refused; null takes any."""
+    corpus_bytes: Count | None = omitted_at_default(None)
+    """A text of more bytes (UTF-8) is refused; null takes any."""
     minutes: Positive = ABSENT
     """Minutes of training, without evaluation, by the time that some steps take where the run starts. So the number of
     steps, and with it every result, is that of a machine and a moment: the manifest says it as `planned_steps`."""

@@ -1,5 +1,6 @@
 """BabyLM's zero-shot tasks against what its code gave of tiny models on invented rows (tests/golden/babylm_2026)."""
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -266,6 +267,35 @@ def test_a_constant_scorer_has_what_the_tie_rule_gives(edition, official, expect
     options = Item("p", "p", "1", tuple(Candidate(text, "given") for text in "abcde"))
     five = [decision(options, [0.0] * 5, ScoringSettings(suite="a", edition=2026)).credit]
     assert five == [0.2]
+
+
+def test_a_constant_scorer_has_chance_and_a_uniform_model_prefers_the_shorter_text(golden_directory, model):
+    for task, chance in (("entity_tracking/entity_tracking", 20), ("blimp/blimp_filtered", 50)):
+        settings = settings_of(task)
+        items = items_of(golden_directory, settings)
+        decided = [decision(item, [0.0] * len(item.candidates), settings) for item in items]
+        outcomes, credits = [one.outcome for one in decided], [one.credit for one in decided]
+        suite = accuracy_table(items, outcomes, "suite", credits, by_split=settings.format == "entity_tracking")[-2]
+        assert 100 * suite.accuracy == pytest.approx(chance) == 100 * suite.chance
+    found = []
+    for task in ("global_piqa_parallel/global_piqa_parallel", "global_piqa_nonparallel/global_piqa_nonparallel"):
+        settings = settings_of(task)
+        items = items_of(golden_directory, settings)
+        found += [np.mean([decision(item, [0.0] * len(item.candidates), settings).credit for item in items])]
+    assert 100 * np.mean(found) == pytest.approx(37.5)
+    uniform = copy.deepcopy(model("causal_bos/causal"))
+    torch.nn.init.zeros_(uniform.network.get_output_embeddings().weight)
+    pair = minimal_pair("p", "p", "1", "The dog has a cup and a box.", "The dog has a cup.")
+    scored = candidate_scores([pair], uniform)
+    np.testing.assert_allclose(scored.scores[0], -scored.tokens[0] * np.log(uniform.vocabulary_size), rtol=1e-6)
+    assert decision(pair, scored.scores[0].tolist(), ScoringSettings(suite="a", edition=2026)).outcome == "wrong"
+
+
+def test_a_solution_that_is_null_is_none_of_a_row(make_source):
+    row = {"prompt": "a", "solution0": "b", "solution1": "c", "solution2": None, "label": 1, "example_id": "1"}
+    settings = ScoringSettings(suite="a", edition=2026, format="global_piqa")
+    (item,) = read_minimal_pairs(make_source({"a.jsonl": json.dumps(row) + "\n"}), settings)
+    assert [one.completion for one in item.candidates] == [" c", " b"]
 
 
 def test_one_token_without_one_in_front_of_it_is_an_error(golden_directory, model):

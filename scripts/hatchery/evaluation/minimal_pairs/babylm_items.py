@@ -76,7 +76,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
             raise EvaluationError(f"{record.where}: the field 'example_id' repeats {row!r}")
         seen.add(row)
         solutions = [record.text("solution0"), record.text("solution1")]
-        while record.has(f"solution{len(solutions)}"):
+        while record.values.get(f"solution{len(solutions)}") is not None:
             solutions.append(record.text(f"solution{len(solutions)}"))
         label = record.value("label")
         if type(label) is not int or not 0 <= label < len(solutions):

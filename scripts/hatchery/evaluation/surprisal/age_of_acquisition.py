@@ -185,12 +185,15 @@ def surprisals_behind(
 ) -> list[float]:
     """Surprisal, in nats, of every word behind its context: of the tokens of `<context> <word>` that overlap the word.
 
-    NaN where the word has no token.
+    NaN where the word has no token, and where the text is longer than an input of the model.
     """
     given = [f"{context.strip()} " for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]
     encoded = model.encode(texts, given=[len(context) for context in given])
-    scored = [index for index, one in enumerate(encoded) if one.scored > 0]
+    longest = None if model.longest_input is None else model.longest_input - len(model.frame.before + model.frame.after)
+    scored = [
+        index for index, one in enumerate(encoded) if one.scored > 0 and (longest is None or len(one.ids) <= longest)
+    ]
     values = sentence_scores(token_scores(model, [encoded[index] for index in scored], scoring, tokens_per_batch))
     found = dict(zip(scored, (-values).tolist(), strict=True))
     return [found.get(index, math.nan) for index in range(len(words))]
