@@ -169,7 +169,7 @@ def test_surprisals_of_words_that_children_learn_are_those_of_the_pipeline():
 
 
 SETTINGS = {"stage_version": 1}
-ARCHITECTURES = {"causal_bos": "causal", "masked_wp": "masked"}
+ARCHITECTURES = {"causal_bos": "causal", "causal_nobos": "causal", "masked_wp": "masked"}
 
 
 def imported_model(name: str, architecture: str, folder: Path) -> Path:
@@ -187,20 +187,22 @@ def source_of_data(folder: Path) -> RawSource:
 def test_the_stage_writes_what_the_server_takes(name, tmp_path):
     model = imported_model(name, ARCHITECTURES[name], tmp_path)
     output = tmp_path / "out/manifest.json"
-    settings = {"stage": "measure_reading", **SETTINGS, "files": "full/reading/*.csv"}
+    settings = {"stage": "measure_reading", **SETTINGS, "files": "full/reading/*.csv", "official": True}
     given = {"runtime": {"device": "cpu"}, "model": model, "source": source_of_data(tmp_path).manifest}
     run_stage(measure_reading, settings, output, **given)
-    theirs = folder_of(name, "causal" if name == "causal_bos" else "mlm")
+    theirs = folder_of(name, "mlm" if name == "masked_wp" else "causal")
     ours = json.loads((tmp_path / "out/predictions.json").read_text())["reading"]["predictions"]
     expected = json.loads((theirs / "predictions.json").read_text())["reading"]["predictions"]
     assert [one["id"] for one in ours] == [one["id"] for one in expected]
-    assert [one["pred"] for one in ours] == pytest.approx([one["pred"] for one in expected], abs=1e-5, rel=1e-6)
+    for key in ("pred", "prev_pred"):
+        numbers = ([one[key] for one in rows] for rows in (ours, expected))
+        np.testing.assert_allclose(*numbers, atol=1e-5, rtol=1e-6)
     rows = reading_rows(Evaluated(read_manifest(output), read_manifest(model)))
     assert {row["task"]: row["level"] for row in rows}["self_paced"] == "average" and len(rows) == 7
-    found = next(row["value"] for row in rows if row["task"] == "eye_tracking")
-    fraction = float(json.loads((theirs / "unrounded_fractions.json").read_text())["rt"])
-    # Theirs lacks the row whose context is the word None only where the word before counts.
-    assert found == pytest.approx(100 * fraction, abs=1e-4)
+    fractions = json.loads((theirs / "unrounded_fractions.json").read_text())
+    for task, key in (("eye_tracking", "rt"), ("self_paced", "spr")):
+        found = next(row["value"] for row in rows if row["task"] == task)
+        assert found == pytest.approx(100 * float(fractions[key]), abs=1e-4)
     with pytest.raises(EvaluationError, match=r"expected one file that matches 'full/\*/\*\.csv', found 2"):
         run_stage(measure_reading, settings | {"files": "full/*/*.csv"}, output, **given)
 

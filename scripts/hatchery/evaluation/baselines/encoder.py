@@ -157,6 +157,8 @@ class BaselineModel:
     """Not told apart from the rest."""
     left_to_right: None = None
     """Others are asked in one way."""
+    gives_types = False
+    """Whether the network is told that all tokens are of type 0."""
 
     def __init__(
         self,
@@ -285,6 +287,8 @@ class BaselineModel:
 
     def _outputs_of(self, input_ids: Tensor, attention_mask: Tensor, **more: Any) -> Any:
         if self.architecture != "encoder_decoder":
+            if self.gives_types:
+                more["token_type_ids"] = torch.zeros_like(input_ids)
             return self.network(input_ids=input_ids, attention_mask=attention_mask, **more)
         nothing = torch.full_like(input_ids[:, :1], self._end[0])
         return self.network(

@@ -64,6 +64,16 @@ class BaselineTokenizer:
         limit = int(min(self._tokenizer.model_max_length, NO_LIMIT))
         return None if limit == NO_LIMIT else limit
 
+    @property
+    def returns_types(self) -> bool:
+        """Whether the library, as BabyLM pins it, returns the types of tokens with their ids.
+
+        It does where the folder names them, and for a tokenizer without a class of its own that names nothing.
+        """
+        named = self._tokenizer.init_kwargs.get("model_input_names")
+        has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
+        return has_no_class if named is None else "token_type_ids" in named
+
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of each sentence, without the tokens that frame it, in the tokenizer's own normalisation."""
         # The fast variant leaves out character offsets.

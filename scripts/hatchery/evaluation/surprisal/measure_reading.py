@@ -5,6 +5,7 @@ Writes `words.parquet` (the rows of the data: context, word, its surprisal and t
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -29,6 +30,10 @@ def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, 
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring, template=True)
     assert isinstance(asked, HatcheryModel | BaselineModel)
+    if settings.official:
+        if isinstance(asked, BaselineModel):
+            asked.gives_types = asked.tokenizer.returns_types
+        words = [replace(one, before=None) if one.before and one.before[0] == "None" else one for one in words]
     found, before = reading_surprisals(words, lambda pairs: surprisals_of(asked, pairs, runtime.tokens_per_batch))
     scores = reading_scores(words, found, before)
     columns = {"context": [one.context for one in words], "word": [one.word for one in words]}

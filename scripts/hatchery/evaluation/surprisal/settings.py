@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hatchery.evaluation.settings import ScoringName
-from hatchery.settings.base import Count, Settings
+from hatchery.settings.base import Count, Settings, omitted_at_default
 from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys
 
 
@@ -62,6 +62,9 @@ class ReadingSettings(Settings):
     scoring: Literal["auto", "pll", "left_to_right"] = "auto"
     """auto asks causal models behind the last token (left_to_right), and others at a mask (pll); hybrid models can be
     asked in both ways."""
+    official: bool = omitted_at_default(False)
+    """Repeat two slips of the official code: models of others are given the types of tokens where their tokenizer
+    returns them (GPT-2 adds an embedding then), and the text before the previous word is missing where it is None."""
 
 
 @dataclass(frozen=True, kw_only=True)
