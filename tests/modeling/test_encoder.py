@@ -100,8 +100,9 @@ def test_a_batch_without_labels_has_loss_and_gradient_zero(make_model, batch):
     assert all(parameter.grad is None or not parameter.grad.any() for parameter in model.parameters())
 
 
-def test_bf16_autocast_keeps_norms_scores_and_loss_in_fp32(make_model, batch):
-    model = make_model(layer_weighting="biased")
+@pytest.mark.parametrize("changes", [{"layer_weighting": "biased"}, {"family": "gpt_bert"}], ids=["elc", "gpt_bert"])
+def test_bf16_autocast_keeps_norms_scores_and_loss_in_fp32(make_model, batch, changes):
+    model = make_model(**changes)
     exact = model(*batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         states = model.encoder(*batch[:2])

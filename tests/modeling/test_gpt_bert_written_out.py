@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.norm_and_dropout import Dropout
 
 ODD = {"hidden_size": 20, "num_attention_heads": 5, "intermediate_size": 28, "num_hidden_layers": 2, "vocab_size": 40}
 KINDS = {
@@ -45,8 +46,11 @@ def bucket(distance: int, size: int, most: int) -> int:
     return int(math.copysign(far, distance))
 
 
-def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, config: Any) -> Tensor:
-    """The attention block's output [T, D] of `x` [T, D]; `sees` bool [T, T] of query and key."""
+def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, config: Any, factor: float) -> Tensor:
+    """The attention block's output [T, D] of `x` [T, D]; `sees` bool [T, T] of query and key.
+
+    `factor` stands where something is dropped in training.
+    """
     eps, heads = config.layer_norm_eps, config.num_attention_heads
     size, width = x.shape[1], x.shape[1] // heads
     x = norm(x, eps)
@@ -57,7 +61,7 @@ def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, conf
 
     limits = config.position_bucket_size, config.max_position_embeddings
     distances = [[bucket(i - j, *limits) for j in range(len(x))] for i in range(len(x))]
-    (q, k), (q_pos, k_pos) = query_key(x), query_key(table)
+    (q, k), (q_pos, k_pos) = query_key(x), query_key(table * factor)
     value = x @ w["value_projection.weight"].T + w["value_projection.bias"]
     rows = torch.tensor([[config.position_bucket_size - 1 + far for far in buckets] for buckets in distances])
     context = torch.zeros_like(x)
@@ -67,37 +71,39 @@ def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, conf
             scores = k[:, own] @ q[i, own] + k_pos[rows[i], own] @ q[i, own] + (k * q_pos[rows[i]])[:, own].sum(dim=1)
             if (keys := sees[i].nonzero().flatten()).numel():
                 shares = torch.softmax(scores[keys] / math.sqrt(3 * width), dim=0)
-                context[i, own] = shares @ value[keys, own]
+                context[i, own] = (shares * factor) @ value[keys, own]
     if config.attention_gate:
         context = context * gelu(value[:, size:])
-    return norm(context, eps) @ w["output_projection.weight"].T + w["output_projection.bias"]
+    return factor * (norm(context, eps) @ w["output_projection.weight"].T + w["output_projection.bias"])
 
 
-def written_out(model: LanguageModel, ids: Tensor, sees: Tensor) -> Tensor:
-    """The logits [T, V] of one sequence, int64 [T]."""
+def written_out(
+    model: LanguageModel, ids: Tensor, sees: Tensor, factor: float = 1.0, factor_in_attention: float = 1.0
+) -> Tensor:
+    """The logits [T, V] of one sequence, int64 [T]; the factors stand where something is dropped in training."""
     config, eps = model.config, model.config.layer_norm_eps
     w = {name: value.detach() for name, value in model.named_parameters()}
     table = norm(w["encoder.embedding.relative_embedding"], eps)
     table = table * w["encoder.embedding.relative_layer_norm.weight"] + w["encoder.embedding.relative_layer_norm.bias"]
     words = w["encoder.embedding.word_embedding.weight"]
-    stream = norm(words[ids], eps)
+    stream = norm(words[ids], eps) * factor
     sums = [stream]
     for layer, block in product(range(config.num_hidden_layers), ("attention", "feed_forward")):
         start = f"encoder.layers.{layer}.{block}."
         own = {name.removeprefix(start): value for name, value in w.items() if name.startswith(start)}
         if block == "attention":
-            output = attention(own, stream, table, sees, config)
+            output = attention(own, stream, table, sees, config, factor_in_attention)
         else:
             inner = norm(stream, eps) @ own["input_projection.weight"].T
             value, gate = inner.chunk(2, dim=-1)
-            output = norm(value * gelu_by_tanh(gate), eps) @ own["output_projection.weight"].T
+            output = factor * (norm(value * gelu_by_tanh(gate), eps) @ own["output_projection.weight"].T)
         stream = stream + output
         sums.append(stream)
         if config.layer_weighting == "unrestricted":
             weights = w[f"encoder.mixture.layer_weights.{len(sums) - 2}"]
             stream = sum(weight * one for weight, one in zip(weights, sums, strict=True))
     hidden = gelu(norm(stream, eps) @ w["head.linear.weight"].T + w["head.linear.bias"])
-    return norm(hidden, eps) @ words.T + w["head.vocabulary_bias"]
+    return (norm(hidden, eps) * factor) @ words.T + w["head.vocabulary_bias"]
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
@@ -136,3 +142,16 @@ def test_logits_of_packed_blocks_and_of_padding_are_those_of_the_formulas(model:
     for kind in (sees, sees.tril()):
         found = model.logits_at(model.encoder(ids, kind[None])[-1])[0]
         torch.testing.assert_close(found, written_out(model, ids[0], kind), atol=1e-9, rtol=1e-9)
+
+
+@torch.no_grad()
+def test_what_is_dropped_in_training_is_dropped_where_the_formulas_say_and_at_its_own_rate(
+    make_model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dropout, "forward", lambda dropout, values: values * dropout.probability)
+    rates = {"hidden_dropout_prob": 0.7, "attention_probs_dropout_prob": 0.4}
+    model = make_model(**{"family": "gpt_bert", "disturbed": 0.3, **ODD, **rates}).double().train()
+    ids = torch.randint(5, 40, (1, 9), generator=torch.Generator().manual_seed(7))
+    found = model.logits_at(model.encoder(ids)[-1])[0]
+    expected = written_out(model, ids[0], torch.ones(9, 9, dtype=torch.bool), *rates.values())
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
