@@ -10,6 +10,7 @@ import pytest
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
+from hatchery.provenance.chain import ManifestIndex, follow
 from hatchery.raw.listings import RawFiles, source_manifest
 from hatchery.raw.registration import RawSource, open_source, present, register_source
 from hatchery.runner import run_stage
@@ -77,6 +78,10 @@ def test_what_no_pattern_takes_changes_nothing_before_and_after_it_is_registered
     assert (digest_read(made.settings, name, SOURCE) == digest) == is_the_same
     job = type("Job", (), {"rule": type("Rule", (), {"name": "convert_corpus"}), "output": [str(MADE)]})
     assert (list(stale_lines([job])) == []) == is_the_same
+    chain = follow(ManifestIndex(), [made.digest], "here")
+    assert (chain.problems == []) == is_the_same
+    sources = [node.source for node in chain.nodes.values() if node.source is not None]
+    assert [len(source.files) for source in sources] == ([40] if is_the_same else [])
 
 
 def test_where_all_files_are_read_the_digest_is_that_of_the_source_manifest(converted: tuple[Project, Path]) -> None:
