@@ -136,7 +136,8 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     # The Trainer loads it, and not every version of it goes with every one of the hub's library.
     is_there("datasets")
     sequences, steps = (8, 4) if arguments.tiny else (64, 8)
-    shards = write_shards(folder / "tokens", 40_000 if arguments.tiny else 400_000, 200, 4096)
+    # Of long texts, so that 6 % of a batch is padding: tokens of text count, and the Trainer's rows are full of them.
+    shards = write_shards(folder / "tokens", 40_000 if arguments.tiny else 400_000, 4000, 4096)
     given = argparse.Namespace(
         tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
         precision="fp32",
