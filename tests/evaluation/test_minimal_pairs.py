@@ -1,13 +1,23 @@
 import collections
+from pathlib import Path
 
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.evaluation.minimal_pairs.decisions import Decision, accuracy_csv, accuracy_table, decide, decision
+from hatchery.evaluation.minimal_pairs.decisions import (
+    Decision,
+    accuracy_csv,
+    accuracy_table,
+    decide,
+    decision,
+    tie_rule,
+)
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.pairs import POOLED_FILES, check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
-from hatchery.evaluation.settings import ExpectedSize, PairColumns, SuiteSettings
+from hatchery.evaluation.settings import ExpectedSize, PairColumns, ScoringSettings, SuiteSettings
+from hatchery.experiment.project import Project
+from hatchery.typed import build
 
 
 def pair(paradigm="p", phenomenon="f", pair_id="0", good="good .", bad="bad ."):
@@ -158,6 +168,29 @@ def test_a_table_may_name_paradigms_and_phenomena(make_source):
 def test_a_wrong_table_is_named_with_file_and_line(make_source, content, message):
     with pytest.raises(HatcheryError, match=message):
         read_minimal_pairs(make_source({"a.csv": content}), TABLE)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name", "content"),
+    [
+        (
+            "blimp_nl",
+            "anaphor_agreement__number.jsonl",
+            '{"sentence_good": "Ik was me.", "sentence_bad": "Ik was je."}\n',
+        ),
+        ("zhoblimp", "BA_deletion.jsonl", '{"sentence_good": "我把书看了。", "sentence_bad": "我把看了书。"}\n'),
+        ("multiblimp_nld", "nld/data.tsv", "prefix\tsen\twrong_sen\nx\tDe hond slaapt.\tDe hond slapen.\n"),
+        ("multiblimp_eng", "eng/data.tsv", "prefix\tsen\twrong_sen\nx\tThe dog sleeps.\tThe dog sleep.\n"),
+    ],
+)
+def test_pairs_of_the_multilingual_track_are_read_as_their_suites_say(make_source, repository, suite, name, content):
+    settings = build(ScoringSettings, Project(repository / "config").suite(suite).scored(suite))
+    (pair,) = read_minimal_pairs(
+        make_source({name: content, "README.md": "# A card", "deu/data.tsv": "sen\n"}), settings
+    )
+    assert pair.is_pair and pair.paradigm == Path(name).stem and pair.candidates[0].text != pair.candidates[1].text
+    # Of texts that tie each counts 1/k.
+    assert tie_rule(settings) == "shared"
 
 
 def test_lines_of_zorro_alternate_and_a_setting_says_which_is_good(make_source):

@@ -161,6 +161,9 @@ def test_surprisals_of_words_that_children_learn_are_those_of_the_pipeline():
         here = [row for row in rows if row["step"] == step]
         found = surprisals_behind(model, [(row["context"], row["target_word"]) for row in here])
         np.testing.assert_allclose(found, [row["surprisal"] for row in here], atol=1e-5, rtol=1e-6)
+    # What fails in the pipeline is NaN, and leaves out the checkpoint for the word.
+    alone, failed = surprisals_behind(model, [("the", "dog"), ("the " * 2000, "dog")])
+    assert math.isfinite(alone) and math.isnan(failed)
     trace = json.loads((folder / "aoa_trace.json").read_text())
     learnt = learnt_of(rows, pieces_of({row["target_word"] for row in rows}))
     found = acquisition(children_of(GOLDEN / "data/full/aoa/cdi_human.csv"), learnt, 400)
