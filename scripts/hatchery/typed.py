@@ -123,6 +123,7 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
             yield from references(item, inner, path if markers_of(inner, Reference) else (*path, str(index)))
 
 
+@cache
 def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
     """What the member of a type that is a dictionary or a tuple says of what it holds."""
     return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))

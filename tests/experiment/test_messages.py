@@ -425,13 +425,23 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
 }
 
 
+@pytest.fixture
+def fewer(configuration: Path) -> Path:
+    """Of the experiments those in which a mistake is made: checking all takes ten times as long."""
+    for path in [*configuration.glob("experiments/*.yaml"), *configuration.glob("studies/*.yaml")]:
+        if path.relative_to(configuration).as_posix() not in MISTAKES:
+            path.unlink()
+    return configuration
+
+
 @pytest.mark.parametrize(
     ("file", "mistake"), [(file, mistake) for file, found in MISTAKES.items() for mistake in found]
 )
 def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
-    file: str, mistake: str, configuration: Path
+    file: str, mistake: str, fewer: Path
 ) -> None:
     """Nothing is told twice, or in the words of a program."""
+    configuration = fewer
     old, new, expected = MISTAKES[file][mistake]
     edit(configuration, file, old, new)
 

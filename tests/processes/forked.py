@@ -92,7 +92,7 @@ class Forked(subprocess.Popen[Any]):
             return
         _, _, _, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, _, _, _, _, _, session, _ = rest
         streams = [given if given >= 0 else usual for usual, given in enumerate((p2cread, c2pwrite, errwrite))]
-        place = surroundings()[SERVER]
+        place = environment.get(SERVER) or surroundings()[SERVER]
         self._connection, self.pid = _request(place, arguments, folder, environment, streams, session)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
@@ -134,12 +134,13 @@ def run(
     return done
 
 
-def surroundings() -> dict[str, str]:
+def surroundings(number: int = 0) -> dict[str, str]:
     """Variables that lead the shell commands of a workflow to the server, which the first call starts.
 
-    `python` comes first on PATH in them and is this file.
+    `python` comes first on PATH in them and is this file. Children of one server have one hash seed; those of a server
+    with another number have another.
     """
-    python, place = _server()
+    python, place = _server(number)
     search = [str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
     return {SERVER: str(place), "PATH": os.pathsep.join(search)}
 
@@ -150,7 +151,7 @@ def python_beside(place: Path) -> Path:
 
 
 @functools.cache
-def _server() -> tuple[Path, Path]:
+def _server(number: int) -> tuple[Path, Path]:
     """The file that workflows run as `python`, and the socket at which the server listens."""
     import atexit
     import tempfile

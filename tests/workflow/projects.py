@@ -34,6 +34,14 @@ def make_project(folder: Path, repository: Path) -> Path:
     return folder
 
 
+def with_fewer_pairs(folder: Path) -> None:
+    """Three pairs of each of the hundred paradigms: scoring ten takes a miniature as long as all else."""
+    path = folder / "config/config.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert EMBEDDED in text
+    path.write_text(text.replace(EMBEDDED, EMBEDDED.replace("paradigm: 10", "paradigm: 3")), encoding="utf-8")
+
+
 def configure(folder: Path, block: str = "cluster", **values: object) -> None:
     """Set keys of a block of the config.yaml of a project folder, such as `cluster`."""
     path = folder / "config/config.yaml"

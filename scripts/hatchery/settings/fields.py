@@ -245,9 +245,10 @@ def members_of(hint: Any) -> list[Any]:
     return [member for member, _ in metadata(hint) if member is not NoneType]
 
 
-def markers_of(hint: Any, kind: type[Meta]) -> list[Meta]:
+@cache
+def markers_of(hint: Any, kind: type[Meta]) -> tuple[Meta, ...]:
     """What of this kind is said about a type."""
-    return [meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind)]
+    return tuple(meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind))
 
 
 def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
