@@ -32,7 +32,7 @@ from hatchery.training.topology import SINGLE_PROCESS
 
 CPU = torch.device("cpu")
 SPECIAL = SpecialIds.of(SPECIAL_SETS["gpt_bert"])
-VOCABULARY, LENGTH, STEPS = 60, 16, 600
+VOCABULARY, LENGTH, STEPS = 60, 16, 500
 WAYS: dict[str, Architecture] = {"mntp": "masked", "left_to_right": "causal"}
 SIZES: dict[str, Any] = {
     "family": "gpt_bert",
