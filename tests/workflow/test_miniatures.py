@@ -10,7 +10,7 @@ import pytest
 import yaml
 from lxml import etree
 from page_links import link_problems
-from projects import make_project, planned_rules, rows_of, snakemake
+from projects import make_project, planned_rules, rows_of, snakemake, with_fewer_pairs
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
@@ -55,6 +55,7 @@ def pages(*experiments: str) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which some models of all miniatures ran to the pages."""
     folder = make_project(tmp_path_factory.mktemp("miniatures") / "project", repository)
+    with_fewer_pairs(folder)
     for experiment, runs in RUNS.items():
         assert planned_rules(folder, f"results/{experiment}/summary.csv")["pretrain"] > len(runs)
         path = folder / f"config/experiments/{experiment}.yaml"
