@@ -1,9 +1,7 @@
-"""Checkpoints come back bit for bit, damaged ones are passed over, and neither a kill nor a thread loses one."""
+"""Checkpoints come back bit for bit, damaged ones are passed over, and no kill loses one."""
 
 import json
 import shutil
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,7 @@ import torch
 from torch import nn
 
 from hatchery.errors import CheckpointError, MisplacedError
-from hatchery.training import checkpoint_writer, checkpoints
-from hatchery.training.checkpoint_writer import CheckpointWriter
+from hatchery.training import checkpoints
 from hatchery.training.checkpoints import (
     CHECKSUMS,
     EXTRA,
@@ -26,7 +23,6 @@ from hatchery.training.checkpoints import (
     Position,
     checkpoint_folder,
     checkpoint_folders,
-    checkpoint_step,
     load_checkpoint,
     load_model,
     milestone_steps,
@@ -257,75 +253,13 @@ def test_a_checkpoint_that_cannot_be_written_ends_in_one_line(tmp_path: Path) ->
         save(tmp_path / "file", 1)
 
 
-SCALE = torch.tensor(512.0)
-Save = Callable[..., None]
-
-
-@pytest.fixture
-def model() -> nn.Module:
-    return nn.Linear(3, 2)
-
-
-@pytest.fixture
-def optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(model.parameters(), lr=0.1)
-
-
-@pytest.fixture
-def save_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> Save:
-    def saved(writer: CheckpointWriter, step: int) -> None:
-        writer.save(Position(step, 10 * step), model, optimizer.state, {"scale": SCALE}, f"{step}\n")
-
-    return saved
-
-
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Writing begins only when this event is set."""
-    opened = threading.Event()
-
-    def gated(*arguments: Any) -> Path:
-        assert opened.wait(60)
-        return save_checkpoint(*arguments)
-
-    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", gated)
-    return opened
-
-
-def steps_in(run_folder: Path) -> list[int]:
-    return [checkpoint_step(folder) for folder in checkpoint_folders(run_folder)]
-
-
-def test_in_the_foreground_the_checkpoint_is_there_when_save_returns(tmp_path: Path, save_step: Save) -> None:
-    with CheckpointWriter(tmp_path, keep=2) as writer:
-        save_step(writer, 1)
-        assert steps_in(tmp_path) == [1]
-
-
-@pytest.mark.parametrize("background", [False, True])
-def test_the_newest_and_the_milestones_are_kept(tmp_path: Path, save_step: Save, background: bool) -> None:
-    with CheckpointWriter(tmp_path, keep=2, milestones=(1, 3), background=background) as writer:
-        for step in range(1, 7):
-            save_step(writer, step)
-    assert steps_in(tmp_path) == [6, 5, 3, 1]
-    # The older ones are exported, so their weights are enough; training goes on from the newest.
-    assert [(checkpoint_folder(tmp_path, step) / OPTIMIZER).exists() for step in (6, 5, 3, 1)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert [verify_checkpoint(checkpoint_folder(tmp_path, step)) for step in (6, 5, 3, 1)] == [True, True, False, False]
-    load_model(checkpoint_folder(tmp_path, 3), nn.Linear(3, 2))
-
-
-def test_training_never_goes_on_from_weights_alone(tmp_path: Path, save_step: Save) -> None:
-    with CheckpointWriter(tmp_path, keep=1, milestones=(1,)) as writer:
-        save_step(writer, 1)
-        save_step(writer, 2)
+def test_training_never_goes_on_from_weights_alone(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+        prune_checkpoints(tmp_path, 1, (1,))
     damage(checkpoint_folder(tmp_path, 2) / MODEL, "truncate")
     assert newest_sound_checkpoint(tmp_path) is None
-    assert steps_in(tmp_path) == [1]
+    assert checkpoint_folders(tmp_path) == [checkpoint_folder(tmp_path, 1)]
     damage(checkpoint_folder(tmp_path, 1) / MODEL, "flip")
     with pytest.raises(CheckpointError, match="differs from its checksum"):
         verify_checkpoint(checkpoint_folder(tmp_path, 1))
@@ -347,78 +281,3 @@ def test_a_kill_while_a_milestone_loses_its_optimiser_leaves_it_to_be_exported(
     assert is_whole == (moment < 3) and newest_sound_checkpoint(tmp_path) == newest
     prune_checkpoints(tmp_path, 1, (1,))
     assert not verify_checkpoint(milestone) and not (milestone / OPTIMIZER).exists()
-
-
-def test_training_may_change_the_model_while_its_checkpoint_is_written(
-    tmp_path: Path, save_step: Save, gate: threading.Event, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> None:
-    before = [parameter.detach().clone() for parameter in model.parameters()]
-    with CheckpointWriter(tmp_path, keep=2, background=True) as writer:
-        save_step(writer, 4)
-        assert steps_in(tmp_path) == []
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(1.0)
-        gate.set()
-    loaded = load_checkpoint(checkpoint_folder(tmp_path, 4), model, optimizer)
-    assert (loaded.position, loaded.metrics, loaded.extra) == (Position(4, 40), "4\n", {"scale": SCALE})
-    assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
-
-
-def test_a_checkpoint_waits_for_the_one_before_it(tmp_path: Path, save_step: Save, gate: threading.Event) -> None:
-    with CheckpointWriter(tmp_path, keep=2, background=True) as writer:
-        save_step(writer, 1)
-        second = threading.Thread(target=save_step, args=(writer, 2))
-        second.start()
-        time.sleep(0.1)
-        assert second.is_alive()
-        gate.set()
-        second.join(60)
-        assert 1 in steps_in(tmp_path)
-    assert steps_in(tmp_path) == [2, 1]
-
-
-def break_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Path:
-        raise CheckpointError("the checkpoint cannot be written: the disk is full")
-
-    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", fail)
-
-
-def test_a_failure_in_the_background_is_raised_once_by_the_next_save_and_costs_no_older_checkpoint(
-    tmp_path: Path, save_step: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = CheckpointWriter(tmp_path, keep=1, background=True)
-    save_step(writer, 1)
-    writer.wait()
-    with monkeypatch.context() as patch:
-        break_disk(patch)
-        save_step(writer, 2)
-        with pytest.raises(CheckpointError, match="disk is full"):
-            save_step(writer, 3)
-    assert steps_in(tmp_path) == [1]
-    save_step(writer, 4)
-    writer.close()
-    assert steps_in(tmp_path) == [4]
-
-
-@pytest.mark.parametrize("background", [False, True])
-def test_a_last_checkpoint_that_cannot_be_written_is_no_success(
-    tmp_path: Path, save_step: Save, monkeypatch: pytest.MonkeyPatch, background: bool
-) -> None:
-    break_disk(monkeypatch)
-    with (
-        pytest.raises(CheckpointError, match="disk is full"),
-        CheckpointWriter(tmp_path, 1, (), background) as writer,
-    ):
-        save_step(writer, 2)
-
-
-def test_what_ended_training_is_not_hidden_by_a_failed_checkpoint(
-    tmp_path: Path, save_step: Save, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    break_disk(monkeypatch)
-    with pytest.raises(ZeroDivisionError), CheckpointWriter(tmp_path, 1, (), True) as writer:
-        save_step(writer, 2)
-        raise ZeroDivisionError
-    assert capsys.readouterr().err == "warning: the checkpoint cannot be written: the disk is full\n"
