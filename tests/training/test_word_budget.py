@@ -138,6 +138,8 @@ def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
     assert most_words(by_bytes, 10, 60) == 100
     with pytest.raises(ConfigError, match="corpus_bytes: the text has 61 bytes, expected at most 60"):
         most_words(by_bytes, 10, 61)
+    with pytest.raises(ConfigError, match="corpus_bytes: nobody has counted the bytes of the text; encode it again"):
+        most_words(by_bytes, 10)
     with pytest.raises(ConfigError, match="words_seen: got 100, expected about 50 at most: 10 times the 5 words"):
         most_words(limits, 5)
 

@@ -96,7 +96,7 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
         raise ConfigError(
             f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
         )
-    most, first = most_words(settings.budget, shards.text_words, shards.text_bytes or 0), 0
+    most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         done = initial_position(inputs.initial)
         first, before = done.step, before + (done.words or 0)

@@ -73,19 +73,22 @@ class ShownWords:
         return int(counts[part.indices].sum())
 
 
-def most_words(budget: BudgetSettings, text_words: int, text_bytes: int = 0) -> int:
-    """Words that a model may see with text of so many words and bytes (UTF-8).
+def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None = None) -> int:
+    """Words that a model may see with text of so many words and bytes (UTF-8; None: nobody counted them).
 
-    Raises ConfigError for a text that is too long, or so short that its epochs end the run long before its words do.
+    Raises ConfigError for a text that is too long, whose limit nobody can check, or that is so short that its epochs
+    end the run long before its words do.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(
             f"pretrain.budget.corpus_words: the text has {text_words:,} words, expected at most {budget.corpus_words:,}"
         )
-    if budget.corpus_bytes is not None and text_bytes > budget.corpus_bytes:
-        raise ConfigError(
-            f"pretrain.budget.corpus_bytes: the text has {text_bytes:,} bytes, expected at most {budget.corpus_bytes:,}"
-        )
+    if budget.corpus_bytes is not None:
+        where = "pretrain.budget.corpus_bytes"
+        if text_bytes is None:
+            raise ConfigError(f"{where}: nobody has counted the bytes of the text; encode it again")
+        if text_bytes > budget.corpus_bytes:
+            raise ConfigError(f"{where}: the text has {text_bytes:,} bytes, expected at most {budget.corpus_bytes:,}")
     if budget.epochs is None:
         return budget.words_seen
     most = min(budget.words_seen, int(budget.epochs * text_words))
