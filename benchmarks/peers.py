@@ -211,22 +211,8 @@ def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], li
 
     The texts are of 300 to 400 words.
     """
-    words = (
-        "the",
-        "a",
-        "old",
-        "small",
-        "dogs",
-        "cat",
-        "house",
-        "sleeps",
-        "sleep",
-        "chases",
-        "near",
-        "like",
-        "she",
-        "of",
-    )
+    nouns, others = ("dogs", "cat", "house"), ("near", "like", "she", "of")
+    words = ("the", "a", "old", "small", *nouns, "sleeps", "sleep", "chases", *others)
     random = torch.Generator().manual_seed(3)
     drawn = torch.randint(len(words), (20 if tiny else 400, 30), generator=random).tolist()
     lengths = torch.randint(4, 30, (len(drawn),), generator=random).tolist()
