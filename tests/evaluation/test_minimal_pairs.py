@@ -227,7 +227,11 @@ def test_a_line_without_its_partner_is_named(make_source, content, message):
     [
         ({"format": "rows"}, "columns: got null, expected {good: ..., bad: ...} with the format rows"),
         ({"format": "alternating_lines"}, "good_line: got null, expected first or second with the format alternating"),
-        ({"good_line": "first"}, "good_line: got 'first', expected it with the format alternating_lines only"),
+        (
+            {"columns": PairColumns("right", "wrong")},
+            "columns: got {'good': 'right', 'bad': 'wrong'}, expected null: it belongs to the format rows",
+        ),
+        ({"good_line": "first"}, "good_line: got 'first', expected null: it belongs to the format alternating_lines"),
     ],
 )
 def test_a_format_has_its_own_keys_only(settings, message):

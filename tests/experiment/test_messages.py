@@ -275,7 +275,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "settings of a task that exclude each other": (
             "labels:",
             "head: {kind: regression}\nlabels:",
-            "labels: got (0, 1), expected none with the head regression",
+            "labels: got [0, 1], expected none with the head regression",
         ),
     },
     "experiments/my_text.yaml": {

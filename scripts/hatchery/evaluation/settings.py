@@ -47,7 +47,7 @@ class BaselineSettings(Settings):
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
-        require(fits, "predicts_next", self.predicts_next, "it with the architecture masked only")
+        require(fits, "predicts_next", self.predicts_next, "false: only masked models have it")
 
 
 def is_imported(model: Manifest) -> bool:
@@ -149,14 +149,13 @@ class SuiteSettings(Settings):
         """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""
         since_2025 = self.edition != 2023
         require(since_2025 or self.format not in FORMATS_SINCE_2025, "edition", self.edition, "2025 or 2026 here")
-        require(since_2025 or not self.official, "official", self.official, "it with the edition 2025 or 2026 only")
+        require(since_2025 or not self.official, "official", self.official, "false before the edition 2025")
         for key, owner, example in (
             ("columns", "rows", "{good: ..., bad: ...}"),
             ("good_line", "alternating_lines", "first or second"),
         ):
-            wanted = (
-                f"{example} with the format {owner}" if self.format == owner else f"it with the format {owner} only"
-            )
+            with_it = self.format == owner
+            wanted = f"{example} with the format {owner}" if with_it else f"null: it belongs to the format {owner}"
             require((getattr(self, key) is not None) == (self.format == owner), key, getattr(self, key), wanted)
 
 

@@ -69,9 +69,17 @@ def _spelled(value: Any) -> str:
             return str(value).lower()
         case dict():
             return f"{{{', '.join(f'{key!r}: {_spelled(inner)}' for key, inner in value.items())}}}"
-        case list():
+        case list() | tuple():
             return f"[{', '.join(map(_spelled, value))}]"
+        case Settings():
+            return _spelled(_given_values(value))
     return repr(value)
+
+
+def _given_values(settings: Any) -> dict[str, Any]:
+    """What a file said, as far as it differs from the defaults."""
+    values = {field.name: (getattr(settings, field.name), field.default) for field in dataclasses.fields(settings)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
