@@ -104,6 +104,45 @@ def test_a_suite_reads_the_files_that_its_pattern_takes(suite: str, repository: 
     assert list(chosen.files) == ["a.jsonl"]
 
 
+PUNKT = ("collocations.tab", "sent_starters.txt", "abbrev_types.txt", "ortho_context.tab")
+READ = {
+    "vocabulary": ("build_vocabulary", {"vocabulary": "demo"}, "source", ["age_1.csv"]),
+    "dictionary": ("build_vocabulary", {"vocabulary": "aochildes"}, "dictionary", ["en"]),
+    "selection": ("select_text", {"selection": "bookcorpus_sentences"}, "source", ["1.txt", "2.txt.gz"]),
+    "sentence model of a selection": ("select_text", {"selection": "c4_sentences"}, "sentence model", [*PUNKT]),
+    "sentence model of a corpus": ("convert_corpus", {"corpus": "my_text"}, "sentence model", [*PUNKT]),
+    "reading times": (
+        "measure_reading",
+        {"experiment": "babylm_mini"},
+        "source",
+        ["full_eval/reading/reading_data.csv"],
+    ),
+    "children": (
+        "measure_acquisition",
+        {"experiment": "babylm_mini", "run": "gpt_bert-s42"},
+        "source",
+        ["full_eval/aoa/cdi_childes.json", "full_eval/aoa/cdi_human.csv"],
+    ),
+    "model of others": (
+        "import_model",
+        {"baseline": "bert_base_cased"},
+        "source",
+        ["config.json", "model.safetensors", "tokenizer.json", "vocab.txt"],
+    ),
+    "morphemes": ("select_tokenizer", {"sweep": "demo"}, "morphemes", ["words.csv"]),
+    "reference tokenizer": ("select_tokenizer", {"sweep": "demo"}, "reference bpe", ["tokenizer.json"]),
+}
+
+
+@pytest.mark.parametrize("what", READ)
+def test_what_lies_beside_the_files_of_an_input_is_not_read(what: str, repository: Path) -> None:
+    """Of a dictionary, every file holds words but those called README."""
+    stage, wildcards, name, read = READ[what]
+    settings = settings_of(Project(repository / "config"), stage, **wildcards)
+    chosen = part_read(settings, name, source_with(*read, "README.md", *([] if what == "dictionary" else ["surp.py"])))
+    assert list(chosen.files) == sorted(read)
+
+
 def test_a_task_reads_its_files_and_those_of_the_tasks_that_it_is_transferred_to(repository: Path) -> None:
     project = Project(repository / "config")
     experiment, task = "demo", "demo_entailment"

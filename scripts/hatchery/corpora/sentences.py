@@ -169,6 +169,11 @@ def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> Sentenc
     return SentenceSplitter(parse_model(text_of, lambda name: str(folder / name)), reading)
 
 
+def parameter_files(source: RawSource) -> list[str]:
+    """The parameter files in a source, of all languages."""
+    return [path for name in PARAMETER_FILES for path in source.names(name)]
+
+
 def _member(source: RawSource, name: str, language: str) -> str:
     found = source.names(name)
     exact = [path for path in found if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]

@@ -13,7 +13,7 @@ from typing import IO, Any
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
 from hatchery.evaluation.settings import ScoringSettings
-from hatchery.evaluation.surprisal.human_data import one_file, read_children, read_contexts, read_words
+from hatchery.evaluation.surprisal.human_data import read_children, read_contexts, read_words
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings, SurprisalSettings
 from hatchery.evaluation.surprisal.texts import read_texts
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
@@ -81,7 +81,7 @@ def first_problem(settings: FileSettings, root: str | Path) -> str | None:
             read_words(source, settings.files, MOST_ROWS)
         elif isinstance(settings, AcquisitionSettings):
             read_children(source, settings.children)
-            if source.is_whole(one_file(source, settings.contexts)):
+            if source.is_whole(source.one_name(settings.contexts)):
                 read_contexts(source, settings.contexts)
         elif settings.format == "rows":
             read_through(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)

@@ -57,6 +57,15 @@ class RawSource:
             if fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition("/")[2], pattern)
         ]
 
+    def one_name(self, *patterns: str) -> str:
+        """The name of the only file that fits the first pattern that any file fits. Raises SourceError otherwise."""
+        names: list[str] = next(filter(None, map(self.names, patterns)), [])
+        if len(names) != 1:
+            found = f"{len(names)} ({', '.join(names[:3])}{', ...' if names[3:] else ''})" if names else "none"
+            wanted = " or ".join(map(repr, patterns))
+            raise SourceError(f"{self.root}: expected one file that matches {wanted}, found {found}")
+        return names[0]
+
     def only(self, names: Iterable[str]) -> "RawSource":
         """The source as if it held these of its files alone."""
         return replace(self, files={name: self.files[name] for name in sorted(set(names))})

@@ -182,12 +182,17 @@ def restored(word: str, reading: ReadingName) -> str:
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 
+def dictionary_files(source: RawSource) -> list[str]:
+    """The files of a dictionary: all but those called README."""
+    return [file for file in source.names() if not file.rsplit("/", 1)[-1].upper().startswith("README")]
+
+
 def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
     """All words of all files of a source, one per line, except files called README.
 
     Raises SourceError when there is no word.
     """
-    files = [file for file in source.names() if not file.rsplit("/", 1)[-1].upper().startswith("README")]
+    files = dictionary_files(source)
     words = frozenset(word for file in files for line in Lines(source, file, encoding) if (word := line.strip()))
     if not words:
         raise SourceError(f"{source.root}: the dictionary holds no word; expected files with one word per line")

@@ -13,7 +13,7 @@ import torch
 from baseline_cases import imported
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import EvaluationError, HatcheryError
+from hatchery.errors import EvaluationError, HatcheryError, SourceError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.loading import BaselineTokenizer, load_folder
 from hatchery.evaluation.evaluation import Evaluated
@@ -206,7 +206,7 @@ def test_the_stage_writes_what_the_server_takes(name, tmp_path):
     for task, key in (("eye_tracking", "rt"), ("self_paced", "spr")):
         found = next(row["value"] for row in rows if row["task"] == task)
         assert found == pytest.approx(100 * float(fractions[key]), abs=1e-4)
-    with pytest.raises(EvaluationError, match=r"expected one file that matches 'full/\*/\*\.csv', found 2"):
+    with pytest.raises(SourceError, match=r"expected one file that matches 'full/\*/\*\.csv', found 2"):
         run_stage(measure_reading, settings | {"files": "full/*/*.csv"}, output, **given)
 
 

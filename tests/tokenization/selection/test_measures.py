@@ -166,7 +166,7 @@ def test_a_source_of_two_lists_is_refused(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / "lists" / name).write_text("word,morphemes\nundo,un do\n")
     register_source("lists", tmp_path / "lists", tmp_path / "lists.json")
-    with pytest.raises(SourceError, match=r"expected one \.csv file of morphemes in it, found 2"):
+    with pytest.raises(SourceError, match=r"expected one file that matches '\*\.csv', found 2"):
         source_words(tmp_path / "lists.json")
 
 

@@ -26,13 +26,13 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files that the reader of a source takes, and those that it reads beside them."""
+    """The files that the reader of a source takes, with others that these need; parameters of a sentence model."""
     from hatchery.corpora.convert import files_of
+    from hatchery.corpora.sentences import parameter_files
 
     blocks = build(ConvertSettings, stage_body(settings), "convert_corpus").sources
     chosen = [block for block in blocks if block.name == name]
-    # The sentence model is an input, too.
-    return files_of(chosen[0], source) if chosen else source.names()
+    return files_of(chosen[0], source) if chosen else parameter_files(source)
 
 
 @Stage(

@@ -5,6 +5,7 @@ and the tokenizer's files. So every evaluation reads it as it reads a model of o
 told here, before the first of them.
 """
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,13 @@ from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 # What else the library writes and no evaluation asks for.
 UNUSED = ("generation_config.json", "chat_template.jinja")
+
+NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
+"""Code is not run and documents are not read. What else a model consists of, its class and its tokenizer decide."""
 
 
 def import_settings(project: "Project", baseline: str) -> dict[str, object]:
@@ -27,10 +32,16 @@ def import_settings(project: "Project", baseline: str) -> dict[str, object]:
     return keys_of(project.baseline(baseline), of=BaselineSettings)
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """All files but those that no model reads."""
+    return set(source.names()) - {file for pattern in NEVER_READ for file in source.names(pattern)}
+
+
 @Stage(
     version=1,
     settings=import_settings,
     inputs=lambda data, baseline: {"source": data.baseline_source(baseline)},
+    files_read=files_read,
     shared=Shared("baselines"),
     keep=True,
     environment="evaluation",

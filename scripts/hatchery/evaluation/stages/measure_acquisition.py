@@ -1,8 +1,8 @@
 """The stage `measure_acquisition`: when a training learnt words, by its checkpoints, beside when children do."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
@@ -11,12 +11,13 @@ from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAc
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
 from hatchery.stage import Shared, Stage
-from hatchery.typed import keys_of
+from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
     from hatchery.experiment.seeded_run import SeededRun
+    from hatchery.raw.registration import RawSource
     from hatchery.workflow.jobs import Jobs
 
 
@@ -33,6 +34,12 @@ def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
         "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
         "checkpoints": jobs.checkpoints(experiment, run),
     }
+
+
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The tables of children and of contexts."""
+    found = build(MarkedAcquisition, stage_body(settings))
+    return [source.one_name(pattern) for pattern in (found.children, found.contexts)]
 
 
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
@@ -56,6 +63,7 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     settings=acquisition_settings,
     inputs=acquisition_inputs,
     input_names={"checkpoints": "checkpoint {}"},
+    files_read=files_read,
     shared=Shared("acquisition"),
     evaluation=Evaluation(
         place=37,

@@ -1,8 +1,9 @@
 """The stage `measure_reading`: how much of the times of people who read the surprisals of one model explain."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.records import Record, read_records
@@ -12,10 +13,11 @@ from hatchery.evaluation.surprisal.settings import ReadingSettings
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
 from hatchery.stage import Shared, Stage
-from hatchery.typed import keys_of
+from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
     from hatchery.workflow.result_paths import ResultPaths
 
 NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
@@ -30,6 +32,11 @@ def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
 def reading_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
     """Source manifest of the reading times."""
     return {"source": source_manifest(source_of(results.project.experiment(experiment).reading))}
+
+
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The table of reading times."""
+    return [source.one_name(build(ReadingSettings, stage_body(settings)).files)]
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
     version=1,
     settings=reading_settings,
     inputs=reading_inputs,
+    files_read=files_read,
     shared=Shared("reading"),
     evaluation=Evaluation(
         place=36,

@@ -46,15 +46,6 @@ def read_word(record: Record) -> ReadWord:
     )
 
 
-def one_file(source: RawSource, pattern: str) -> str:
-    """The name of the only file that fits a pattern. Raises EvaluationError where there is none, or another."""
-    names = source.names(pattern)
-    if len(names) != 1:
-        found = f"{len(names)} ({', '.join(names[:3])}, ...)" if names else "none"
-        raise EvaluationError(f"{source.root}: expected one file that matches {pattern!r}, found {found}")
-    return names[0]
-
-
 def number_in(record: Record, column: str) -> float:
     """A number in a cell; NaN in an empty one. Raises EvaluationError naming file, line and column."""
     text = record.string(column).strip()
@@ -66,13 +57,13 @@ def number_in(record: Record, column: str) -> float:
 
 def read_words(source: RawSource, pattern: str, most: int | None = None) -> list[ReadWord]:
     """The words of the table of reading times, or so many of them. Raises EvaluationError naming file and line."""
-    name = one_file(source, pattern)
+    name = source.one_name(pattern)
     return [read_word(record) for record in islice(some(read_csv(source, name), name), most)]
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
     """The table of children. Raises EvaluationError naming file and line, and for a word that stands twice."""
-    name, found = one_file(source, pattern), Children()
+    name, found = source.one_name(pattern), Children()
     for record in read_csv(source, name):
         word = record.text("word")
         if word in found:
@@ -90,7 +81,7 @@ def read_contexts(source: RawSource, pattern: str) -> Contexts:
 
     Raises EvaluationError naming the file for other content.
     """
-    name = one_file(source, pattern)
+    name = source.one_name(pattern)
     try:
         content = json.loads(source.read_bytes(name).decode("utf-8"))
         found = {word: [str(one["context"]) for one in given] for word, given in content.items() if len(word) > 1}

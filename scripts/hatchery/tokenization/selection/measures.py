@@ -44,6 +44,7 @@ from hatchery.errors import CorpusError, SourceError, TokenizationError
 from hatchery.raw.registration import open_source
 from hatchery.tokenization.definitions import SPACE
 from hatchery.tokenization.documents import read_batches
+from hatchery.tokenization.selection.settings import MORPHEME_FILE
 from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
 WORD_MARKER = "\u2581"
@@ -213,15 +214,13 @@ def shipped_words(name: str) -> list[Word]:
 def source_words(manifest: str | Path) -> list[Word]:
     """The words of a registered source that holds exactly one CSV file. Raises SourceError naming file and line."""
     source = open_source(manifest)
-    names = source.names("*.csv")
-    if len(names) != 1:
-        raise SourceError(f"{source.root}: expected one .csv file of morphemes in it, found {len(names)}")
-    content = source.read_bytes(names[0])
+    name = source.one_name(MORPHEME_FILE)
+    content = source.read_bytes(name)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{source.root}: {names[0]!r} is not UTF-8: byte {error.start}") from error
-    return parse_words(text, f"{source.root}: {names[0]!r}")
+        raise SourceError(f"{source.root}: {name!r} is not UTF-8: byte {error.start}") from error
+    return parse_words(text, f"{source.root}: {name!r}")
 
 
 def parse_words(text: str, where: str) -> list[Word]:

@@ -15,6 +15,10 @@ from hatchery.settings.base import Count, Natural, Positive, Range, RefusedError
 from hatchery.tokenization.trainer_settings import TokenizerSettings, VocabularySize
 from hatchery.typed import build
 
+MORPHEME_FILE = "*.csv"
+"""The one file of a user's list of morphemes."""
+TOKENIZER_FILE = ("tokenizer.json", "*.json")
+"""The one file of a reference: what is called so, else what is JSON."""
 Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_corrected"]
 
 

@@ -44,7 +44,7 @@ from hatchery.tokenization.selection.measures import (
     source_words,
     texts_of,
 )
-from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
+from hatchery.tokenization.selection.settings import TOKENIZER_FILE, CandidateType, SweepSettings
 from hatchery.tokenization.selection.table import (
     Measures,
     PrintedRows,
@@ -170,12 +170,10 @@ def _words(settings: SweepSettings, morphemes: Path | None) -> list[Word]:
 def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
     """Copy the one tokenizer file of a source, checked, for the processes that measure it."""
     source = open_source(manifest)
-    names = source.names("tokenizer.json") or source.names("*.json")
-    if len(names) != 1:
-        raise SourceError(f"{source.root}: expected one tokenizer.json in it, found {len(names)}")
-    where = f"{source.root}: {names[0]!r}"
+    file = source.one_name(*TOKENIZER_FILE)
+    where = f"{source.root}: {file!r}"
     try:
-        text = source.read_bytes(names[0]).decode("utf-8")
+        text = source.read_bytes(file).decode("utf-8")
     except UnicodeDecodeError as error:
         raise SourceError(f"{where} is not UTF-8: byte {error.start}") from error
     open_backend(read_definition(text, where), where)

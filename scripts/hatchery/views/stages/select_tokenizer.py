@@ -1,19 +1,26 @@
 """The stage `select_tokenizer`: a sweep of tokenizers, with a table and a figure of it for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
 from hatchery.stage import Stage
-from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys, SweepSettings
+from hatchery.tokenization.selection.settings import (
+    MORPHEME_FILE,
+    TOKENIZER_FILE,
+    CandidateKeys,
+    SweepKeys,
+    SweepSettings,
+)
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.typed import keys_of, validated
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 
 def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
@@ -30,6 +37,11 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
     return {"name": sweep, **keys_of(block, of=SweepKeys), "types": types}
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The list of morphemes, or the file of a reference tokenizer."""
+    return [source.one_name(MORPHEME_FILE) if name == "morphemes" else source.one_name(*TOKENIZER_FILE)]
+
+
 @Stage(
     version=1,
     settings=sweep_settings,
@@ -40,6 +52,7 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
         "published": data.sweep_published(sweep),
     },
     input_names={"reference": "reference {}"},
+    files_read=files_read,
     environment="tokenization",
     runs_on="cpu",
     threads="corpus",

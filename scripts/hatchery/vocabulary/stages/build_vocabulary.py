@@ -1,7 +1,8 @@
 """The stage `build_vocabulary`: from transcripts or a released list to the words that text is filtered by."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.stage import Stage
@@ -10,6 +11,7 @@ from hatchery.vocabulary.settings import VocabularySettings
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
 
 
 def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object]:
@@ -17,10 +19,22 @@ def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object
     return keys_of(project.vocabulary(vocabulary), of=VocabularySettings)
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The transcripts or lists that the patterns take, the lists of a dictionary, and all files of a released list."""
+    from hatchery.corpora.raw_files import matching_names
+    from hatchery.typed import build, stage_body
+    from hatchery.vocabulary.word_lists import dictionary_files
+
+    if name == "source":
+        return matching_names(source, build(VocabularySettings, stage_body(settings)).files)
+    return dictionary_files(source) if name == "dictionary" else source.names()
+
+
 @Stage(
     version=1,
     settings=vocabulary_settings,
     inputs=lambda data, vocabulary: data.vocabulary_inputs(vocabulary),
+    files_read=files_read,
     environment="corpora",
     runs_on="cpu",
     memory_mb=2000,

@@ -1,15 +1,21 @@
 """The stage `select_text`: raw texts in, the sentences, spans or windows of a selection out."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.stage import Stage
-from hatchery.typed import keys_of
+from hatchery.typed import build, keys_of, stage_body
 from hatchery.vocabulary.settings import SelectionSettings
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
+
+
+SENTENCE_MODEL = "sentence model"
+"""What manifests call the parameters of the sentence splitter."""
 
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
@@ -17,11 +23,21 @@ def selection_settings(project: "Project", selection: str) -> dict[str, object]:
     return {"name": selection, **keys_of(project.selection(selection), of=SelectionSettings)}
 
 
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The texts that the options take, and the parameters of a sentence model."""
+    from hatchery.corpora.raw_texts import raw_text_files
+    from hatchery.corpora.sentences import parameter_files
+
+    options = build(SelectionSettings, stage_body(settings)).options
+    return parameter_files(source) if options is None or name == SENTENCE_MODEL else raw_text_files(source, options)
+
+
 @Stage(
     version=2,
     settings=selection_settings,
     inputs=lambda data, selection: data.selection_inputs(selection),
-    input_names={"sentence_model": "sentence model"},
+    input_names={"sentence_model": SENTENCE_MODEL},
+    files_read=files_read,
     environment="corpora",
     runs_on="cpu",
     threads="corpus",
