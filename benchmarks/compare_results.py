@@ -2,58 +2,68 @@
 
 On a GPU models are trained in bf16, drop other elements and sum in another order, so nothing is equal. Perplexities may
 differ by 1 %, and shares of minimal pairs by one point; of what depends on short runs of fine-tuning and on single
-decisions (tasks, probing, translations) the differences are shown. Leaves with 1 where a limit is passed or a value
-is missing.
+decisions (tasks, probing, translations) the differences are shown. Which numbers are shares of minimal pairs the tidy
+tables beside the summary say. Leaves with 1 where a limit is passed or a value is missing.
 
     python benchmarks/compare_results.py CPU/results/demo/summary.csv results/demo/summary.csv
 """
 
 import argparse
-import csv
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+from hatchery.analysis.tidy_tables import MEASUREMENTS
+from hatchery.rendering.table import Column, Group, Table
 
 Key = tuple[str, str, str, str]
 """Model, suite, task and metric."""
+KEYS = ("model", "suite", "task", "metric")
 PERPLEXITY_PERCENT, PAIRS_POINTS = 1.0, 1.0
 
 
 def means(path: Path) -> dict[Key, float]:
     """The means of a summary; rows without one are left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return {
-            (row["model"], row["suite"], row["task"], row["metric"]): float(row["mean"])
-            for row in csv.DictReader(file)
-            if row["mean"]
-        }
+    rows = pl.read_csv(path, schema_overrides={"mean": pl.Float64}).drop_nulls("mean").select(*KEYS, "mean")
+    return {(model, suite, task, metric): mean for model, suite, task, metric, mean in rows.rows()}
 
 
-def judged(key: Key, on_cpu: float, on_gpu: float) -> tuple[str, bool]:
+def shares_of_pairs(path: Path) -> set[Key]:
+    """Which numbers of a summary are accuracies of minimal pairs."""
+    measurements = pl.read_parquet(MEASUREMENTS.beside(path))
+    is_share = (pl.col("kind") == "minimal_pairs") & pl.col("metric").str.contains("accuracy")
+    return set(measurements.filter(is_share).select(KEYS).rows())
+
+
+def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[str, bool]:
     """The difference in words, and whether it is within the limit of its kind, if there is one."""
-    metric = key[3]
     if "perplexity" in metric:
         percent = 100 * (on_gpu / on_cpu - 1)
         return f"{percent:+.2f} %", abs(percent) <= PERPLEXITY_PERCENT
     difference = on_gpu - on_cpu
-    is_pairs = "accuracy" in metric and "pairs" in key[1]
     return f"{difference:+.2f}", not is_pairs or abs(difference) <= PAIRS_POINTS
 
 
-def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float]) -> tuple[list[str], bool]:
-    """The rows of a Markdown table, and whether all values are there and within their limits."""
-    lines = ["| model | suite | task | metric | CPU | GPU | difference | |", "|---|---|---|---|---|---|---|---|"]
-    within = True
+def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Collection[Key]) -> tuple[Table, bool]:
+    """All values beside each other, and whether they are there and within their limits; `pairs` have one."""
+    rows: list[list[str]] = []
     for key, value in on_cpu.items():
-        if key not in on_gpu:
-            lines.append(f"| {' | '.join(key)} | {value:.2f} |  |  | missing |")
-            within = False
-            continue
-        difference, fits = judged(key, value, on_gpu[key])
-        within &= fits
-        cells = *key, f"{value:.2f}", f"{on_gpu[key]:.2f}", difference, "" if fits else "beyond"
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines, within
+        difference, fits = "", False
+        if (other := on_gpu.get(key)) is not None:
+            difference, fits = judged(key[-1], key in pairs, value, other)
+        remark = "" if fits else "missing" if other is None else "beyond"
+        rows.append([*key, f"{value:.2f}", "" if other is None else f"{other:.2f}", difference, remark])
+    columns = [*(Column(name, words=True) for name in KEYS), Column("CPU"), Column("GPU"), Column("difference")]
+    return Table([*columns, Column("", words=True)], [Group(rows)]), not any(row[-1] for row in rows)
+
+
+def compared_summaries(on_cpu: Path, on_gpu: Path) -> tuple[Table, bool]:
+    """The same of two files `summary.csv`, each with its tidy tables beside it."""
+    return compared(means(on_cpu), means(on_gpu), shares_of_pairs(on_cpu))
 
 
 def main() -> None:
@@ -61,8 +71,8 @@ def main() -> None:
     parser.add_argument("on_cpu", type=Path)
     parser.add_argument("on_gpu", type=Path)
     arguments = parser.parse_args()
-    lines, within = compared(means(arguments.on_cpu), means(arguments.on_gpu))
-    print("\n".join(lines))
+    table, within = compared_summaries(arguments.on_cpu, arguments.on_gpu)
+    print(table.markdown())
     sys.exit(0 if within else 1)
 
 

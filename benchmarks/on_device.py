@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.compare_results import compared, means
+from benchmarks.compare_results import compared_summaries
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = {
@@ -103,8 +103,8 @@ def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tu
     if not own.is_file() or not theirs.is_file():
         yield f"not compared: {theirs if own.is_file() else own} is missing", False
         return
-    lines, within = compared(means(theirs), means(own))
-    yield "\n".join(lines), within
+    table, within = compared_summaries(theirs, own)
+    yield table.markdown(), within
 
 
 def main() -> None:

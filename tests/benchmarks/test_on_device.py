@@ -3,11 +3,13 @@
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from benchmarks import on_device
 
-SUMMARY = "model,suite,task,metric,mean\nltg_bert,demo_pairs,binding,accuracy_percent,{}\n"
+PAIRS = {"model": "ltg_bert", "suite": "blimp", "task": "binding", "metric": "accuracy_percent"}
+SUMMARY = f"{','.join(PAIRS)},mean\n{','.join(PAIRS.values())},{{}}\n"
 
 
 @pytest.fixture
@@ -23,6 +25,9 @@ def cpu(tmp_path: Path) -> Path:
         path = tmp_path / "cpu" / name
         path.parent.mkdir(parents=True)
         path.write_text(text)
+    pl.DataFrame({"kind": ["minimal_pairs"], **{key: [value] for key, value in PAIRS.items()}}).write_parquet(
+        tmp_path / "cpu/results/demo/measurements.parquet"
+    )
     return tmp_path / "cpu"
 
 
