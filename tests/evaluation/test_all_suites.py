@@ -121,6 +121,23 @@ def test_every_suite_of_pairs_is_scored(
             assert all(row.keys() == {"id", "pred"} and row["pred"].strip() for row in one["predictions"])
 
 
+def test_fast_ewok_is_nothing_where_it_is_counted_as_by_the_collator_and_the_predictions_stay(
+    embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
+) -> None:
+    suite = "demo_babylm_fast_ewok"
+    settings = json.loads(Jobs(CONFIG).settings("score_minimal_pairs", suite=suite))
+    source = embedded(Jobs(CONFIG).data.suite_source(suite))
+    found = []
+    for more in ({}, {"counted_by": "collator"}):
+        output = tmp_path / str(len(found)) / "manifest.json"
+        given = {"runtime": {"device": "cpu"}, "model": model_manifest, "source": source}
+        run_stage(score_minimal_pairs, settings | more, output, **given)
+        shares = [float(row["accuracy"]) for row in results(output.parent, "accuracy.csv")]
+        found.append((max(shares), (output.parent / "predictions.json").read_bytes()))
+        assert ("counted as by its collator" in read_manifest(output).measures["rules"]) == bool(more)
+    assert found[0][0] > 0 == found[1][0] and found[0][1] == found[1][1]
+
+
 OFFICIAL = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
 
 

@@ -203,6 +203,27 @@ def test_what_the_organisers_collator_writes_has_the_structure_and_other_numbers
     ]
 
 
+def test_a_paradigm_that_their_collator_misses_or_stumbles_over_is_named_here() -> None:
+    value = json.loads((COLLATED / "toy_sizes_two_of_three_checkpoints.json").read_text())
+    toy = json.loads((COLLATED / "toy_sizes.json").read_text())
+    sizes = {block: rows for block, rows in toy["full"].items() if isinstance(rows, dict)}
+    sizes["entity_tracking_filtered"] = sizes.pop("entity_tracking")
+    sizes |= {"reading": {"reading": toy["full"]["reading"]}, "aoa_surprisals": {"": toy["aoa_per_checkpoint"]}}
+    sizes |= {"glue": {task: toy["full"][task] for task in value["glue"]}}
+    sizes |= {block: {"": rows} for block, rows in toy["global_piqa"].items()}
+    counts = [RowCount("full", block, uid, rows) for block, of in sizes.items() for uid, rows in of.items()]
+    assert differing_counts(value, counts) == []
+    missing = json.loads((COLLATED / "missing_uid.json").read_text())
+    gone = missing["predictions_without_uid"]
+    rows = value["blimp"].pop(gone)
+    assert not missing["blimp_block_is_null"] and missing["uids_in_block"] == list(value["blimp"])
+    assert differing_counts(value, counts) == [f"blimp: {gone} 0 of {len(rows['predictions'])}"]
+    value["blimp"][gone] = rows
+    unknown = (COLLATED / "unknown_uid_error.txt").read_text().split("'")[1]
+    fewer = [count for count in counts if count.uid != unknown]
+    assert differing_counts(value, fewer) == [f"blimp: {unknown} {len(rows['predictions'])} of 0"]
+
+
 def test_the_mean_is_that_of_the_servers_rules() -> None:
     names = {"BLiMP": "blimp", "Supplement": "supplement", "EWoK": "ewok", "Entity": "entity_tracking"}
     names |= {"COMPS": "comps", "GLUE": "glue", "GlobalPIQA": "global_piqa", "Reading": "reading", "AoA": "acquisition"}

@@ -139,6 +139,11 @@ class SuiteSettings(Settings):
     """Since 2025: decide as the official code does, slips included. Ties are decided by a draw (2026, here seeded) or
     for the right text (2025), and tokens of a completion are lost where the tokenizer of a causal model drops
     characters in front."""
+    counted_by: Literal["server", "collator"] | None = omitted_at_default(None)
+    """In 2026: count the texts that are preferred as BabyLM's organisers do, row by row, slips included; null counts
+    right decisions. The server compares entity tracking with other rows, where some option holds "nothing"; the
+    collator, which counts checkpoints, compares whole texts of ewok with bare targets, so that none is ever right.
+    Ties are decided by the draw."""
     temperatures: bool = omitted_at_default(False)
     """Also divide logits by 61 temperatures from 0 to 3, and tell the accuracy at the one that is best on these very
     items, under a name of its own (GPT-BERT's paper prints it). It is an upper bound."""
@@ -150,6 +155,9 @@ class SuiteSettings(Settings):
         since_2025 = self.edition != 2023
         require(since_2025 or self.format not in FORMATS_SINCE_2025, "edition", self.edition, "2025 or 2026 here")
         require(since_2025 or not self.official, "official", self.official, "false before the edition 2025")
+        places = self.edition == 2026 and self.format != "wug" and self.pairs_per_paradigm is None
+        wanted = "null unless all pairs are scored in the edition 2026"
+        require(self.counted_by is None or places, "counted_by", self.counted_by, wanted)
         for key, owner, example in (
             ("columns", "rows", "{good: ..., bad: ...}"),
             ("good_line", "alternating_lines", "first or second"),

@@ -19,6 +19,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs.counted_texts import counted_by_text
 from hatchery.evaluation.minimal_pairs.decisions import (
     TIE_RULES,
     Decision,
@@ -106,7 +107,8 @@ def score_suite(
     settings: ScoringSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
     """Score a suite and write the scores; see the stage `score_minimal_pairs`."""
-    pairs = read_minimal_pairs(open_source(source), settings)
+    texts = open_source(source)
+    pairs = read_minimal_pairs(texts, settings)
     if settings.expected is not None:
         check_size(pairs, settings.suite, settings.expected)
     pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
@@ -131,6 +133,8 @@ def score_suite(
         divided = None if at is None else at / lengths[..., None]
         scored = dataclasses.replace(scored, scores=scored.scores / lengths, at_temperatures=divided)
     decisions = [decision(pair, scores, settings) for pair, scores in zip(pairs, scored.of(pairs), strict=True)]
+    if settings.counted_by is not None:
+        decisions = counted_by_text(pairs, decisions, texts, settings)
     _write(run, settings, pairs, scored, decisions)
     if scored.at_temperatures is not None:
         best = best_temperature(pairs, scored.at_temperatures, settings)
@@ -151,7 +155,9 @@ def score_suite(
     }
     if settings.edition != 2023:
         run.measures |= {
-            "rules": RULES[settings.edition] + (", slips included" if settings.official else ""),
+            "rules": RULES[settings.edition]
+            + (", slips included" if settings.official else "")
+            + (f", counted as by its {settings.counted_by}" if settings.counted_by else ""),
             "precision": settings.precision,
         }
     run.volatile |= {

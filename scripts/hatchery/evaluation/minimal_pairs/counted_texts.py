@@ -1,0 +1,45 @@
+"""What BabyLM's organisers count of the texts that a model preferred: row by row, text by text, slips included.
+
+Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of their numbers are not the share of
+right decisions: that of EWoK in checkpoints, and that of entity tracking in a submission.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from hatchery.evaluation.minimal_pairs.babylm_items import NOTHING, predicted_text
+from hatchery.evaluation.minimal_pairs.decisions import Decision
+from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.pairs import positions_by, read_minimal_pairs
+from hatchery.evaluation.settings import SuiteSettings
+from hatchery.raw.registration import RawSource
+
+
+def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) -> list[tuple[str, str]]:
+    """The paradigms and texts that predictions are compared with, in their order.
+
+    The server has other rows of entity tracking: those whose right option does not hold NOTHING, whatever the others
+    do. The collator has the bare target of EWoK, and predictions have the whole text.
+    """
+    if suite.counted_by == "collator" and suite.format == "ewok":
+        return [(item.paradigm, item.candidates[0].completion) for item in items]
+    if suite.counted_by == "server" and suite.format == "entity_tracking":
+        everything = read_minimal_pairs(source, dataclasses.replace(suite, edition=2025, counted_by=None))
+        items = [item for item in everything if NOTHING not in item.candidates[0].completion]
+    return [(item.paradigm, predicted_text(item.candidates[0], suite)) for item in items]
+
+
+def counted_by_text(
+    items: Sequence[Item], decisions: Sequence[Decision], source: RawSource, suite: SuiteSettings
+) -> list[Decision]:
+    """The decisions with what the organisers count: 1 where the text is that of the row in the same place, or 0."""
+    rights = right_texts(items, source, suite)
+    compared_with = positions_by(paradigm for paradigm, _ in rights)
+    counted = list(decisions)
+    for paradigm, positions in positions_by(item.paradigm for item in items).items():
+        # There are no fewer of them than of ours.
+        for position, row in zip(positions, compared_with[paradigm], strict=False):
+            preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
+            is_right = preferred.strip() == rights[row][1].strip()
+            counted[position] = dataclasses.replace(decisions[position], credit=float(is_right))
+    return counted
