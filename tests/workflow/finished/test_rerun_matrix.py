@@ -77,6 +77,12 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
         {"draw_figure phenomena", "write_page"},
     ),
     "fine-tuning rate": (EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE),
+    "gradients of a batch in parts": (
+        EXPERIMENT,
+        "learning_rates: [5.0e-4]",
+        "gradient_accumulation: 2, learning_rates: [5.0e-4]",
+        FINETUNE,
+    ),
     "a fine-tuning seed removed": (EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", FINETUNE),
     "a named protocol": ("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
     "description of a protocol": (
