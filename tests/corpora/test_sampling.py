@@ -217,17 +217,44 @@ def test_a_sample_of_one_document_says_what_to_do(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 700))
-def test_the_last_point_is_where_the_sum_is_reached(documents: list[tuple[int, int]], wanted: int) -> None:
+def test_documents_are_drawn_until_the_sum_is_reached(documents: list[tuple[int, int]], wanted: int) -> None:
     drawing = Drawing()
     for place, characters in documents:
         drawing.add(place, characters, "s")
     if sum(characters for _, characters in documents) < wanted:
         with pytest.raises(CorpusError, match="fewer than the"):
-            drawing.last_point(wanted)
+            drawing.of_size(wanted)
         return
-    last = drawing.last_point(wanted)
-    assert sum(characters for place, characters in documents if place <= last) >= wanted
-    assert sum(characters for place, characters in documents if place < last) < wanted
+    drawn = drawing.of_size(wanted)
+    chosen = [document for document, is_drawn in zip(documents, drawn, strict=True) if is_drawn]
+    last = max(place for place, _ in chosen)
+    assert chosen == [document for document in documents if document[0] <= last]
+    assert sum(characters for _, characters in chosen) >= wanted
+    assert sum(characters for place, characters in chosen if place < last) < wanted
+
+
+def test_of_each_language_as_many_bytes_are_drawn_as_its_adjusted_words_allow(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    parts = {"dutch": {"sources": ["wiki"], "bytes": 3000}, "english": {"sources": ["books"], "bytes": 1000}}
+    sample = sampled(tmp_path / "sample", source, parts=parts)
+    found, largest = documents(sample), max(len(row["text"].encode()) for row in documents(source))
+    told = sample.measures["sample"]
+    for name, part in parts.items():
+        texts = [row["text"].encode() for row in found if row["source"] in part["sources"]]
+        assert part["bytes"] - largest < sum(map(len, texts)) == told["bytes"][name] <= part["bytes"]
+    # A language alone is drawn as beside another, and one that is not named is left out.
+    alone = sampled(tmp_path / "alone", source, parts={"dutch": parts["dutch"]})
+    assert documents(alone) == [row for row in found if row["source"] == "wiki"]
+    wrong: list[tuple[type[Exception], str, Any]] = [
+        (CorpusError, r"english has [\d,]+ bytes in 30 documents, fewer than the 999,999 to draw", {"bytes": 999_999}),
+        (ConfigError, "parts.english.sources: got 'letters', the corpus has documents of: books, wiki", SOME),
+    ]
+    for error, message, change in wrong:
+        with pytest.raises(error, match=message):
+            sampled(tmp_path / "wrong", source, parts={"english": parts["english"] | change})
+
+
+SOME = {"sources": ["letters"]}
 
 
 def test_a_corpus_that_is_too_small_is_one_clear_error_and_leaves_nothing(tmp_path: Path) -> None:

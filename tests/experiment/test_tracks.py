@@ -48,6 +48,47 @@ def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(co
     assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_zho")) == pytest.approx(537e6, rel=1e-3)
 
 
+def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(configuration: Path) -> None:
+    dutch = {"sources": ["dutch"], "adjusted_words": "50M", "byte_premium": 1.0516739}
+    languages = {"english": {"sources": ["english"], "adjusted_words": "50M", "byte_premium": 1}, "dutch": dutch}
+
+    def entry(**changes: Any) -> Project:
+        mixture = {"sample": {"corpus": "both", "languages": {**languages, **changes}}}
+        source = {"reader": "plain_text", "options": {"sentences": "line"}}
+        both = {"sources": [{"name": name, "data": "babybabellm_nld", **source} for name in ("english", "dutch")]}
+        blocks = {"corpora/both": both, "corpora/mixture": mixture}
+        blocks["tokenizers/mixture"] = {"kind": "byte_bpe", "vocabulary_size": 400, "corpus": "mixture"}
+        changed = {**LEGAL, "corpus": "mixture", "tokenizer": "mixture", "track": "multilingual"}
+        return written(configuration, {**blocks, "experiments/entry": changed})
+
+    found = entry()
+    found.check("experiment", "entry")
+    # Halves of 543 MB and of 571 MB.
+    assert '"corpus_bytes":557029463,' in Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert '"parts":{"dutch":{"bytes":285529463,"sources":["dutch"]},"english":{"bytes":271500000,' in Jobs(
+        found
+    ).settings("sample_corpus", corpus="mixture")
+    with pytest.raises(
+        ConfigError, match=r"'mixture' have 100,000,001 adjusted words together, expected at most 100,0"
+    ):
+        entry(dutch=dutch | {"adjusted_words": 50_000_001}).check("experiment", "entry")
+    with pytest.raises(
+        ConfigError, match=r"languages\.dutch\.sources: got 'nl', the corpus 'both' has: english, dutch"
+    ):
+        entry(dutch=dutch | {"sources": ["nl"]}).check("corpus", "mixture")
+    with pytest.raises(ConfigError, match="languages: the source 'english' is that of 2 languages, expected of one"):
+        entry(dutch=dutch | {"sources": ["english"]}).check("experiment", "entry")
+
+
+@pytest.mark.parametrize(("mixture", "megabytes"), [("eng_nld", 557), ("eng_nld_zho", 550)])
+def test_the_shipped_mixtures_use_the_track_up(repository: Path, mixture: str, megabytes: int) -> None:
+    project = Project(repository / "config")
+    corpus = project.corpus(f"babybabellm_{mixture}")
+    project.check("corpus", f"babybabellm_{mixture}")
+    assert 99_999_999 <= corpus.sample.adjusted_words <= 100_000_000
+    assert TRACKS["multilingual"].bytes_of(corpus) == pytest.approx(megabytes * 1e6, rel=2e-3)
+
+
 def pretraining(**changes: Any) -> dict[str, Any]:
     return {"runs": {"ltg_bert": {"model": "ltg_demo", "pretraining": changes}}}
 

@@ -4,10 +4,14 @@ Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are
 is that of the BNC. A document's place in the drawing comes from the SHA-256 of the seed and its name, so the choice
 depends on nothing else: not on shards, order, or neighbours. The document that reaches the number is taken whole, so
 the sample has at least the wanted characters, and less than one document more.
+
+A mixture of languages has parts instead: some sources of the corpus each, and the most bytes that are drawn of them
+(BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). There the document that would pass the number
+is left out with all that come after it, so that a part is less than one document short of it.
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +23,7 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import read_batches
 from hatchery.corpora.corpus_writer import CorpusWriter, Splitter, point
 from hatchery.corpora.documents import SPLITS
-from hatchery.corpora.settings import SampleSettings
+from hatchery.corpora.settings import SamplePart, SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 
@@ -35,42 +39,79 @@ class Drawing:
 
     points: "array[int]" = field(default_factory=lambda: array("Q"))
     """Place in the drawing: the smallest is drawn first."""
-    characters: "array[int]" = field(default_factory=lambda: array("Q"))
+    sizes: "array[int]" = field(default_factory=lambda: array("Q"))
+    """Characters, or for a mixture bytes."""
     sources: "array[int]" = field(default_factory=lambda: array("H"))
     """Index in `names`."""
     names: list[str] = field(default_factory=list)
 
-    def add(self, point: int, characters: int, source: str) -> None:
+    def add(self, point: int, size: int, source: str) -> None:
         """Note one document."""
         if source not in self.names:
             self.names.append(source)
         self.points.append(point)
-        self.characters.append(characters)
+        self.sizes.append(size)
         self.sources.append(self.names.index(source))
 
-    def last_point(self, characters: int) -> int:
-        """The place of the document that reaches the number. Raises CorpusError when all of them do not."""
-        points = np.frombuffer(self.points, dtype=np.uint64)
+    def of_size(self, characters: int) -> np.ndarray:
+        """Bool [documents]: those until the number is reached. Raises CorpusError when all of them do not reach it."""
+        points, sizes, _ = self._arrays()
         order = np.argsort(points, kind="stable")
-        totals = np.cumsum(np.frombuffer(self.characters, dtype=np.uint64)[order])
+        totals = np.cumsum(sizes[order])
         available = int(totals[-1]) if len(totals) else 0
         if available < characters:
             raise CorpusError(
                 f"the corpus has {available:,} characters in {len(points):,} documents, "
                 f"fewer than the {characters:,} to draw; add sources or ask for fewer"
             )
-        return int(points[order[int(np.searchsorted(totals, characters))]])
+        drawn: np.ndarray = points <= points[order[int(np.searchsorted(totals, characters))]]
+        return drawn
 
-    def shown(self, last_point: int) -> set[int]:
+    def of_parts(self, parts: Mapping[str, SamplePart]) -> np.ndarray:
+        """Bool [documents]: of each part those that come first and are no more than its bytes together.
+
+        Raises ConfigError for a source that is not there, CorpusError for a part with too little text.
+        """
+        points, sizes, sources = self._arrays()
+        drawn = np.zeros(len(points), dtype=bool)
+        for name, part in parts.items():
+            for source in part.sources:
+                if source not in self.names:
+                    raise ConfigError(
+                        f"parts.{name}.sources: got {source!r}, the corpus has documents of: {', '.join(self.names)}"
+                    )
+            numbers = [self.names.index(source) for source in part.sources]
+            indices = np.flatnonzero(np.isin(sources, numbers))
+            indices = indices[np.argsort(points[indices], kind="stable")]
+            totals = np.cumsum(sizes[indices])
+            if int(totals[-1]) < part.bytes:
+                raise CorpusError(
+                    f"{name} has {int(totals[-1]):,} bytes in {len(indices):,} documents, fewer than the "
+                    f"{part.bytes:,} to draw; add sources or ask for fewer"
+                )
+            drawn[indices[totals <= part.bytes]] = True
+        return drawn
+
+    def bytes_of(self, drawn: np.ndarray, parts: Mapping[str, SamplePart]) -> dict[str, int]:
+        """The bytes that were drawn of each part."""
+        _, sizes, sources = self._arrays()
+        numbers = {name: [self.names.index(source) for source in part.sources] for name, part in parts.items()}
+        return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
+
+    def shown(self, drawn: np.ndarray) -> set[int]:
         """Indices of a few documents of each source that are not drawn: those that would have come next."""
-        points = np.frombuffer(self.points, dtype=np.uint64)
-        sources = np.frombuffer(self.sources, dtype=np.uint16)
+        points, _, sources = self._arrays()
         chosen: set[int] = set()
         for source in range(len(self.names)):
-            indices = np.flatnonzero((sources == source) & (points > last_point))
+            indices = np.flatnonzero((sources == source) & ~drawn)
             nearest = np.argsort(points[indices], kind="stable")[:_SAMPLES_OF_NOT_DRAWN]
             chosen.update(int(index) for index in indices[nearest])
         return chosen
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        kinds = (self.points, np.uint64), (self.sizes, np.uint64), (self.sources, np.uint16)
+        points, sizes, sources = (np.frombuffer(numbers, dtype=kind) for numbers, kind in kinds)
+        return points, sizes, sources
 
 
 def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
@@ -87,27 +128,29 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
 
 def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
     """Draw a sample and write it; see the stage `sample_corpus`."""
-    wanted = wanted_characters(settings, size_of)
+    parts = settings.parts
+    wanted = None if parts is not None else wanted_characters(settings, size_of)
     total = sum(int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS)
     drawing = Drawing()
+    # In code points, as everywhere: Arrow counts them faster than Python builds the texts.
+    measure = pc.utf8_length if parts is None else pc.binary_length
     with Progress(total, "draw documents", "documents") as progress:
         for batch in _batches(corpus, ["doc_id", "source", "text"]):
-            # In code points, as everywhere: Arrow counts them faster than Python builds the texts.
-            lengths = pc.utf8_length(batch.column("text")).to_pylist()
-            for doc_id, source, length in zip(*_lists(batch, "doc_id", "source"), lengths, strict=True):
+            sizes = measure(batch.column("text")).to_pylist()
+            for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
                 # Not the draw of the splits: the documents that are drawn first would all be development documents.
-                drawing.add(point("sample", settings.seed, doc_id), length, source)
+                drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
-    last = drawing.last_point(wanted)
-    shown = drawing.shown(last)
-    splitter = _splitter(settings, corpus, drawing, last)
+    drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})
+    shown = drawing.shown(drawn)
+    splitter = _splitter(settings, corpus, drawn)
     with (
         CorpusWriter(run, drawing.names, settings.documents_per_shard) as writer,
         Progress(total, "write sample", "documents") as progress,
     ):
         index = 0
         for batch in _batches(corpus, None):
-            mask = np.frombuffer(drawing.points, dtype=np.uint64)[index : index + batch.num_rows] <= last
+            mask = drawn[index : index + batch.num_rows]
             for row in batch.filter(pa.array(mask)).to_pylist():
                 if settings.split is not None and splitter is not None:
                     row["split"] = splitter(point(settings.split.seed, row["text"]))
@@ -118,21 +161,19 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
                 writer.rejections[source].count(NOT_DRAWN, sample=sample)
             index += batch.num_rows
             progress.update(batch.num_rows)
-    run.measures["sample"] = {
-        "wanted_characters": wanted,
-        "characters": sum(run.measures[split]["characters"] for split in SPLITS),
-        "documents_drawn_from": len(drawing.points),
-    }
+    measured: dict[str, Any] = {"bytes": drawing.bytes_of(drawn, parts or {})}
+    if wanted is not None:
+        characters = sum(run.measures[split]["characters"] for split in SPLITS)
+        measured = {"wanted_characters": wanted, "characters": characters}
+    run.measures["sample"] = {**measured, "documents_drawn_from": len(drawing.points)}
 
 
-def _splitter(settings: SampleSettings, corpus: Manifest, drawing: Drawing, last: int) -> Splitter | None:
+def _splitter(settings: SampleSettings, corpus: Manifest, drawn: np.ndarray) -> Splitter | None:
     if settings.split is None:
         return None
     texts = (text for batch in _batches(corpus, ["text"]) for text in _lists(batch, "text")[0])
     draws = array("Q")
-    draws.extend(
-        point(settings.split.seed, text) for place, text in zip(drawing.points, texts, strict=True) if place <= last
-    )
+    draws.extend(point(settings.split.seed, text) for is_drawn, text in zip(drawn, texts, strict=True) if is_drawn)
     return Splitter(settings.split, np.frombuffer(draws, dtype=np.uint64), "draw more characters")
 
 

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
-from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, RefusedError, Settings
+from hatchery.settings.base import (
+    Count,
+    Natural,
+    Positive,
+    Range,
+    ReadingName,
+    RefusedError,
+    Settings,
+    omitted_at_default,
+)
 from hatchery.settings.fields import Unique
 
 SplitName = Literal["train", "dev", "test"]
@@ -101,11 +110,23 @@ class SampleKeys(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SamplePart(Settings):
+    """Sources that are drawn from together, and how much of them."""
+
+    sources: Annotated[tuple[str, ...], MinLen(1), Unique()]
+    """Names of sources of the corpus."""
+    bytes: Count
+    """The most bytes (UTF-8) that are drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampleSettings(SampleKeys, Sharded):
     """How much is drawn, and what becomes of the splits."""
 
     characters: Count | None = None
     """Number of characters to reach; null takes that of the corpus `size_of`."""
+    parts: dict[str, SamplePart] | None = omitted_at_default(None)
+    """Instead of a number of characters: so many bytes of some of the sources; other sources are left out."""
     split: SplitSettings | None = None
     """New splits for the drawn documents; null keeps those that they have."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import TaskFile
 from hatchery.experiment.run_checks import check_experiment
-from hatchery.experiment.text_files import CorpusFile, TokenizerFile
+from hatchery.experiment.text_files import CorpusFile, Sample, TokenizerFile
 from hatchery.experiment.text_limits import check_files, check_quotas
 from hatchery.experiment.written_blocks import INLINE
 from hatchery.folders import RESERVED
@@ -73,6 +73,21 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
         check_files(corpus, where, project)
     if corpus.made_from == "sequences":
         check_quotas(corpus, where, project)
+    if corpus.made_from == "sample" and corpus.sample.languages is not ABSENT:
+        _check_languages(corpus.sample, where, project)
+
+
+def _check_languages(sample: Sample, where: str, project: "Project") -> None:
+    """Raise ConfigError where a language of a mixture has a source that the corpus has not."""
+    other = project.corpus(sample.corpus)
+    there = [source.name for source in other.sources] if other.made_from == "sources" else []
+    for name, part in sample.languages.items():
+        for source in part.sources if there else ():
+            if source not in there:
+                raise ConfigError(
+                    f"{where}: sample.languages.{name}.sources: got {source!r}, the corpus {sample.corpus!r} has: "
+                    f"{', '.join(there)}"
+                )
 
 
 def check_encodings(corpus: CorpusFile, where: str) -> None:

@@ -1,5 +1,6 @@
 """What stands in the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,7 +17,7 @@ from hatchery.corpora.settings import (
     SequenceKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, Positive, RefusedError, omitted_at_default
+from hatchery.settings.base import Count, Positive, RefusedError, Settings, omitted_at_default
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -33,19 +34,42 @@ from hatchery.settings.fields import (
 )
 from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys
 from hatchery.tokenization.trainer_settings import EncodedUnit, TokenizerKind, TokenizerSettings
+from hatchery.training.start_settings import WordCount
 from hatchery.typed import keys_of
 from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
 
 Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a-z, such as en")]
 
 
+ADJUSTED_BYTES_PER_WORD = 5.43
+"""Bytes of English text that BabyLM's multilingual track takes for a word: 543 MB for 100 million."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguagePart(Settings):
+    """How much of a language a mixture has."""
+
+    sources: Annotated[tuple[BlockName, ...], MinLen(1), Unique()]
+    """The sources of the corpus that are in this language."""
+    adjusted_words: WordCount
+    """Words of English that say as much; a number such as 50M."""
+    byte_premium: Positive
+    """How many bytes (UTF-8) say in this language what one says in English."""
+
+    @property
+    def bytes(self) -> int:
+        """The most bytes (UTF-8) of text."""
+        return int(self.adjusted_words * ADJUSTED_BYTES_PER_WORD * self.byte_premium)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sample(SampleKeys, OneOfKeys):
-    """Documents of another corpus, drawn at random until their characters are enough."""
+    """Documents of another corpus, drawn at random until their characters are enough, or those of each language."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("size_of",): "size_of: bnc",
         ("characters",): "characters: 1000000",
+        ("languages",): "languages: {dutch: {sources: [dutch], adjusted_words: 50M, byte_premium: 1.0516739}}",
     }
 
     corpus: CorpusName
@@ -54,6 +78,20 @@ class Sample(SampleKeys, OneOfKeys):
     """The corpus whose number of characters is wanted."""
     characters: Count = ABSENT
     """A number of characters instead."""
+    languages: Annotated[dict[BlockName, LanguagePart], MinLen(1)] = ABSENT
+    """A mixture of languages instead, by their names: of each so much as its adjusted words allow."""
+
+    def __post_init__(self) -> None:
+        """Refuse a source that two languages have."""
+        parts = {} if self.languages is ABSENT else self.languages
+        for name, count in Counter(source for part in parts.values() for source in part.sources).items():
+            if count > 1:
+                raise RefusedError("languages", f"the source {name!r} is that of {count} languages, expected of one")
+
+    @property
+    def adjusted_words(self) -> int | None:
+        """Words of English that a mixture of languages says as much as; None of other samples."""
+        return None if self.languages is ABSENT else sum(part.adjusted_words for part in self.languages.values())
 
 
 @dataclass(frozen=True, kw_only=True)

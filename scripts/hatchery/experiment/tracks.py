@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.continuation import origin_of, path_of
+from hatchery.experiment.text_files import ADJUSTED_BYTES_PER_WORD
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 
@@ -35,9 +36,11 @@ class Track:
 
     def bytes_of(self, corpus: "CorpusFile") -> int | None:
         """Bytes that a text may have in its own language; None where the track counts words, or nobody knows."""
-        if self.corpus_bytes is None or corpus.byte_premium is None:
+        if self.corpus_bytes is None:
             return None
-        return int(self.corpus_bytes * corpus.byte_premium)
+        if corpus.made_from == "sample" and corpus.sample.languages is not ABSENT:
+            return sum(part.bytes for part in corpus.sample.languages.values())
+        return None if corpus.byte_premium is None else int(self.corpus_bytes * corpus.byte_premium)
 
 
 TRACKS: dict[TrackName, Track] = {
@@ -56,11 +59,19 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
     handed_in = experiment.submission and experiment.submission.track
     if handed_in and handed_in != experiment.track:
         problems.add(f"{broken}: expected the track of `submission`, {handed_in}")
-    if track.corpus_bytes is not None and project.corpus(experiment.corpus).byte_premium is None:
-        problems.add(
-            f"{broken}: the corpus {experiment.corpus!r} has no `byte_premium`, by which its size is compared with "
-            "that of others: English 1, Dutch 1.0516739, Mandarin 0.9893825"
-        )
+    if track.corpus_bytes is not None:
+        corpus = project.corpus(experiment.corpus)
+        words = corpus.sample.adjusted_words if corpus.made_from == "sample" else None
+        if words is None and corpus.byte_premium is None:
+            problems.add(
+                f"{broken}: the corpus {experiment.corpus!r} has no `byte_premium`, by which its size is compared with "
+                "that of others: English 1, Dutch 1.0516739, Mandarin 0.9893825"
+            )
+        elif words is not None and words * ADJUSTED_BYTES_PER_WORD > track.corpus_bytes:
+            problems.add(
+                f"{broken}: the languages of the corpus {experiment.corpus!r} have {words:,} adjusted words together, "
+                f"expected at most {round(track.corpus_bytes / ADJUSTED_BYTES_PER_WORD):,}"
+            )
     tokenizer = project.tokenizer(experiment.tokenizer)
     if tokenizer.path is not ABSENT:
         problems.add(f"{broken}: the tokenizer {experiment.tokenizer!r} is imported; all that learns from text counts")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.corpora.settings import SampleSettings
+from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
     """How a sample is drawn."""
     block = project.corpus(corpus)
-    return {**keys_of(block.sample, of=SampleSettings), "documents_per_shard": block.documents_per_shard}
+    settings = {**keys_of(block.sample, of=SampleSettings), "documents_per_shard": block.documents_per_shard}
+    if block.sample.languages is not ABSENT:
+        settings["parts"] = {
+            name: {"sources": part.sources, "bytes": part.bytes} for name, part in block.sample.languages.items()
+        }
+    return settings
 
 
 @Stage(
@@ -30,8 +36,8 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
 def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
     """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
 
-    Raises ConfigError when the size is not given once, CorpusError when the corpus is too small, ManifestError for a
-    damaged shard.
+    Raises ConfigError when the size is not given once or a source is not there, CorpusError when the corpus is too
+    small, ManifestError for a damaged shard.
     """
     from hatchery.corpora.sampling import draw_sample
 
