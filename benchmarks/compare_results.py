@@ -34,7 +34,7 @@ def means(path: Path) -> dict[Key, float]:
 
 def shares_of_pairs(path: Path) -> set[Key]:
     """Which numbers of a summary are accuracies of minimal pairs."""
-    measurements = pl.read_parquet(MEASUREMENTS.beside(path))
+    measurements = pl.read_parquet(MEASUREMENTS.in_folder_of(path))
     is_share = (pl.col("kind") == "minimal_pairs") & pl.col("metric").str.contains("accuracy")
     return set(measurements.filter(is_share).select(KEYS).rows())
 

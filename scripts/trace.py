@@ -17,7 +17,7 @@ from hatchery.errors import EvaluationError
 from hatchery.provenance.chain import ManifestIndex, follow, generated_problems, output_problems, raw_problems
 from hatchery.provenance.chain_text import chain_json, tree_text
 from hatchery.sanitize import visible
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 
 
 def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
@@ -54,7 +54,7 @@ def select(
     for column, value in chosen.items():
         known = sorted({getattr(row, column) for row in rows})
         if value not in known:
-            raise EvaluationError(f"{where}: {column}: got {value!r}, no such row{offered(value, known)}")
+            raise EvaluationError(f"{where}: {column}: got {value!r}, no such row{alternatives(value, known)}")
         narrowed = [row for row in matching if getattr(row, column) == value]
         if not narrowed:
             there = ", ".join(sorted({getattr(row, column) for row in matching}))

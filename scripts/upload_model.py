@@ -15,7 +15,7 @@ def main(arguments: argparse.Namespace) -> None:
     """List what would be uploaded, and upload it if that was said."""
     project = Project(arguments.project / "config")
     planned = planned_upload(project, arguments.experiment, arguments.run, arguments.project / "results")
-    print(planned.told())
+    print(planned.listing())
     if not arguments.upload:
         print("\nNothing was uploaded. To do it, say it again with --upload, after `hf auth login`.")
         return

@@ -125,14 +125,14 @@ def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]
         things = [noun.singular for noun in draw.some(lexicon.OBJECTS, _BOXES + 2)]
         boxes = [[thing] for thing in things[:_BOXES]]
         begin = ", ".join(f"Box {number} contains the {box[0]}" for number, box in enumerate(boxes))
-        told, asked = [f"{begin}."], draw.rng.randrange(_BOXES)
+        sentences, asked = [f"{begin}."], draw.rng.randrange(_BOXES)
         for _ in range(operations):
             filled = [number for number, box in enumerate(boxes) if box]
             source = draw.one(filled)
             asked = draw.one([number for number in range(_BOXES) if number != source])
             moved = boxes[source] if split == "move_contents" else [draw.one(boxes[source])]
             what = _MOVED[split].format(thing=moved[0], box=source)
-            told.append(f"Move the {what} to Box {asked}.")
+            sentences.append(f"Move the {what} to Box {asked}.")
             boxes[source] = [thing for thing in boxes[source] if thing not in moved]
             boxes[asked] = sorted([*boxes[asked], *moved])
         options = dict.fromkeys([_listed(boxes[asked]), *(_listed([thing]) for thing in things)])
@@ -140,7 +140,7 @@ def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]
         if group == 0 and operations == 1:
             # The edition of 2026 leaves such a row out.
             wrong[-1] = " nothing."
-        prefix = f"{' '.join(told)} Box {asked} contains"
+        prefix = f"{' '.join(sentences)} Box {asked} contains"
         return [{"input_prefix": prefix, "options": [_listed(boxes[asked]), *wrong], "numops": operations}]
 
     return rows

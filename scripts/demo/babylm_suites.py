@@ -208,7 +208,7 @@ class Dataset:
             parts.append([("control", 1, 1), ("control", 0, 0), ("test", 1, 0), ("test", 0, 1)])
 
         def make(draw: Draw, group: int) -> list[TaskRow]:
-            told = [
+            rows = [
                 (*row, text)
                 for domain, part in enumerate(parts)
                 for row, text in zip(part, self.sentences(draw, domain, [row[1:] for row in part]), strict=True)
@@ -230,7 +230,7 @@ class Dataset:
                     "split": split,
                     "label": linguistic if self.linguistic else surface,
                 }
-                for number, (condition, linguistic, surface, text) in enumerate(told)
+                for number, (condition, linguistic, surface, text) in enumerate(rows)
             ]
 
         return RowTask(make, ("sentence",), self.stem, numbers=False)

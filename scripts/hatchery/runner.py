@@ -132,8 +132,8 @@ def verify_inputs(paths: Iterable[Path]) -> None:
             open_source(path).verify()
         elif checksums_of(path).exists():
             verified_view(path)
-        elif (beside := path.with_name(MANIFEST)).exists():
-            manifest = read_manifest(beside)
+        elif (vouching := path.with_name(MANIFEST)).exists():
+            manifest = read_manifest(vouching)
             for output in manifest.outputs:
                 if output.path == path:
                     manifest.check(output)
@@ -250,6 +250,6 @@ def usage(function: Callable[..., None]) -> str:
     lines += [
         f"{name}: {each.expected}{'' if each.is_required else ', may be left out'}" for name, each in arguments.items()
     ]
-    told = "".join(f"  {line}\n" for line in lines)
+    described = "".join(f"  {line}\n" for line in lines)
     text = inspect.getdoc(function) or ""
-    return f"usage: run.py {function.__name__} JSON..., objects or files of them, with\n{told}\n{text}\n"
+    return f"usage: run.py {function.__name__} JSON..., objects or files of them, with\n{described}\n{text}\n"

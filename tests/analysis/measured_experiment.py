@@ -264,7 +264,7 @@ class Experiment:
     def tables(self, published: Path | None = None) -> dict[str, Path]:
         """What a figure is given of what there is by now."""
         collected = self.collected()
-        found = {table.name: table.beside(collected) for table in TABLES}
+        found = {table.name: table.in_folder_of(collected) for table in TABLES}
         return found if published is None else found | {"published": published}
 
     def measurements(self) -> list[SimpleNamespace]:

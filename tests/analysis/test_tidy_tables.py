@@ -55,7 +55,7 @@ def test_the_six_lines_of_the_documentation_run(two_models: Any, repository: Pat
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_every_table_has_its_columns_and_no_two_rows_with_one_key(two_models: Any, table: TidyTable) -> None:
-    frame = read_frame(table.beside(two_models.collected()), table)
+    frame = read_frame(table.in_folder_of(two_models.collected()), table)
     assert frame.columns == table.names and len(frame) > 0
     assert not frame.select(table.key).is_duplicated().any()
 
@@ -71,7 +71,7 @@ def test_the_tables_of_two_experiments_are_concatenated_as_they_are(two_models: 
 
 def test_runs_have_their_sizes_losses_and_operations_and_the_sequences_that_they_saw(two_models: Any) -> None:
     table = two_models.collected()
-    (row,) = [row for row in read_runs(RUNS.beside(table)) if row["run"] == "elc-s1"]
+    (row,) = [row for row in read_runs(RUNS.in_folder_of(table)) if row["run"] == "elc-s1"]
     assert (row["parameters"], row["layers"], row["steps"], row["tokens"]) == (2000, 2, 4, 4000)
     assert (row["loss"], row["development_loss"]) == (1.5, 2.0)
     assert row["training_flops"] > 0 and row["manifest"] and row["initial"] == "" and row["earlier_tokens"] is None
@@ -79,15 +79,15 @@ def test_runs_have_their_sizes_losses_and_operations_and_the_sequences_that_they
     assert (row["attention_heads"], row["vocabulary_rows"], row["tied"]) == (2, 100, True)
     # Four steps of four sequences.
     assert (row["sequence_length"], row["sequences"]) == (32, 16)
-    flops = read_frame(CURVES.beside(table), CURVES, run=["elc-s1"])["flops"].to_list()
+    flops = read_frame(CURVES.in_folder_of(table), CURVES, run=["elc-s1"])["flops"].to_list()
     assert flops == sorted(flops) and flops[-1] == row["training_flops"]
 
 
 def test_curves_and_layer_weights_are_those_that_the_runs_wrote(two_models: Any) -> None:
     table, runs = two_models.collected(), runs_of(two_models)
-    points = read_curves(CURVES.beside(table), runs)["plain-s2"]
+    points = read_curves(CURVES.in_folder_of(table), runs)["plain-s2"]
     assert [(point.step, point.tokens, point.loss) for point in points][-1] == (4, 4000, 2.0)
-    weights = read_layer_weights(LAYERS.beside(table), runs)
+    weights = read_layer_weights(LAYERS.in_folder_of(table), runs)
     assert weights["elc-s1"].scaled == {(1, 0): 1.0, (2, 0): 0.5, (2, 1): 1.5}
     assert not weights["elc-s1"].plain and weights["plain-s1"].plain
 
@@ -95,9 +95,9 @@ def test_curves_and_layer_weights_are_those_that_the_runs_wrote(two_models: Any)
 def test_a_model_that_was_not_trained_has_a_row_and_no_curve(experiment: Any) -> None:
     experiment.add_model("random", 1, [])
     table = experiment.collected()
-    (row,) = read_runs(RUNS.beside(table))
+    (row,) = read_runs(RUNS.in_folder_of(table))
     assert (row["steps"], row["training_flops"], row["loss"]) == (0, 0.0, None)
-    assert read_curves(CURVES.beside(table), runs_of(experiment)) == {"random-s1": []}
+    assert read_curves(CURVES.in_folder_of(table), runs_of(experiment)) == {"random-s1": []}
 
 
 def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_curve_of_its_run(experiment: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     start = {"take": "weights", "step": 2}
     experiment.add_model("half", 1, [], initial=experiment.pretraining[whole], initialise_from=start)
     table = experiment.collected()
-    found = {row["model"]: row for row in read_runs(RUNS.beside(table))}
+    found = {row["model"]: row for row in read_runs(RUNS.in_folder_of(table))}
     half = found["half"]
     assert (half["steps"], half["tokens"], half["loss"], half["development_loss"]) == (2, 200, 3.0, 4.0)
     assert (half["training_flops"], half["sequences"]) == tuple(
@@ -118,7 +118,7 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     )
     # It counts as trained from random weights, under its own manifest, and adds no curve.
     assert half["initial"] == "" and half["manifest"] != found["whole"]["manifest"] and half["seconds"] is None
-    assert read_curves(CURVES.beside(table), runs_of(experiment))["half-s1"] == []
+    assert read_curves(CURVES.in_folder_of(table), runs_of(experiment))["half-s1"] == []
 
 
 def test_minimal_pairs_have_paradigms_and_both_ways_of_counting_ties(two_models: Any) -> None:
@@ -131,7 +131,7 @@ def test_minimal_pairs_have_paradigms_and_both_ways_of_counting_ties(two_models:
 @pytest.mark.parametrize("damage", ["altered", "cut", "no checksum"])
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_damaged_table_is_named(two_models: Any, table: TidyTable, damage: str) -> None:
-    path = table.beside(two_models.collected())
+    path = table.in_folder_of(two_models.collected())
     match damage:
         case "altered":
             content = bytearray(path.read_bytes())
@@ -171,7 +171,7 @@ def tables(tmp_path: Path) -> dict[str, Any]:
 
 def test_models_of_one_name_are_told_apart_and_experiments_keep_their_order(tables: Any, tmp_path: Path) -> None:
     run_stage(join_experiments, SETTINGS, tmp_path / "side/measurements.parquet", **tables)
-    joined = {table.name: pl.read_parquet(table.beside(tmp_path / "side/x")) for table in TABLES}
+    joined = {table.name: pl.read_parquet(table.in_folder_of(tmp_path / "side/x")) for table in TABLES}
     assert joined["runs"].select("experiment", "model", "run", "label").rows() == [
         ("b", "b/ltg", "b/ltg-s1", "b/ltg, rate 0.1"),
         ("a", "a/ltg", "a/ltg-s1", "a/ltg, rate 0.1"),
@@ -186,7 +186,7 @@ def test_the_same_tables_give_the_same_bytes(tables: Any, tmp_path: Path) -> Non
     for folder in ("one", "two"):
         run_stage(join_experiments, SETTINGS, tmp_path / folder / "measurements.parquet", **tables)
     for table in TABLES:
-        one, two = (table.beside(tmp_path / folder / "x").read_bytes() for folder in ("one", "two"))
+        one, two = (table.in_folder_of(tmp_path / folder / "x").read_bytes() for folder in ("one", "two"))
         assert one == two
 
 

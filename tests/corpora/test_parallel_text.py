@@ -80,7 +80,7 @@ def test_files_say_their_splits_and_the_partner_of_each_is_known(source_of: Sour
     documents = documents_of(source, files=named)
     assert [document.split for document in documents] == ["train"] * 3 + ["dev"] * 3
     assert documents[4].doc_id == "mine/dev.de/0000001"
-    assert parallel_text.beside(source, "dev.de", build(ParallelTextOptions, {"files": named})) == ["dev.en"]
+    assert parallel_text.companions(source, "dev.de", build(ParallelTextOptions, {"files": named})) == ["dev.en"]
 
 
 def test_files_are_paired_by_what_the_wildcards_stand_for(source_of: Sources) -> None:
@@ -246,7 +246,7 @@ def test_the_corpus_of_iwslt14_reads_the_files_of_the_release(source_of: Sources
     held_out = [f"IWSLT14.TED.{part}.de-en.{side}.xml" for part in ("dev2010", "tst2012") for side in ("de", "en")]
     source = source_of(**{name.replace(".", "__"): "x\n" for name in (*names, *held_out)})
     assert wit3.files(source, options) == [names[0], *held_out[::2]]
-    assert [wit3.beside(source, name, options) for name in wit3.files(source, options)] == [
+    assert [wit3.companions(source, name, options) for name in wit3.files(source, options)] == [
         [names[1]],
         *([n] for n in held_out[1::2]),
     ]

@@ -242,7 +242,7 @@ def study_tables(tmp_path_factory: pytest.TempPathFactory, two_models_once: Any)
         made[what] = folder / what / "measurements.parquet"
         settings = experiment.collect_settings() | {"experiment": what}
         run_stage(collect_measurements, settings, made[what], **experiment.inputs)
-    parts = {table.name: {name: table.beside(path) for name, path in made.items()} for table in TABLES}
+    parts = {table.name: {name: table.in_folder_of(path) for name, path in made.items()} for table in TABLES}
     settings = {"stage": "join_experiments", "stage_version": 1, "experiment": "all", "experiments": EVALUATIONS}
     run_stage(join_experiments, settings, folder / "all/measurements.parquet", **parts)
     return {table.name: folder / f"all/{table.name}.parquet" for table in TABLES}

@@ -118,7 +118,7 @@ def collect(
     measurements: list[TidyRow] = []
     milestones: dict[tuple[str, str], TidyRow] = {}
     taken: dict[int, tuple[str, str]] = {}
-    with growing(CURVES.beside(output), CURVES) as curves:
+    with growing(CURVES.in_folder_of(output), CURVES) as curves:
         for name, manifest in trained.items():
             place, label = places[name], named[name].label or named[name].model
             if named[name].is_baseline:
@@ -127,9 +127,9 @@ def collect(
             if training := named[name].milestone_of:
                 # Behind the runs, so theirs is known. How long it took to come there is not.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
-                told = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
+                unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
-                runs.append(place | {"initial": ""} | own | known | told)
+                runs.append(place | {"initial": ""} | own | known | unshared)
                 continue
             run = pretrained_run(manifest)
             curves.add([place | row for row in run.curve])
@@ -165,8 +165,8 @@ def collect(
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
     # Together only once all inputs are sound.
-    write_rows(RUNS.beside(output), RUNS, runs)
-    write_rows(LAYERS.beside(output), LAYERS, layers)
+    write_rows(RUNS.in_folder_of(output), RUNS, runs)
+    write_rows(LAYERS.in_folder_of(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)
 
 

@@ -17,7 +17,7 @@ from hatchery.artifacts.records import Of, Record, read_records
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import Natural, NonNegative, RefusedError
 from hatchery.settings.fields import NotEmpty
-from hatchery.settings.problems import ALLOWED, offered
+from hatchery.settings.problems import ALLOWED, alternatives
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
@@ -198,7 +198,7 @@ def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[s
 
 def _check(key: str, name: str, known: set[str]) -> None:
     if name not in known:
-        raise ConfigError(f"{key}: got {name!r}{offered(name, sorted(known - {''}), ALLOWED)}")
+        raise ConfigError(f"{key}: got {name!r}{alternatives(name, sorted(known - {''}), ALLOWED)}")
 
 
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:

@@ -13,6 +13,7 @@ from hatchery.evaluation.settings import ALC_STEPS
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings
+from hatchery.typed import unless_empty
 
 if TYPE_CHECKING:
     from hatchery.experiment import experiment_file
@@ -183,10 +184,10 @@ def runs_of(project: "Project", experiment: str) -> list[dict[str, object]]:
 def names_of(run: SeededRun) -> dict[str, object]:
     """A pretrained model: model, seed, and what tables call it."""
     # What is not there is not said, so that the tables of experiments without sweeps stay as they are.
-    told = {"label": run.label, "is_baseline": run.is_baseline, "milestone_of": run.milestone_of, "step": run.step}
-    told["words"] = run.words
-    named = {"name": run.name, "model": run.model, "seed": run.seed}
-    return named | {key: value for key, value in told.items() if value}
+    rare = unless_empty(
+        label=run.label, is_baseline=run.is_baseline, milestone_of=run.milestone_of, step=run.step, words=run.words
+    )
+    return {"name": run.name, "model": run.model, "seed": run.seed, **rare}
 
 
 def published_of(

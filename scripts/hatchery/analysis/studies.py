@@ -11,7 +11,7 @@ from hatchery.analysis.analyses.paired_tests import EVERY_TWO_UP_TO
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import VALUES
-from hatchery.settings.problems import ALLOWED, Problems, nearest, offered
+from hatchery.settings.problems import ALLOWED, Problems, alternatives, nearest
 from hatchery.typed import build, keys_of, references, validated
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
     """An entry of the analyses of a study or an experiment. Raises ConfigError with the nearest where there is none."""
     entries = analyses_of(project, name)
     if analysis not in entries:
-        raise ConfigError(f"{name!r} has no analysis {analysis!r}{offered(analysis, entries)}")
+        raise ConfigError(f"{name!r} has no analysis {analysis!r}{alternatives(analysis, entries)}")
     return entries[analysis]
 
 
@@ -114,7 +114,7 @@ def check_study(project: "Project", name: str) -> None:
                 if named.kind == "experiment" and named.name not in study.experiments:
                     raise ConfigError(
                         f"{place}.{named.key}: got {named.name!r}, no experiment of this study"
-                        f"{offered(named.name, study.experiments)}"
+                        f"{alternatives(named.name, study.experiments)}"
                     )
         with problems.collecting():
             _check_tables(declared.published(entry), place, project.folder / PUBLISHED)
@@ -135,7 +135,9 @@ def check_published(project: "Project", experiment: str) -> None:
         return
     where, papers = project.place("experiment", experiment), sorted(path.stem for path in folder.glob("*.csv"))
     if chosen.paper not in papers:
-        raise ConfigError(f"{where}: published.paper: got {chosen.paper!r}{offered(chosen.paper, papers, ALLOWED)}")
+        raise ConfigError(
+            f"{where}: published.paper: got {chosen.paper!r}{alternatives(chosen.paper, papers, ALLOWED)}"
+        )
     problems = Problems()
     with problems.collecting(where):
         check_choice(read_numbers(folder / f"{chosen.paper}.csv"), chosen.track, chosen.rows)

@@ -106,8 +106,8 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
     """How the numbers of each suite were made; where its tasks differ, of which tasks it is said."""
     found: dict[str, dict[str, list[str]]] = {}
-    told = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
-    for suite, text, task in told.iter_rows():
+    described = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
+    for suite, text, task in described.iter_rows():
         found.setdefault(suite, {}).setdefault(text, []).append(task)
     return {
         suite: next(iter(texts)) if len(texts) == 1 else " ".join(f"{', '.join(texts[one])}: {one}." for one in texts)

@@ -46,7 +46,7 @@ class TidyTable:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
 
-    def beside(self, other: str | Path) -> Path:
+    def in_folder_of(self, other: str | Path) -> Path:
         """Where this table of an experiment lies, given another one of it."""
         return Path(other).with_name(f"{self.name}.parquet")
 

@@ -71,7 +71,7 @@ def claim(
         )
     own = _own_folder(folder)
     try:
-        told = False
+        announced = False
         while True:
             held: dict[str, list[int]] = {}
             for place in range(jobs_per_gpu):
@@ -81,9 +81,9 @@ def claim(
                     if len(held) == wanted:
                         return held
             release(held)
-            if not told:
+            if not announced:
                 waiting()
-                told = True
+                announced = True
             time.sleep(poll_seconds)
     finally:
         os.close(own)

@@ -30,8 +30,8 @@ from hatchery.corpora.duplicates import (
     KEYS,
     Duplicates,
     TextKeys,
+    duplicates_note,
     line_keys,
-    told_duplicates,
     without_lines,
 )
 from hatchery.corpora.raw_files import PIECE_BYTES, Piece, unpacked_bytes
@@ -108,8 +108,10 @@ def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
 def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -> list[str]:
     """These files, and behind them what is read together with them."""
     reader, options = reader_of(source)
-    beside, chosen = reader.beside, list(files)
-    return chosen if beside is None else [*chosen, *(other for file in chosen for other in beside(raw, file, options))]
+    companions, chosen = reader.companions, list(files)
+    if companions is None:
+        return chosen
+    return [*chosen, *(other for file in chosen for other in companions(raw, file, options))]
 
 
 def file_groups(
@@ -295,8 +297,8 @@ def _merge(
                 progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")
             if found[name] and rejections.counts:
                 progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections.counts)}")
-            if told := told_duplicates(corpus.duplicates, name):
-                progress.note(f"source {name!r}: {told} ({DUPLICATES}; `duplicates` of the corpus leaves them out)")
+            if note := duplicates_note(corpus.duplicates, name):
+                progress.note(f"source {name!r}: {note} ({DUPLICATES}; `duplicates` of the corpus leaves them out)")
             if not found[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")

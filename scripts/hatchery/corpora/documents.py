@@ -154,7 +154,7 @@ class Reader:
     """The documents of one file, or of its piece. Raises SourceError or CorpusError naming file and place."""
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
     """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""
-    beside: Callable[[RawSource, str, Any], list[str]] | None = None
+    companions: Callable[[RawSource, str, Any], list[str]] | None = None
     """Files that are read together with one of those that are listed, such as its translation."""
     skipped: Callable[[RawSource, Any], Counter[str]] | None = None
     """Files that nobody chose to leave out and that are not read, by the ending of their names."""

@@ -24,7 +24,7 @@ HEADER = (
     *("source", "split", "documents", "repeated_documents", "documents_in_training"),
     *("long_lines", "repeated_long_lines", "long_lines_in_training"),
 )
-TOLD = 0.01
+NOTED_SHARE = 0.01
 """Share of documents or long lines above which the job says how many stand in the corpus twice."""
 KEYS = [pa.field("point", pa.uint64()), pa.field("long_lines", pa.list_(pa.field("item", pa.uint64())))]
 """The columns of the keys: that of the document is its draw (`corpus_writer.point`)."""
@@ -133,15 +133,15 @@ class Duplicates:
         return np.diff(np.concatenate([[0], np.cumsum(flags)])[self.keys.starts])
 
 
-def told_duplicates(rows: Iterable[tuple[Any, ...]], source: str) -> str:
+def duplicates_note(rows: Iterable[tuple[Any, ...]], source: str) -> str:
     """What the job says of a source: nothing where little stands in it twice."""
     counts = [row[2:] for row in rows if row[0] == source]
     documents, again, _, lines, lines_again, _ = (
         (sum(column) for column in zip(*counts, strict=True)) if counts else [0] * 6
     )
-    told = [
+    counted = [
         f"{number:,} of {total:,} {what}"
         for number, total, what in ((again, documents, "documents"), (lines_again, lines, "long lines"))
-        if number > TOLD * total
+        if number > NOTED_SHARE * total
     ]
-    return f"{' and '.join(told)} stand in the corpus before" if told else ""
+    return f"{' and '.join(counted)} stand in the corpus before" if counted else ""

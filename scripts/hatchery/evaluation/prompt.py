@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import MANIFEST, RESULTS
 from hatchery.errors import ConfigError
 from hatchery.evaluation.sentences_file import GAP
 from hatchery.sanitize import visible
-from hatchery.settings.problems import nearest, offered
+from hatchery.settings.problems import alternatives, nearest
 
 if TYPE_CHECKING:
     from hatchery.evaluation.asked_model import AskedModel
@@ -40,7 +40,7 @@ def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str,
         others = sorted({path.parents[2].name for path in results.glob(f"*/pretraining/*/{MANIFEST}")})
         raise ConfigError(
             f"{results / experiment}: there is no finished model; make run EXPERIMENT={experiment}"
-            f"{offered(experiment, others) if others else ''}"
+            f"{alternatives(experiment, others) if others else ''}"
         )
     return {path.parent.name: path.parent for path in found}
 

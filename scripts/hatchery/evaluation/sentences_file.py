@@ -36,9 +36,9 @@ class Example(Record):
 
 @dataclass(frozen=True)
 class Wording:
-    """How examples of one task are told of: of what `told` says, `{}` is the text that they are of."""
+    """How examples of one task are introduced: in `introduction`, `{}` is the text that they are of."""
 
-    told: str
+    introduction: str
     given: str
     original: str
     answers: tuple[str, ...]
@@ -76,7 +76,7 @@ class Examples(Record):
 
     @property
     def wording(self) -> Wording:
-        """How they are told of."""
+        """How they are introduced."""
         return WORDINGS[self.task]
 
 

@@ -15,7 +15,7 @@ from hatchery.experiment.text_limits import check_files, check_quotas
 from hatchery.experiment.written_blocks import INLINE
 from hatchery.folders import RESERVED
 from hatchery.settings.fields import ABSENT, DATA
-from hatchery.settings.problems import Problems, offered
+from hatchery.settings.problems import Problems, alternatives
 from hatchery.typed import Named, references
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _require(named: Named, where: str, project: "Project") -> None:
     elif project.raw_input(named.name) is None:
         raise ConfigError(
             f"{where}: got {named.name!r}, not under `data` in {project.folder / 'config.yaml'}"
-            f"{offered(named.name, sorted(project.config.data))}"
+            f"{alternatives(named.name, sorted(project.config.data))}"
         )
 
 

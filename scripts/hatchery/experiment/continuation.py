@@ -13,7 +13,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import shortened
 from hatchery.settings.fields import ABSENT
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 from hatchery.training.settings import PretrainingSettings
 from hatchery.training.start_settings import FREE_KEYS, InitialModelChoice
 from hatchery.typed import keys_of
@@ -65,7 +65,7 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
     project.require("experiment", other, f"{where}.experiment")
     runs = project.experiment(other).runs
     if chosen.run not in runs:
-        raise ConfigError(f"{where}.run: got {chosen.run!r}, no such run of {other}{offered(chosen.run, runs)}")
+        raise ConfigError(f"{where}.run: got {chosen.run!r}, no such run of {other}{alternatives(chosen.run, runs)}")
     seeds, given = runs[chosen.run].seeds, chosen.seed
     wanted = (seeds[0] if len(seeds) == 1 else seed) if given is None else given
     if wanted not in seeds:

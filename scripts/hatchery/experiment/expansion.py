@@ -27,7 +27,7 @@ from hatchery.experiment.sweeps import (
 )
 from hatchery.experiment.written_blocks import Document, merged
 from hatchery.settings.fields import ABSENT
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 from hatchery.typed import validated
 
 WrittenRow = tuple[Any, ...]
@@ -221,7 +221,7 @@ def _row(values: WrittenRow, columns: list[str], where: str) -> WrittenRow:
 
 def _index(column: str, columns: list[str], where: str) -> int:
     if column not in columns:
-        raise ConfigError(f"{where}: {column}: unknown column{offered(column, columns, '; the grid has')}")
+        raise ConfigError(f"{where}: {column}: unknown column{alternatives(column, columns, '; the grid has')}")
     return columns.index(column)
 
 

@@ -19,12 +19,12 @@ Given = Sequence[tuple[str, Mapping[str, Any]]]
 
 def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
     """What files and arguments (`key=value`) of the command line say. Raises ConfigError for what is not YAML."""
-    told: Document = {}
+    from_arguments: Document = {}
     for argument in arguments:
         key, _, text = argument.partition("=")
-        told = merged(told, {key.strip(): yaml_value(text, f"{COMMAND_LINE}: {key.strip()}")})
+        from_arguments = merged(from_arguments, {key.strip(): yaml_value(text, f"{COMMAND_LINE}: {key.strip()}")})
     given = [(f"{file} (--configfile)", read_yaml(file)) for file in files]
-    return [*given, *([(COMMAND_LINE, told)] if told else [])]
+    return [*given, *([(COMMAND_LINE, from_arguments)] if from_arguments else [])]
 
 
 def place_of(key: str, given: Given) -> str:

@@ -14,7 +14,7 @@ from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.text_files import Sequences
 from hatchery.experiment.text_limits import source_at
 from hatchery.settings.fields import ABSENT
-from hatchery.settings.problems import Problems, offered
+from hatchery.settings.problems import Problems, alternatives
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -133,7 +133,7 @@ def check_translation(name: str, experiment: Experiment, where: str, project: "P
     runs = list(experiment.runs)
     for pattern in experiment.translation.leave_out:
         if not fnmatch.filter(runs, pattern):
-            problems.add(f"{where}: translation.leave_out: got {pattern!r}, no such run{offered(pattern, runs)}")
+            problems.add(f"{where}: translation.leave_out: got {pattern!r}, no such run{alternatives(pattern, runs)}")
     if tests and not translated_runs(experiment.translation, runs):
         problems.add(f"{where}: translation.leave_out: leaves no run that translates, expected one at least")
     for called, test in tests.items():

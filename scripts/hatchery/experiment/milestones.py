@@ -8,7 +8,7 @@ from hatchery.evaluation.evaluation import evaluations
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 from hatchery.training.milestones import words_seen
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_milestones(name: str, experiment: Experiment, where: str, project: "Pr
     for entry in experiment.evaluate_milestones:
         if entry not in allowed:
             raise ConfigError(
-                f"{where}: {KEY}: got {entry!r}, expected an evaluation of the experiment{offered(entry, allowed)}"
+                f"{where}: {KEY}: got {entry!r}, expected an evaluation of the experiment{alternatives(entry, allowed)}"
             )
     if experiment.evaluate_milestones and not project.milestones(name):
         raise ConfigError(

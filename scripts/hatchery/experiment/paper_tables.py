@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from hatchery.artifacts.records import read_rows
 from hatchery.errors import ConfigError
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment, Published
@@ -69,7 +69,7 @@ def check_published_rows(experiment: "Experiment", where: str) -> None:
     named += [] if experiment.tests_against is None else [("tests_against", experiment.tests_against)]
     for key, model in named:
         if model not in known:
-            raise ConfigError(f"{where}: {key}: got {model!r}, no such {kind}{offered(model, known)}")
+            raise ConfigError(f"{where}: {key}: got {model!r}, no such {kind}{alternatives(model, known)}")
 
 
 class Filled(TypedDict):

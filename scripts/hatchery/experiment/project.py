@@ -31,7 +31,7 @@ from hatchery.experiment.written_blocks import Document, WrittenBlocks, merged
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.raw.settings import SourceKeys
 from hatchery.settings.fields import ABSENT
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 from hatchery.training.start_settings import BudgetSettings
 from hatchery.typed import build, validated
 
@@ -338,7 +338,7 @@ class Project:
         """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""
         known = self._seeded_runs(experiment)
         if name not in known:
-            raise ConfigError(f"experiment {experiment!r} has no model {name!r}{offered(name, known)}")
+            raise ConfigError(f"experiment {experiment!r} has no model {name!r}{alternatives(name, known)}")
         return known[name]
 
     def check(self, kind: str, name: str) -> None:

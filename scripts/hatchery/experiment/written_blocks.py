@@ -20,7 +20,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.settings.base import shortened
 from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
-from hatchery.settings.problems import Problems, offered
+from hatchery.settings.problems import Problems, alternatives
 from hatchery.training.objectives import DEFAULT_TASK
 
 Document = dict[str, Any]
@@ -100,7 +100,7 @@ class WrittenBlocks:
             allowed = ", ".join(known) or "none"
             raise ConfigError(f"{where}: got {name!r}, which is a study; expected one of the experiments {allowed}")
         # Where an experiment can stand, people may mean a study.
-        raise ConfigError(f"{where}: got {name!r}, no such {kind}{offered(name, known, also=studies)}")
+        raise ConfigError(f"{where}: got {name!r}, no such {kind}{alternatives(name, known, also=studies)}")
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
         """The keys of a block laid over those of its base, if it has one. What stands in other files is named.

@@ -102,7 +102,7 @@ def report_of(
     rules = RULES[settings.edition]
     written = (value["aoa"] or {}).get("aoa")
     measured = parts.get("acquisition")
-    told = "nothing of it" if written is None else f"{100 * written:.2f}"
+    points_in_file = "nothing of it" if written is None else f"{100 * written:.2f}"
     rows = [f"| {LABELS[part]} | {'-' if points is None else f'{points:.2f}'} |" for part, points in parts.items()]
     lines = [
         f"# Submission: {markdown_text(settings.run)}",
@@ -112,7 +112,7 @@ def report_of(
         f"- with AoA as it was measured ({'nothing' if measured is None else f'{measured:.2f}'}): "
         f"**{rules.mean(parts):.2f}**",
         f"- with AoA 0: **{rules.mean(parts, acquisition=False):.2f}**",
-        f"- the file says {told}",
+        f"- the file says {points_in_file}",
         "",
         "| part | points |",
         "|:--|--:|",
@@ -132,6 +132,6 @@ def report_of(
     return "\n".join(lines) + "\n"
 
 
-def _listed(found: Iterable[str], otherwise: str) -> list[str]:
+def _listed(found: Iterable[str], when_none: str) -> list[str]:
     lines = [f"- {markdown_text(one)}" for one in found]
-    return lines or [otherwise]
+    return lines or [when_none]

@@ -52,7 +52,7 @@ class Upload:
     branches: tuple[Branch, ...]
     """`main` last: a branch that is made anew begins with what `main` has then, which is nothing."""
 
-    def told(self) -> str:
+    def listing(self) -> str:
         """All of it, for people."""
         lines = [
             f"{branch.name:<12} {size:>14,}  {path}"

@@ -180,7 +180,7 @@ def model_card(
         causal=facts.causal,
         direction=_direction(settings, facts),
         example=json.dumps(_example(settings, facts, written), ensure_ascii=False),
-        told=written.wording.told.format(text) if written else "",
+        introduction=written.wording.introduction.format(text) if written else "",
         examples=_examples_table(written) if written and written.examples else None,
         transformers=TRANSFORMERS,
         sources=_sources(settings.sources),

@@ -194,13 +194,13 @@ class RawFiles:
             return []
         path = given[0]
         before, now = read_listing(source_manifest(source)), self._listing(*given)
-        told = []
+        changes = []
         for name in sorted({*before, *now}):
             if name in now and now[name].looks_like(before.get(name)):
                 continue
             what = "added" if name not in before else "edited" if name in now else "removed"
-            told.append(f"{what} {path / name if path.is_dir() else path}")
-        return told
+            changes.append(f"{what} {path / name if path.is_dir() else path}")
+        return changes
 
     def are_the_same(self, manifest: str) -> bool:
         """Whether the files of a source were moved or touched, and still are what the source manifest says.

@@ -198,8 +198,8 @@ def _partial(cls: type) -> Any:
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
     made: Any = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[misc]
-    told = {"__pydantic_config__": Settings.__pydantic_config__, "__doc__": cls.__doc__, "settings": cls}
-    for name, value in told.items():
+    attributes = {"__pydantic_config__": Settings.__pydantic_config__, "__doc__": cls.__doc__, "settings": cls}
+    for name, value in attributes.items():
         setattr(made, name, value)
     return made
 

@@ -33,7 +33,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def offered(word: str, known: Iterable[str], words: str = "; there are", also: Iterable[str] = ()) -> str:
+def alternatives(word: str, known: Iterable[str], words: str = "; there are", also: Iterable[str] = ()) -> str:
     """What could have been meant: the nearest known word first, then all of them, behind `words`.
 
     `; did you mean 'x'? There are: x, y`, or `; there are: x, y` when none is near. Words of `also` may be meant, too,
@@ -131,7 +131,7 @@ def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
         if detail["type"] == "union_tag_not_found":
             return key, "the key is missing"
         allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
-        return key, f"got {shortened(given)}{offered(str(given), allowed, ALLOWED)}"
+        return key, f"got {shortened(given)}{alternatives(str(given), allowed, ALLOWED)}"
     if detail["loc"][-1:] == ("[key]",):
         names = get_args(members_of(place.above.hint)[0])[0]
         return str(place.above), f"got the name {place.keys[-1]!r}, expected {_expected(names)}"
@@ -145,7 +145,9 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
             return "the key is missing"
         case _ if kind in _UNKNOWN:
             cls = above.classes()[0]
-            return f"{_whose(keys[-1], cls, above.hint)}{offered(keys[-1], sorted(hints_of(cls)), '; allowed are')}"
+            return (
+                f"{_whose(keys[-1], cls, above.hint)}{alternatives(keys[-1], sorted(hints_of(cls)), '; allowed are')}"
+            )
         case "value_error" | "json_invalid":
             return str(detail["msg"]).removeprefix("Value error, ")
     got = f"got {shortened(value)}"
@@ -153,7 +155,8 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
         return f"{got}, expected {_expected(hint)}"
     match kind:
         case "literal_error":
-            return f"{got}{offered(value if isinstance(value, str) else '', _parts(hint, with_bounds=False), ALLOWED)}"
+            word = value if isinstance(value, str) else ""
+            return f"{got}{alternatives(word, _parts(hint, with_bounds=False), ALLOWED)}"
         case _ if kind in _BROKEN_BOUNDS:
             bound = _BROKEN_BOUNDS[kind]
             return f"{got}, expected {BOUNDS[bound][0]} {_number(context[bound])}"

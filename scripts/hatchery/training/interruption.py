@@ -103,8 +103,8 @@ def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str]
         return int(end) - time.time()
     if SLURM_JOB not in environment:
         return None
-    told = time_left(environment[SLURM_JOB])
-    return None if told is None else seconds_of(told)
+    left = time_left(environment[SLURM_JOB])
+    return None if left is None else seconds_of(left)
 
 
 def leave_on_signals() -> None:

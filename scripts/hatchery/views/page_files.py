@@ -93,5 +93,5 @@ def examples_section(
     if not tasks:
         return ""
     source = text_of_sentences(written[next(iter(speakers.values()))])
-    told = [(wording, tasks[task]) for task, wording in WORDINGS.items() if task in tasks]
-    return render("examples.html.j2", source=source, tasks=told, swatches=swatches or {})
+    worded = [(wording, tasks[task]) for task, wording in WORDINGS.items() if task in tasks]
+    return render("examples.html.j2", source=source, tasks=worded, swatches=swatches or {})

@@ -79,8 +79,8 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
     # Two digits of the minute or less that tiny models take.
-    told = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
-    return told and f"Training time of ours in minutes, all attempts together: {told}"
+    listed = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
+    return listed and f"Training time of ours in minutes, all attempts together: {listed}"
 
 
 def _day(text: str | None) -> date | None:
@@ -146,8 +146,8 @@ def run_details(
         if (manifest := read.get(row["run"])) is not None:
             facts = [] if row["training_flops"] is None else [("FLOPs of training", power(row["training_flops"]))]
             for measure in TOLD_MEASURES:
-                if told := manifest.measures.get(measure):
-                    facts += flatten({measure: told}).items()
+                if found := manifest.measures.get(measure):
+                    facts += flatten({measure: found}).items()
             facts += ((key, text) for key, text in settings[row["run"]].items() if shared.get(key) != text)
             title = titled(row)
             curve = _curve(title, losses.filter(run=row["run"]))

@@ -135,8 +135,8 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
         except ManifestError as error:
             facts = {"started": str(error)}
         packages = dict(facts.get("packages") or {})
-        told = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
-        rows.append([_link(node, places), *(str(facts.get(name, "")) for name in _VOLATILE), told])
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
+        rows.append([_link(node, places), *(str(facts.get(name, "")) for name in _VOLATILE), versions])
     header = ("manifest", *map(readable, _VOLATILE), "packages")
     return table(header, rows, words=(0, 1, 5, 6, 7), label="Times and versions")
 

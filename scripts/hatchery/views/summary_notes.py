@@ -137,7 +137,7 @@ def _bold_note(summary: Summary, has_pairs: bool) -> str:
 
 def _blind_guess_note(summary: Summary, has_pairs: bool) -> str:
     guessed = {row.suite for row in summary.rows if row.blind_guess is not None}
-    told = {
+    guesses = {
         "of two sentences it has 50 % right": has_pairs,
         "of classes it has those with the most frequent label right, and a Matthews correlation of 0": bool(
             summary.finetuned
@@ -145,7 +145,7 @@ def _blind_guess_note(summary: Summary, has_pairs: bool) -> str:
         "on held-out text it is the unigram distribution of the training tokens, a model that knew only how frequent "
         "words are": not guessed.isdisjoint(HELD_OUT),
     }
-    true = "; ".join(text for text, is_so in told.items() if is_so)
+    true = "; ".join(text for text, is_so in guesses.items() if is_so)
     return f"A blind guess does not see what it is about: {true}." if guessed else ""
 
 

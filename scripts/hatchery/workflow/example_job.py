@@ -33,8 +33,8 @@ def example_text(rule: str, targets: Sequence[str]) -> str:
             raise PlanError(f"RULE: got {rule!r}, which no file in workflow/rules has{nearest(rule, rules)}")
         jobs = sorted((job for job in workflow.dag.jobs if job.rule.name == rule), key=lambda job: str(job.output))
         if not jobs:
-            told = f"RULE: {' '.join(targets)} needs no job of {rule!r}"
-            raise PlanError(f"{told}; say EXPERIMENT=name or TARGET=file with such a job")
+            problem = f"RULE: {' '.join(targets)} needs no job of {rule!r}"
+            raise PlanError(f"{problem}; say EXPERIMENT=name or TARGET=file with such a job")
         return _text(jobs[0], len(jobs), workflow.globals["RULES"])
 
 

@@ -101,12 +101,12 @@ def _short(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def how_it_ended(exception: str, told: str) -> tuple[str, str]:
+def how_it_ended(exception: str, report: str) -> tuple[str, str]:
     """How a command ended, and what Snakemake itself says went wrong; "" where there is nothing of the kind.
 
-    `exception` is the message of Snakemake's exception, `told` what the executor says of the job.
+    `exception` is the message of Snakemake's exception, `report` what the executor says of the job.
     """
-    found, state = _STATUS.search(exception), _SLURM_STATE.search(told)
+    found, state = _STATUS.search(exception), _SLURM_STATE.search(report)
     message = "" if found else " ".join(exception.split())
     return (f"{state[1]} in Slurm" if state else _ending(found)), message
 

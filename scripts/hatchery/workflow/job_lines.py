@@ -89,10 +89,10 @@ class JobLines(logging.Handler):
 
     def errors(self) -> list[str]:
         """Each job that failed, by its last attempt; after Ctrl-C what a stopped one saved, and how to go on."""
-        told = {
+        lines = {
             job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.failed if job.is_reported
         }
-        return [*told.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
+        return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
 
     def line_of(self, record: logging.LogRecord) -> str:
         """A record as a line of the terminal, empty where none is shown; notes the jobs that start, end and fail."""

@@ -24,7 +24,7 @@ from hatchery.experiment.finetuning import batches_by_task
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.job_spec import FOLDER, Call, read_call
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 from hatchery.stage import MODELS, arguments_for
 from hatchery.training.milestones import milestone_place
 from hatchery.workflow.data_paths import DataPaths
@@ -174,7 +174,7 @@ class Jobs:
             if "task" in names and names["task"] not in tasks:
                 raise ConfigError(
                     f"experiment {path.experiment!r} has no fine-tuning task {names['task']!r}"
-                    f"{offered(names['task'], tasks)}"
+                    f"{alternatives(names['task'], tasks)}"
                 )
             model = self._model_address(path.experiment, path.kind, path.run)
             own = () if path.kind in MODELS else (self.address(path.experiment, path.kind, run=path.run, **names),)
@@ -201,7 +201,7 @@ class Jobs:
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             return self._milestone_address(experiment, milestone)
         if kind == "baselines" and run not in known:
-            raise ConfigError(f"experiment {experiment!r} has no baseline {run!r}{offered(run, known)}")
+            raise ConfigError(f"experiment {experiment!r} has no baseline {run!r}{alternatives(run, known)}")
         if kind == "pretraining" or run not in known:
             return self.address(experiment, "pretraining", run=run)
         return f"{IMPORTED}{run}-{self.call(SHARED['baselines'][0].name, baseline=run).digest}"

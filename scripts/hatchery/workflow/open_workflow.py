@@ -98,15 +98,15 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run:
     A call that runs nothing has no jobs, and makes no copy. Raises ConfigError in a job whose copy was altered.
     """
     if not is_main_process:
-        told = os.environ.get(VARIABLE, "")
-        if not told or not Path(told).is_dir():
+        handed_on = os.environ.get(VARIABLE, "")
+        if not handed_on or not Path(handed_on).is_dir():
             return Path(folder)
-        if (found := _digest(_files(told))) != Path(told).name:
+        if (found := _digest(_files(handed_on))) != Path(handed_on).name:
             raise ConfigError(
-                f"{told}: the configuration of this job was altered: expected the SHA-256 {Path(told).name}..., found "
-                f"{found}...; start the workflow again, which writes it anew"
+                f"{handed_on}: the configuration of this job was altered: expected the SHA-256 "
+                f"{Path(handed_on).name}..., found {found}...; start the workflow again, which writes it anew"
             )
-        return Path(told)
+        return Path(handed_on)
     if not is_real_run:
         return Path(folder)
     files = _files(folder)
@@ -150,8 +150,8 @@ def open_workflow(
     cluster, calls are written as they are asked for.
     """
     project = Project(folder, given=() if call is None else given_settings(call.configfiles, call.config_args or ()))
-    told = (link_roots if is_real_run else check_roots)(project.config.storage_root)
-    print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
+    notes = (link_roots if is_real_run else check_roots)(project.config.storage_root)
+    print("".join(f"{line}\n" for line in notes), end="", file=sys.stderr)
     if is_real_run:
         hold_root(project.config.storage_root)
     rules = Rules(project, is_main_process)
@@ -190,10 +190,10 @@ def check_request(rules: Rules, workflow: Any) -> None:
         *(name for kind, name in asked if kind == "corpus"),
         *(project.experiment(part).corpus for part in parts),
     ]
-    told = [*epochs_to_tell(dict.fromkeys(parts), project), *unread_to_tell(dict.fromkeys(corpora), project)]
+    notes = [*epochs_to_tell(dict.fromkeys(parts), project), *unread_to_tell(dict.fromkeys(corpora), project)]
     if request.executor == PROFILE:
-        told += endless_trainings(dict.fromkeys(parts), rules.resources, request.retries)
-    for line in told:
+        notes += endless_trainings(dict.fromkeys(parts), rules.resources, request.retries)
+    for line in notes:
         print(f"note: {line}", file=sys.stderr)
 
 

@@ -23,9 +23,9 @@ def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
     """
     if not workflow.is_main_process:
         return
-    told = choose_software(workflow.deployment_settings)
-    if told is not None:
-        print(told, file=sys.stderr)
+    note = choose_software(workflow.deployment_settings)
+    if note is not None:
+        print(note, file=sys.stderr)
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):

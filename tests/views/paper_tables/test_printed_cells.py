@@ -113,7 +113,7 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     run_stage(summarise, settings, csv, measurements=measurements, published=[published], parquet=summary)
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"
-    inputs = TableInputs(summary, published, layout, measurements, LAYERS.beside(measurements), sizes)
+    inputs = TableInputs(summary, published, layout, measurements, LAYERS.in_folder_of(measurements), sizes)
     tables, _ = all_tables(build(PaperTablesSettings, settings), inputs)
     return Repeated(read_summary(summary), {table.number: table for table in tables})
 

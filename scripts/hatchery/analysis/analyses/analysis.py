@@ -23,7 +23,7 @@ from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
 from hatchery.sanitize import csv_text
 from hatchery.settings.base import Count, Settings, shortened
 from hatchery.settings.fields import Reference, Unique
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 from hatchery.typed import build
 
 TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
@@ -155,7 +155,7 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
     kind, names = entry.get("analysis") or name, analysis_names()
     if kind in names:
         return str(kind)
-    there = offered(str(kind), names)
+    there = alternatives(str(kind), names)
     if "analysis" in entry:
         raise ConfigError(f"{where}.analysis: got {shortened(kind)}, no such analysis{there}")
     raise ConfigError(f"{where}: no analysis is called {kind!r}, so the key `analysis` must name one{there}")

@@ -9,7 +9,7 @@ from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.base import RefusedError
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 
 if TYPE_CHECKING:
     from hatchery.analysis.scores import Measure, Scores
@@ -35,7 +35,7 @@ def check(settings: ComparisonSettings, study: Study) -> None:
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
-            f"against: got {settings.against!r}, no model of this study{offered(settings.against, models)}"
+            f"against: got {settings.against!r}, no model of this study{alternatives(settings.against, models)}"
         )
     if settings.variant and not any(pairs(settings, models)):
         raise ConfigError(f"variant: got {settings.variant!r}, but no run is called like another one and this ending")

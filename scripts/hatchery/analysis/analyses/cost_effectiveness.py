@@ -25,7 +25,7 @@ from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.fields import Unique
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 
 GIGA = 1e9
 
@@ -111,7 +111,7 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
     known = list(dict.fromkeys(study.sets.values()))
     for name in settings.sets:
         if name not in known:
-            raise ConfigError(f"sets: got {name!r}, no set of a grid{offered(name, known)}")
+            raise ConfigError(f"sets: got {name!r}, no set of a grid{alternatives(name, known)}")
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:

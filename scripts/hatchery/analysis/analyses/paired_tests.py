@@ -14,7 +14,7 @@ from hatchery.analysis.analyses.analysis import AnalysisSettings, Findings, Numb
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,9 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
     """Raise ConfigError for a model that there is not."""
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
-        raise ConfigError(f"against: got {settings.against!r}, no model of these{offered(settings.against, models)}")
+        raise ConfigError(
+            f"against: got {settings.against!r}, no model of these{alternatives(settings.against, models)}"
+        )
 
 
 @dataclass(frozen=True)

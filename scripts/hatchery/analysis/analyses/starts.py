@@ -13,7 +13,7 @@ from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Find
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.settings.problems import offered
+from hatchery.settings.problems import alternatives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,9 @@ def check(settings: StartsSettings, study: Study) -> None:
     """Raise ConfigError where no experiment has the run."""
     runs = sorted({model.partition("/")[2] for model in models_in_order(study.runs)})
     if settings.against not in runs:
-        raise ConfigError(f"against: got {settings.against!r}, no run of this study{offered(settings.against, runs)}")
+        raise ConfigError(
+            f"against: got {settings.against!r}, no run of this study{alternatives(settings.against, runs)}"
+        )
 
 
 def compare(settings: StartsSettings, study: Study) -> Findings:

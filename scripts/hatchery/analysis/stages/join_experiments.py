@@ -60,7 +60,7 @@ def join_experiments(
     for table, given in zip(TABLES, (measurements, runs, curves, layers), strict=True):
         if list(given) != list(settings.experiments):
             raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(settings.experiments)}")
-        with growing(table.beside(output), table) as joined:
+        with growing(table.in_folder_of(output), table) as joined:
             for experiment, path in given.items():
                 for part in _parts(path, table, experiment):
                     joined.add_table(part)

@@ -76,7 +76,7 @@ def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
     return [file for _, file, _ in _listed(source, options)]
 
 
-def beside(source: RawSource, file: str, options: ParallelTextOptions) -> list[str]:
+def companions(source: RawSource, file: str, options: ParallelTextOptions) -> list[str]:
     """The file of the second language that belongs to one of the first; none for a table."""
     partner = _entry(source, file, options)[2]
     return [] if partner is None else [partner]
@@ -225,4 +225,4 @@ def _cell(row: Any, column: str, place: str) -> str:
     return value
 
 
-READER = Reader(ParallelTextSource, files, read, beside=beside)
+READER = Reader(ParallelTextSource, files, read, companions=companions)

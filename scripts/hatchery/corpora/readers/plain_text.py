@@ -115,9 +115,9 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
     """How many files are not read, by the ending of their names, where no option says which files are."""
     if options.files != PlainTextOptions.files:
         return Counter()
-    told = options.exclude == PlainTextOptions.exclude
+    excludes_by_default = options.exclude == PlainTextOptions.exclude
     excluded = {name for pattern in options.exclude for name in source.names(pattern)}
-    chosen = {*files(source, options), *(() if told else excluded)}
+    chosen = {*files(source, options), *(() if excludes_by_default else excluded)}
     return Counter(
         PurePosixPath(name).name if name in excluded else PurePosixPath(name).suffix or "no ending"
         for name in source.names()

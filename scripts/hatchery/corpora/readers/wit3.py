@@ -59,9 +59,9 @@ def files(source: RawSource, options: Wit3Options) -> list[str]:
     return parallel_text.files(source, options.as_text)
 
 
-def beside(source: RawSource, file: str, options: Wit3Options) -> list[str]:
+def companions(source: RawSource, file: str, options: Wit3Options) -> list[str]:
     """The file of the second language that belongs to one of the first."""
-    return parallel_text.beside(source, file, options.as_text)
+    return parallel_text.companions(source, file, options.as_text)
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
@@ -70,7 +70,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     Raises SourceError naming the file where one of the two goes on, and the line of a segment that does not end in it.
     """
     options: Wit3Options = context.options
-    (partner,) = beside(source, file, options)
+    (partner,) = companions(source, file, options)
     split = parallel_text.split_of(source, file, options.as_text)
     return parallel_text.documents_of(_pairs(source, file, partner), file, split, context)
 
@@ -99,4 +99,4 @@ def _sentences(lines: Lines) -> Iterator[str]:
             yield line
 
 
-READER = Reader(Wit3Source, files, read, beside=beside)
+READER = Reader(Wit3Source, files, read, companions=companions)

@@ -76,10 +76,10 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
     rows = read_records(path, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
     measures = evaluated.manifest.measures
-    told = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []
+    rules = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []
     if evaluated.manifest.settings.get("precision") == "tf32":
-        told.append(TENSOR_FLOAT)
-    settings = "; ".join(told)
+        rules.append(TENSOR_FLOAT)
+    settings = "; ".join(rules)
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:
         more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance, "settings": settings}

@@ -159,8 +159,8 @@ def _field(record: Record) -> str:
     return FIELD_SPELLINGS.get(field, field)
 
 
-def _optional(record: Record, name: str, otherwise: str) -> str:
-    return record.text(name) if name in record.values else otherwise
+def _optional(record: Record, name: str, default: str) -> str:
+    return record.text(name) if name in record.values else default
 
 
 def _pair_id(record: Record) -> str:

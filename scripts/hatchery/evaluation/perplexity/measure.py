@@ -92,8 +92,8 @@ def measure(
         words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]
         write_text(run.add_output(run.folder / WORDS_FILE), _csv(WordScore, words))
     if width := settings.frequency_bin_nats:
-        told = zip(splits, tallies, strict=True)
-        rows = [row for shards, tally in told if tally is not None for row in tally.rows(shards.split, width)]
+        counted = zip(splits, tallies, strict=True)
+        rows = [row for shards, tally in counted if tally is not None for row in tally.rows(shards.split, width)]
         write_text(run.add_output(run.folder / FREQUENCY_FILE), _csv(FrequencyRow, rows))
     for score in scores:
         run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}

@@ -69,8 +69,8 @@ def measure(
             progress.update()
     learnt = {word: Learning(surprisals, pieces[word]) for word, surprisals in by_word.items()}
     found_ages = acquisition(children, learnt, vocabulary_size, "2025" if settings.edition == 2025 else "2026")
-    told = {"use_bos_only": False, "total_steps": len(checkpoints), "completed_steps": len(checkpoints)}
-    write_text(run.add_output(run.folder / SURPRISALS_FILE), json.dumps({"metadata": told, "results": rows}) + "\n")
+    metadata = {"use_bos_only": False, "total_steps": len(checkpoints), "completed_steps": len(checkpoints)}
+    write_text(run.add_output(run.folder / SURPRISALS_FILE), json.dumps({"metadata": metadata, "results": rows}) + "\n")
     write_json(run.add_output(run.folder / SCORE_FILE), {"aoa": found_ages.score})
     ages = ((word, *both) for word, both in found_ages.ages.items())
     write_text(run.add_output(run.folder / "ages.csv"), csv_text(("word", "child_months", "model_log10_words"), ages))

@@ -169,15 +169,15 @@ def swept_panels(
             marks: dict[float, float] = {}
             for run in group:
                 if run.name in by_run:
-                    told = swept[run.model]
+                    own = swept[run.model]
                     rest = [
                         f"{key} {value}" if isinstance(value, str) else f"{key} {value:g}"
-                        for key, value in told.values.items()
+                        for key, value in own.values.items()
                         if key != axis
                     ]
-                    place = parameters[run.name] if sized else told.values[axis]
+                    place = parameters[run.name] if sized else own.values[axis]
                     x = float(ticks.index(str(place))) if ticks else float(place)
-                    points = lines.setdefault(", ".join([readable(told.line) if sized else told.line, *rest]), {})
+                    points = lines.setdefault(", ".join([readable(own.line) if sized else own.line, *rest]), {})
                     points.setdefault(run.model, (x, []))[1].append(by_run[run.name])
                     if run.model in (printed := (published or {}).get(title, {})):
                         marks[x] = printed[run.model]
@@ -187,11 +187,11 @@ def swept_panels(
     return panels
 
 
-def _axis(keys: Sequence[str], told: Sequence[SweptValues]) -> str:
+def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
     """The key with the most values; words only where no key has numbers, and the first of several in the file."""
 
     def rank(key: str) -> tuple[bool, int]:
-        values = {each.values[key] for each in told}
+        values = {each.values[key] for each in models}
         return not any(isinstance(value, str) for value in values), len(values)
 
     return max(keys, key=rank)

@@ -45,7 +45,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     runs = [*ours, *_baselines(project, experiment, needs, ours)]
     drawn = [model for model in models_in_order(runs) if all(model in found for found in chosen.values())]
     most = len(drawn) if declared.all_models or sets else MOST_DRAWN
-    told = {
+    rare = {
         "left_out": len(drawn[most:]),
         "without": without,
         # A model has the place, and so the colour, that it has where all are shown.
@@ -60,7 +60,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "experiment": experiment,
         "runs": [names_of(run) for run in runs if run.model in drawn[:most]],
         "style": project.results_of(experiment).figures,
-        **unless_empty(**told),
+        **unless_empty(**rare),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 
@@ -96,8 +96,8 @@ def _swept(project: "Project", experiment: str) -> Mapping[str, object]:
     found = project.of_members(experiment, lambda part: project.expansion(part).swept_values())
     # Lines are called after their experiments as models are.
     return {
-        model: {**told, "line": f"{model.removesuffix(model.rpartition('/')[2])}{told['line']}"}
-        for model, told in found.items()
+        model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
+        for model, values in found.items()
     }
 
 

@@ -72,13 +72,13 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     """The page of an experiment or a study."""
     parts = {part: project.experiment(part) for part in project.members(experiment)}
     sets = sets_of_many(project, experiment, models_in_order(project.shown_runs(experiment)))
-    told = {part: {"description": block.description, "corpus": block.corpus} for part, block in parts.items()}
+    described = {part: {"description": block.description, "corpus": block.corpus} for part, block in parts.items()}
     return {
         "experiment": experiment,
         "description": project.results_of(experiment).description,
         "runs": runs_of(project, experiment),
         "style": project.results_of(experiment).figures,
-        **unless_empty(parts=told if project.is_study(experiment) else {}, sets=sets),
+        **unless_empty(parts=described if project.is_study(experiment) else {}, sets=sets),
     }
 
 
