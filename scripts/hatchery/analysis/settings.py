@@ -13,7 +13,6 @@ from hatchery.evaluation.settings import ALC_STEPS
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
 from hatchery.settings.base import Settings
-from hatchery.typed import unless_empty
 
 if TYPE_CHECKING:
     from hatchery.experiment import experiment_file
@@ -174,20 +173,6 @@ def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[
 
 MOST_BY_NAME = 12
 """Models that a figure or a table can tell apart by their names alone."""
-
-
-def runs_of(project: "Project", experiment: str) -> list[dict[str, object]]:
-    """The pretrained models of an experiment or a study: model, seed, and what tables call them."""
-    return [names_of(run) for run in project.shown_runs(experiment)]
-
-
-def names_of(run: SeededRun) -> dict[str, object]:
-    """A pretrained model: model, seed, and what tables call it."""
-    # What is not there is not said, so that the tables of experiments without sweeps stay as they are.
-    rare = unless_empty(
-        label=run.label, is_baseline=run.is_baseline, milestone_of=run.milestone_of, step=run.step, words=run.words
-    )
-    return {"name": run.name, "model": run.model, "seed": run.seed, **rare}
 
 
 def published_of(

@@ -99,7 +99,7 @@ class SourceKeys(Settings):
 
     path: NotEmpty | None = None
     """A file, a folder, or a zip or tar archive here; null says that it is not. Wins over hub and download."""
-    follow_links: bool = False
+    follow_links: bool = omitted_at_default(False)
     """Whether links in the folder at `path` are followed; without it, a link is an error."""
     obtain: str = ""
     """Where to get it by hand; shown when it is missing."""
@@ -109,7 +109,7 @@ class SourceKeys(Settings):
     """What it may be used for; recorded with the source and shown."""
     hub: Hub | None = None
     """A data set of the Hugging Face hub."""
-    hub_model: HubModel | None = None
+    hub_model: HubModel | None = omitted_at_default(None)
     """A model of the Hugging Face hub, for a file of config/baselines/."""
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
     """Files on the web, fetched into resources/fetched/<name>/."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import analysis_called
-from hatchery.analysis.settings import PublishedChoice, runs_of, under_names_of_study
+from hatchery.analysis.settings import PublishedChoice, under_names_of_study
 from hatchery.analysis.studies import analysis_entry
 from hatchery.artifacts.manifests import StageRun
 from hatchery.experiment.paper_tables import paper_tables
@@ -46,7 +46,7 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
         "version": declared.version,
         "title": entry.title or declared.title,
         "settings": entry,
-        "runs": runs_of(project, experiment),
+        "runs": project.shown_runs(experiment),
         # What an experiment has by itself asks for neither.
         "sets": project.sets_of(project.members(experiment)) if project.is_study(experiment) else {},
         "published": _repeated(project, experiment) if project.is_study(experiment) else [],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import CollectSettings, baseline_runs, names_of
+from hatchery.analysis.settings import CollectSettings, baseline_runs
 from hatchery.job_spec import Paths
 from hatchery.stage import Stage
 
@@ -19,7 +19,7 @@ def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
     milestones = project.milestones(experiment).values()
     return {
         "experiment": experiment,
-        "runs": [names_of(run) for run in (*runs, *baseline_runs(block.baselines, runs), *milestones)],
+        "runs": [*runs, *baseline_runs(block.baselines, runs), *milestones],
         "alc_steps": block.translation.alc_steps,
     }
 

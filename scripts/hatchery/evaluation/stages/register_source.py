@@ -25,9 +25,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
     data = project.raw_input(source)
     if data is None:
         raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
-    # A key that most have not is named only where it is: what was registered before keeps its call.
-    absent = [key for key in ("hub_model", "follow_links") if not getattr(data, key)]
-    return {"name": source, **keys_of(data, *KEYS, *absent)}
+    return {"name": source, **keys_of(data, *KEYS)}
 
 
 @Stage(

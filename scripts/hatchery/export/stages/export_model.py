@@ -6,7 +6,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import names_of
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.raw_inputs import raw_inputs
@@ -79,7 +78,7 @@ def export_settings(project: "Project", experiment: str, run: str) -> dict[str, 
     return {
         "experiment": experiment,
         "description": block.description,
-        "run": names_of(chosen),
+        "run": chosen,
         "seeds": settings.seeds,
         "model": settings.model,
         "model_description": keys_of(project.model(settings.model))["description"],

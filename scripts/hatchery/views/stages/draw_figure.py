@@ -9,7 +9,6 @@ from hatchery.analysis.settings import (
     SeededRun,
     baseline_runs,
     models_in_order,
-    names_of,
     published_of,
     sets_of_many,
 )
@@ -58,9 +57,10 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
-        "runs": [names_of(run) for run in runs if run.model in drawn[:most]],
+        "runs": [run for run in runs if run.model in drawn[:most]],
         "style": project.results_of(experiment).figures,
         **unless_empty(**rare),
+        # A figure that marks published values says null where there are none.
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 
@@ -77,7 +77,7 @@ def _baselines(project: "Project", experiment: str, needs: set[str], runs: Seque
     return baseline_runs(project.experiment(experiment).baselines, runs)
 
 
-def _milestones(project: "Project", experiment: str, drawn: Sequence[str]) -> list[dict[str, object]]:
+def _milestones(project: "Project", experiment: str, drawn: Sequence[str]) -> list[SeededRun]:
     """The models of inside the trainings of the models that are drawn."""
     if not project.is_study(experiment):
         found = list(project.milestones(experiment).values())
@@ -85,7 +85,7 @@ def _milestones(project: "Project", experiment: str, drawn: Sequence[str]) -> li
         parts = project.members(experiment)
         found = [of_member(part, run) for part in parts for run in project.milestones(part).values()]
     names = {run.name for run in project.shown_runs(experiment) if run.model in drawn}
-    return [names_of(run) for run in found if run.milestone_of in names]
+    return [run for run in found if run.milestone_of in names]
 
 
 def _regularised(project: "Project", experiment: str) -> Mapping[str, object]:

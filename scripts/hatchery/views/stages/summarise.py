@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs, published_of, runs_of
+from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs, published_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.escaping import readable
@@ -24,7 +24,7 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
     objectives = project.of_members(experiment, lambda part: _other_objectives(project, project.experiment(part)))
     return {
         "experiment": experiment,
-        "runs": runs_of(project, experiment),
+        "runs": project.shown_runs(experiment),
         "suites": _each_once(block.minimal_pairs for block in blocks),
         "tasks": _each_once(block.finetuning.tasks for block in blocks),
         "baselines": list(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import models_in_order, runs_of, sets_of_many
+from hatchery.analysis.settings import models_in_order, sets_of_many
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
@@ -76,7 +76,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     return {
         "experiment": experiment,
         "description": project.results_of(experiment).description,
-        "runs": runs_of(project, experiment),
+        "runs": project.shown_runs(experiment),
         "style": project.results_of(experiment).figures,
         **unless_empty(parts=described if project.is_study(experiment) else {}, sets=sets),
     }

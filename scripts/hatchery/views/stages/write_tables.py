@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import DRAWS, PublishedChoice, baseline_runs, models_in_order, runs_of
+from hatchery.analysis.settings import DRAWS, PublishedChoice, baseline_runs, models_in_order
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import LAYOUTS, paper_tables
@@ -105,7 +105,7 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
     shown = hyperparameters(project, experiment, str(layout), chosen["prefix"], chosen["published"].rows)
     return {
         "experiment": experiment,
-        "runs": runs_of(project, experiment),
+        "runs": project.shown_runs(experiment),
         "tasks": list(block.finetuning.tasks),
         "baselines": block.baselines,
         **chosen,
