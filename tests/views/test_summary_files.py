@@ -143,10 +143,8 @@ def test_perplexities_of_different_objectives_stand_apart_and_say_what_they_are(
     assert "| model | dev perplexity, masked | dev perplexity, causal | blimp, phenomena |" in markdown
     assert "| hidden | 7.39 (n=1) | - | 60.0 (50.6 to 69.4, n=1) |" in markdown
     assert "| next | - | 2.72 (n=1) | 60.0 (50.6 to 69.4, n=1) |" in markdown
-    assert (
-        "perplexity per masked token of masked models, per token of causal models; those of different objectives are "
-        "not comparable."
-    ) in markdown
+    assert "per masked token of masked models" in markdown and "per token of causal models" in markdown
+    assert "not comparable" in markdown
     assert "Causal models are asked for every token" in markdown and "Fixed masks" in markdown
     assert next(line.split() for line in text.splitlines() if "dev perplexity, causal" in line)[-2:] == ["-", "2.72"]
 
