@@ -1,10 +1,12 @@
 """Raw sources and a small pretrained model that the evaluation tests make themselves."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.modeling.language_model import LanguageModel, initialise_
@@ -83,3 +85,22 @@ def make_model_manifest(
 def model_manifest(make_model_manifest: Callable[..., Path]) -> Path:
     """The manifest of a small masked model with random weights."""
     return make_model_manifest()
+
+
+@pytest.fixture
+def compiled_graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The graphs that torch.compile makes, which are computed as they were written; a break is an error."""
+    graphs: list[Any] = []
+    real = torch.compile
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    def compile_(function: Any, **options: Any) -> Any:
+        return real(function, **{**options, "backend": backend, "fullgraph": True})
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    torch.compiler.reset()
+    yield graphs
+    torch.compiler.reset()

@@ -95,9 +95,14 @@ def typed_settings(**changes: Any) -> PerplexitySettings:
 
 
 def measure(
-    model: Path, text: Text, folder: Path, tokens_per_batch: int | None = 256, **changes: Any
+    model: Path,
+    text: Text,
+    folder: Path,
+    tokens_per_batch: int | None = 256,
+    compilation: str = "auto",
+    **changes: Any,
 ) -> dict[str, Any]:
-    runtime = {"tokens_per_batch": tokens_per_batch, "device": "cpu", "threads": 1}
+    runtime = {"tokens_per_batch": tokens_per_batch, "device": "cpu", "threads": 1, "compile": compilation}
     run_stage(
         measure_perplexity,
         settings(**changes),

@@ -36,9 +36,9 @@ def source(make_source, json_lines):
 
 @pytest.fixture
 def run(model_manifest, source, tmp_path):
-    def finetune(name, settings=SETTINGS, others=()):
+    def finetune(name, settings=SETTINGS, others=(), **runtime):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
-        return finetuned(tmp_path / name, settings, model_manifest, sources, tmp_path / f"runs of {name}")
+        return finetuned(tmp_path / name, settings, model_manifest, sources, tmp_path / f"runs of {name}", **runtime)
 
     return finetune
 
@@ -87,11 +87,11 @@ def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_p
     expected = contents(run("straight"))
     real, trained = stage_module.train_run, []
 
-    def interrupted(settings, task, encoder, seed, rate, device):
+    def interrupted(settings, task, encoder, seed, *others):
         if len(trained) == 3:
             raise KeyboardInterrupt
-        trained.append((seed, rate))
-        return real(settings, task, encoder, seed, rate, device)
+        trained.append((seed, others[0]))
+        return real(settings, task, encoder, seed, *others)
 
     monkeypatch.setattr(stage_module, "train_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -103,6 +103,25 @@ def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_p
     assert contents(run("out")) == expected
     assert trained == [(12, 3e-3), (12, 1e-3), (642, 3e-3), "restart", (642, 1e-3)]
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == 3
+
+
+def test_compiled_layers_learn_the_same(run, compiled_graphs):
+    # Without dropout, whose draws a compiler makes in its own way.
+    settings = short(dropout=0.0)
+    plain, compiled = run("plain", settings), run("compiled", settings, compile="layers")
+    assert contents(compiled) == contents(plain) and compiled_graphs
+    made = [json.loads((folder / "provenance.json").read_text())["compile"] for folder in (plain, compiled)]
+    assert made == ["off", "layers"]
+
+
+def test_auto_is_asked_with_the_steps_of_all_runs_together(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(stage_module, "chosen_compilation", lambda *about: asked.append(about) or "off")
+    # 8 steps of one epoch of 60 rows, twice.
+    for enough in (16, 17):
+        monkeypatch.setattr(stage_module, "COMPILED_FROM_STEPS", enough)
+        run(f"from {enough}", short(seeds=[1, 2]))
+    assert [(choice, pays) for choice, _, pays in asked] == [("auto", True), ("auto", False)]
 
 
 def test_a_killed_process_leaves_its_finished_runs_to_the_next(model_manifest, source, tmp_path):
@@ -132,9 +151,9 @@ def test_other_settings_do_not_find_the_kept_runs(run, tmp_path):
 def counting(monkeypatch):
     real, trained = stage_module.train_run, []
 
-    def counted(settings, task, encoder, seed, rate, device):
-        trained.append((seed, rate))
-        return real(settings, task, encoder, seed, rate, device)
+    def counted(settings, task, encoder, seed, *others):
+        trained.append((seed, others[0]))
+        return real(settings, task, encoder, seed, *others)
 
     monkeypatch.setattr(stage_module, "train_run", counted)
     return trained

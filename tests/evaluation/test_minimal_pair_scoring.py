@@ -1,5 +1,6 @@
 """The stage of minimal pairs: its files, its checks, and tokenizers with special tokens of their own."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,14 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
+from hatchery.evaluation import runtime
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.measurements import TENSOR_FLOAT, minimal_pair_rows
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.runtime import COMPILED_FROM_TOKENS, compile_where_it_pays_, load_pretrained, prepare_device
 from hatchery.evaluation.settings import SuiteSettings
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.example import Example
@@ -33,6 +35,7 @@ from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training import compilation
 from hatchery.typed import keys_of
 
 SETTINGS = {
@@ -152,6 +155,29 @@ def test_a_suite_is_scored_into_two_tables_that_agree(model_manifest, make_sourc
 def test_the_same_run_twice_gives_the_same_bytes(model_manifest, make_source, json_lines, tmp_path):
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
     assert score(model_manifest, source, tmp_path / "one") == score(model_manifest, source, tmp_path / "two")
+
+
+def test_compiled_layers_give_the_same_scores(model_manifest, make_source, json_lines, tmp_path, compiled_graphs):
+    source, found = make_source({"pairs.jsonl": json_lines(PAIRS)}), []
+    for choice in ("auto", "layers"):
+        found.append(score(model_manifest, source, tmp_path / choice, runtime={"device": "cpu", "compile": choice}))
+        made = json.loads((tmp_path / choice / "provenance.json").read_text())["compile"]
+        assert made == ("layers" if choice == "layers" else "off")
+    assert found[0] == found[1] and compiled_graphs
+
+
+@pytest.mark.parametrize(
+    ("tokens", "device", "compiles"),
+    [(COMPILED_FROM_TOKENS, "cuda", True), (COMPILED_FROM_TOKENS - 1, "cuda", False), (1 << 40, "cpu", False)],
+)
+def test_auto_compiles_where_there_are_many_tokens_on_a_gpu_that_can(monkeypatch, tokens, device, compiles):
+    monkeypatch.setattr(compilation, "_can_compile_for_gpu", lambda: True)
+    compiled = []
+    monkeypatch.setattr(runtime, "compile_layers_", lambda network, **options: compiled.append(network))
+    model = object.__new__(HatcheryModel)
+    model.device, model.network = torch.device(device), None
+    compile_where_it_pays_(model, "auto", tokens)
+    assert bool(compiled) is compiles
 
 
 def test_neither_batch_size_nor_file_order_changes_a_decision(model_manifest, make_source, json_lines, tmp_path):

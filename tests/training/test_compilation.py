@@ -6,14 +6,18 @@ import pytest
 import torch
 from torch import nn
 
+from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.gpt_bert.family import GptBertConfig
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.layers import EncoderLayer
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.training import compilation
-from hatchery.training.compilation import COMPILED_FROM_STEPS, chosen_compilation, compile_layers_
+from hatchery.training import compilation, record
+from hatchery.training.compilation import COMPILED_FROM_STEPS, chosen_compilation, compilation_of, compile_layers_
 from hatchery.training.engine import recompute_layers_
+from hatchery.training.precision import resolve_precision
+from hatchery.training.record import RunRecord
 from hatchery.training.settings import RuntimeSettings
+from hatchery.training.topology import SINGLE_PROCESS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 N_LAYERS = 3
@@ -100,14 +104,77 @@ def test_parameters_keep_their_names_and_layers_are_what_they_were_when_the_chan
     assert all("forward" not in vars(module) for module in model.modules() if isinstance(module, EncoderLayer))
 
 
-def test_auto_compiles_long_trainings_on_a_gpu_that_can(monkeypatch):
+def test_auto_compiles_what_is_long_on_a_gpu_that_can(monkeypatch):
     monkeypatch.setattr(compilation, "_can_compile_for_gpu", lambda: True)
-    auto, many = RuntimeSettings(), COMPILED_FROM_STEPS
-    assert chosen_compilation(auto, many, CUDA) == "layers"
-    assert chosen_compilation(auto, many - 1, CUDA) == "off"
-    assert chosen_compilation(auto, many, CPU) == "off"
-    assert chosen_compilation(RuntimeSettings(zero_stage=3), many, CUDA) == "off"
-    assert chosen_compilation(RuntimeSettings(compile="off"), many, CUDA) == "off"
-    assert chosen_compilation(RuntimeSettings(compile="layers"), 1, CPU) == "layers"
+    assert chosen_compilation("auto", CUDA, True) == "layers"
+    assert chosen_compilation("auto", CUDA, False) == "off"
+    assert chosen_compilation("auto", CPU, True) == "off"
+    assert chosen_compilation("off", CUDA, True) == "off"
+    assert chosen_compilation("layers", CPU, False) == "layers"
     monkeypatch.setattr(compilation, "_can_compile_for_gpu", lambda: False)
-    assert chosen_compilation(auto, many, CUDA) == "off"
+    assert chosen_compilation("auto", CUDA, True) == "off"
+
+
+@pytest.mark.parametrize(
+    ("steps", "zero_stage", "pays"),
+    [(COMPILED_FROM_STEPS, 0, True), (COMPILED_FROM_STEPS - 1, 0, False), (COMPILED_FROM_STEPS, 3, False)],
+)
+def test_a_pretraining_pays_from_some_hundred_steps_on_where_layers_are_whole(
+    monkeypatch, tmp_path, steps, zero_stage, pays
+):
+    asked = []
+    monkeypatch.setattr(record, "chosen_compilation", lambda *about: asked.append(about) or "off")
+    options = RuntimeSettings(zero_stage=zero_stage)
+    RunRecord(tmp_path, SINGLE_PROCESS, steps, "run", options, CPU, resolve_precision("fp32", CPU))
+    assert asked == [("auto", CPU, pays)]
+
+
+@pytest.mark.parametrize(
+    ("family", "weighting", "most_graphs"),
+    [
+        # As one of many layers, and as a last one of which one token is asked for.
+        (LtgBertConfig, "none", 2),
+        (LtgBertConfig, "biased", 2 + N_LAYERS),
+        (GptBertConfig, "unrestricted", 4),
+    ],
+)
+def test_evaluated_models_are_compiled_once_for_all_lengths_and_copies(family, weighting, most_graphs):
+    plain, graphs = make_model(family, layer_weighting=weighting).eval(), []
+    model = copy.deepcopy(plain)
+    assert compilation_of(model) == "off"
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph
+
+    compile_layers_(model, backend, evaluated=True, any_length=True)
+    assert compilation_of(model) == "layers" and not compile_layers_(model), "once"
+    # As the model of another seed is.
+    other = copy.deepcopy(plain)
+    compile_layers_(other, backend, evaluated=True, any_length=True)
+    with torch.inference_mode():
+        for batch, length in ((3, 12), (2, 17), (5, 9), (4, 30)):
+            ids, rows = torch.arange(batch * length).view(batch, length) % 40 + 5, torch.arange(batch) * length + 3
+            states = [one.encoder.hidden_at(ids, None, rows, few=True) for one in (model, other, plain)]
+            assert torch.equal(states[0], states[2]) and torch.equal(states[1], states[2])
+    assert len(graphs) <= most_graphs and not torch._dynamo.utils.counters["graph_break"]
+    model.train()
+    gradients(model)
+    assert len(graphs) <= most_graphs, "its training is not compiled"
+
+
+def test_texts_that_go_on_from_what_they_share_are_compiled_too():
+    plain, graphs = make_model().eval(), []
+    model = copy.deepcopy(plain)
+    compile_layers_(model, lambda graph, _: graphs.append(graph) or graph, evaluated=True, any_length=True)
+    with torch.inference_mode():
+        for batch, length in ((3, 12), (2, 17), (4, 9)):
+            ids = torch.arange(batch * length).view(batch, length) % 40 + 5
+            states = []
+            for one in (model, plain):
+                caches = [TokenCache() for _ in range(N_LAYERS)]
+                one.encoder.states_behind(ids[:, :5], None, caches, 0)
+                states.append(one.encoder.states_behind(ids, None, caches, 5)[-1])
+            assert torch.equal(*states)
+    # Of what is shared, and of what stands behind it: a view in the first layer, and not in the others.
+    assert len(graphs) <= 3 and not torch._dynamo.utils.counters["graph_break"]

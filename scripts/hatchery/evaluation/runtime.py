@@ -5,6 +5,7 @@ no result's identity.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import torch
@@ -22,8 +23,13 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
-from hatchery.settings.base import DeviceName
+from hatchery.settings.base import Compilation, CompilationChoice, DeviceName
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training.compilation import COMPILATION_TAKES, chosen_compilation, compilation_of, compile_layers_
+
+COMPILED_FROM_TOKENS = 1 << 26
+"""Inferred: in training, compiling saves base some 2 microseconds a token (docs/gpu.md); a third of it here, without a
+backward pass, earns 20 to 40 s in so many tokens. The 67,000 pairs of BLiMP are a quarter of them."""
 
 
 def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
@@ -79,6 +85,22 @@ def load_sentence_model(
     network, tokenizer = load_pretrained(manifest_path)
     use = use_of(manifest, network)
     return HatcheryModel(network, tokenizer, device, required_architecture(scoring, use.kinds), use.predicted_before)
+
+
+def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:
+    """Compile the layers of a model of ours, in place, for so many tokens with special ones, if `choice` is for it."""
+    if not isinstance(model, HatcheryModel):
+        return
+    pays = tokens >= COMPILED_FROM_TOKENS
+    if chosen_compilation(choice, model.device, pays) == "off":
+        return
+    if compile_layers_(model.network, evaluated=True, any_length=True):
+        print(COMPILATION_TAKES, file=sys.stderr, flush=True)
+
+
+def compilation_in_use(model: SentenceModel) -> Compilation:
+    """Whether layers of a model were compiled, for manifests; of others' models none is."""
+    return compilation_of(model.network) if isinstance(model, HatcheryModel) else "off"
 
 
 def prepare_device(name: DeviceName, threads: int | None = None, precision: MatrixPrecision = "fp32") -> torch.device:

@@ -14,6 +14,7 @@ from annotated_types import MinLen
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.settings import SplitName
 from hatchery.settings.base import (
+    CompilationChoice,
     Count,
     DeviceName,
     Natural,
@@ -316,3 +317,5 @@ class EvaluationRuntime(Settings):
     """Where the model computes."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
+    compile: CompilationChoice = "auto"
+    """torch.compile of the layers: auto on a GPU, for many tokens."""

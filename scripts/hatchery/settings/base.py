@@ -123,6 +123,10 @@ ReadingName = Literal["as_published", "corrected"]
 DeviceName = Literal["auto", "cpu", "cuda"]
 """Where models compute; auto takes a GPU where there is one."""
 
+Compilation = Literal["layers", "off"]
+CompilationChoice = Literal["auto", "layers", "off"]
+"""Whether layers go through torch.compile; auto: on a GPU, where the work is long enough."""
+
 
 @cache
 def _ranges(cls: type) -> dict[str, Range]:

@@ -1,6 +1,7 @@
 """torch.compile of a model's layers: one code serves all of them, so compiling takes seconds and not minutes.
 
-Only training is compiled. What else asks the model, once per evaluation, meets other shapes and would compile anew.
+A model is compiled for what it is about to do, for training or for evaluation. What else asks it meanwhile, such as the
+evaluation after an epoch, meets other shapes, would compile anew and is computed as it is written.
 """
 
 import importlib.util
@@ -8,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,23 +17,20 @@ from torch import nn
 from hatchery.modeling.encoder_decoder.decoding import DecoderLayer
 from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layers import EncoderLayer
-from hatchery.training.settings import TrainingRuntime
+from hatchery.settings.base import Compilation, CompilationChoice
 
 COMPILED_FROM_STEPS = 500
-"""In so many steps base earns the 10 to 25 s that compiling takes on a GPU (docs/gpu.md)."""
+"""In so many steps of pretraining base earns the 10 to 25 s that compiling takes on a GPU (docs/gpu.md)."""
+COMPILATION_TAKES = "layers are compiled by torch.compile, so the first step takes some ten seconds"
 # A mixture is another function for each number of layers that it reads.
 MOST_VARIANTS = 64
 
-Compiled = Literal["layers", "off"]
 
-
-def chosen_compilation(runtime: TrainingRuntime, steps: int, device: torch.device) -> Compiled:
-    """What `compute.compile` means for a run of `steps` steps on `device`: the same for every attempt of the run."""
-    if runtime.compile != "auto":
-        return runtime.compile
-    # At stage 3 a layer's parameters are not whole before it is called.
-    pays = device.type == "cuda" and steps >= COMPILED_FROM_STEPS and runtime.zero_stage < 3
-    return "layers" if pays and _can_compile_for_gpu() else "off"
+def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bool) -> Compilation:
+    """What `compute.compile` means on `device` for work that is or is not long enough that compiling `pays` there."""
+    if choice != "auto":
+        return choice
+    return "layers" if pays and device.type == "cuda" and _can_compile_for_gpu() else "off"
 
 
 def _can_compile_for_gpu() -> bool:
@@ -41,8 +39,14 @@ def _can_compile_for_gpu() -> bool:
     return importlib.util.find_spec("triton") is not None and any(map(shutil.which, filter(None, compilers)))
 
 
-def compile_layers_(model: nn.Module, backend: str = "inductor") -> list[Any]:
-    """Let what all layers and mixtures of layers compute in training be compiled; returns the modules that changed."""
+def compile_layers_(
+    model: nn.Module, backend: str = "inductor", *, evaluated: bool = False, any_length: bool = False
+) -> list[Any]:
+    """Let what all layers and mixtures of layers compute be compiled; returns the modules that changed.
+
+    In training mode alone, or, of a model that is `evaluated`, in evaluation mode alone. Batches of `any_length` share
+    one code, which is slower than that of a single shape. Modules that are compiled already stay as they are.
+    """
     torch._dynamo.config.recompile_limit = MOST_VARIANTS
     found: list[Any] = []
     for module in model.modules():
@@ -51,13 +55,21 @@ def compile_layers_(model: nn.Module, backend: str = "inductor") -> list[Any]:
             found += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             found.append(module)
+    found = [module for module in found if "forward" not in vars(module)]
     for module in found:
         # How many states a mixture reads is no variable length: each is another function.
-        dynamic = False if isinstance(module, LayerMixture) else None
+        dynamic = any_length or (False if isinstance(module, LayerMixture) else None)
         compiled = torch.compile(module.forward, dynamic=dynamic, backend=backend)
-        module.forward = partial(_in_training, module, compiled, module.forward)
+        module.forward = partial(_compiled_in_mode, not evaluated, module, compiled, module.forward)
     return found
 
 
-def _in_training(module: nn.Module, compiled: Callable[..., Any], forward: Callable[..., Any], *inputs: Any) -> Any:
-    return (compiled if module.training else forward)(*inputs)
+def compilation_of(model: nn.Module) -> Compilation:
+    """What a manifest says of a model that is evaluated: whether anything of it was compiled."""
+    return "layers" if any("forward" in vars(module) for module in model.modules()) else "off"
+
+
+def _compiled_in_mode(
+    training: bool, module: nn.Module, compiled: Callable[..., Any], forward: Callable[..., Any], *inputs: Any
+) -> Any:
+    return (compiled if module.training == training else forward)(*inputs)

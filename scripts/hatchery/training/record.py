@@ -30,7 +30,7 @@ from hatchery.training.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
 )
-from hatchery.training.compilation import chosen_compilation
+from hatchery.training.compilation import COMPILATION_TAKES, COMPILED_FROM_STEPS, chosen_compilation
 from hatchery.training.early_stopping import BestWeights
 from hatchery.training.engine import Engine
 from hatchery.training.followers import Follower
@@ -75,7 +75,9 @@ class RunRecord:
         self.lease, self.check_inputs = lease, check_inputs
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
-        self.compilation = chosen_compilation(runtime, steps, device)
+        # At stage 3 a layer's parameters are not whole before it is called.
+        pays = steps >= COMPILED_FROM_STEPS and runtime.zero_stage < 3
+        self.compilation = chosen_compilation(runtime.compile, device, pays)
         self.milestones = tuple(sorted({*milestone_steps(runtime.milestones, steps), *milestones}))
         self.position = self.resumed_from = FROM_THE_START
         # Empty where a run may not stop early.
@@ -136,7 +138,7 @@ class RunRecord:
             if self.position.step:
                 self.note(f"goes on after step {self.position.step:,} from {self._loaded_from}")
             if self.compilation != "off":
-                self.note("layers are compiled by torch.compile, so the first step takes some ten seconds")
+                self.note(COMPILATION_TAKES)
         return self
 
     def is_claimed(self) -> bool:

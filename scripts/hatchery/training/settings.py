@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from hatchery.errors import ConfigError
 from hatchery.settings.base import (
+    CompilationChoice,
     Count,
     DeviceName,
     Natural,
@@ -330,9 +331,9 @@ class TrainingRuntime(Settings):
     """Write checkpoints while training goes on."""
     workers: Natural = 0
     """Processes that draw batches ahead; 0 is one thread."""
-    compile: Literal["auto", "layers", "off"] = "auto"
-    """torch.compile of the layers in training; auto is on a GPU, for trainings of some hundred steps and more, where
-    Triton and a C compiler are."""
+    compile: CompilationChoice = "auto"
+    """torch.compile of the layers; auto is on a GPU where Triton and a C compiler are, for trainings of some hundred
+    steps, for tasks of some thousand, and for what is scored in many batches."""
     activation_checkpointing: bool = False
     """Compute the layers again in the backward pass instead of keeping what they computed: less memory, a third more
     time, the same numbers."""

@@ -43,10 +43,16 @@ from hatchery.evaluation.minimal_pairs.scoring import (
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, HatcheryModel, SentenceModel, Temperatures
 from hatchery.evaluation.minimal_pairs.temperatures import GRID, best_temperature
-from hatchery.evaluation.runtime import load_sentence_model, prepare_device
+from hatchery.evaluation.runtime import (
+    compilation_in_use,
+    compile_where_it_pays_,
+    load_sentence_model,
+    prepare_device,
+)
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
+from hatchery.settings.base import CompilationChoice
 
 RULES = {
     2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
@@ -126,6 +132,7 @@ def score_suite(
         leading_blank=blank,
         official=settings.official,
         temperatures=GRID if settings.temperatures else AT_ONE,
+        compilation=runtime.compile,
     )
     seconds = max(time.monotonic() - started, 1e-9)
     if settings.per_token:
@@ -164,6 +171,7 @@ def score_suite(
         "rows_per_second": round(scored.rows / seconds, 1),
         "pairs_per_second": round(len(pairs) / seconds, 1),
         "device": str(language_model.device),
+        "compile": compilation_in_use(language_model),
     }
 
 
@@ -175,6 +183,7 @@ def candidate_scores(
     leading_blank: bool = False,
     official: bool = False,
     temperatures: Temperatures = AT_ONE,
+    compilation: CompilationChoice = "off",
 ) -> CandidateScores:
     """Scores of the candidates of every item under the way called `scoring` (see SCORINGS).
 
@@ -209,6 +218,7 @@ def candidate_scores(
     distinct = distinct_sentences(sentences)
     # Progress in tokens, special ones included: short rows come first, so rows would promise too early an end.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
+    compile_where_it_pays_(model, compilation, total)
     with Progress(total, "scoring", "tokens") as progress:
         tokens = token_scores(
             model, sentences, scoring, tokens_per_batch, progress.update, temperatures, finite=not official

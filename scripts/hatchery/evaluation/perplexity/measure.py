@@ -41,7 +41,13 @@ from hatchery.evaluation.perplexity.scoring import (
     score_batches,
     word_score,
 )
-from hatchery.evaluation.runtime import load_pretrained, load_sentence_model, prepare_device
+from hatchery.evaluation.runtime import (
+    compilation_in_use,
+    compile_where_it_pays_,
+    load_pretrained,
+    load_sentence_model,
+    prepare_device,
+)
 from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
 from hatchery.evaluation.trained_objective import baseline_objective, measured_objective
 from hatchery.progress import Progress
@@ -98,7 +104,11 @@ def measure(
     for score in scores:
         run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}
     sequences = sum(score.sequences for score in scores)
-    run.volatile |= {"sequences_per_second": round(sequences / seconds, 1), "device": str(device)}
+    run.volatile |= {
+        "sequences_per_second": round(sequences / seconds, 1),
+        "device": str(device),
+        "compile": compilation_in_use(network),
+    }
 
 
 def _score_split(
@@ -121,6 +131,7 @@ def _score_split(
     if not isinstance(model, HatcheryModel):
         # All logits of a batch are made at once.
         budget = tokens_per_batch_for(model, budget)
+    compile_where_it_pays_(model, options.compile, len(chosen) * settings.sequence_length)
     where = f"{shards.manifest.path}: the split {shards.split!r}"
 
     def counted(progress: Progress) -> Iterator[tuple[int, dict[str, Tensor]]]:

@@ -68,7 +68,7 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     expected_minutes=lambda work, project, experiment, run, batch: work.finetuning_minutes(
         run, project.task_batch(experiment, batch)
     ),
-    runtime=("device", "frozen_layers_mib"),
+    runtime=("device", "frozen_layers_mib", "compile"),
 )
 def finetune_tasks(
     settings: Mapping[str, Any],

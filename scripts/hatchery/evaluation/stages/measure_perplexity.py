@@ -40,7 +40,7 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
     threads="evaluation",
     memory_mb=8000,
     minutes=240,
-    runtime=("device", "tokens_per_batch"),
+    runtime=("device", "tokens_per_batch", "compile"),
 )
 def measure_perplexity(
     settings: PerplexitySettings,

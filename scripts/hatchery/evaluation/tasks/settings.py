@@ -14,6 +14,7 @@ from hatchery.evaluation.metrics import METRICS
 from hatchery.evaluation.settings import Edition
 from hatchery.evaluation.tasks.layouts import LAYOUTS
 from hatchery.settings.base import (
+    CompilationChoice,
     Count,
     DeviceName,
     Natural,
@@ -268,5 +269,7 @@ class FinetuneRuntime(Settings):
     """Where models compute."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
+    compile: CompilationChoice = "auto"
+    """torch.compile of the layers in training: auto on a GPU, for many steps."""
     frozen_layers_mib: Natural = 2048
     """Memory for the layers of a frozen encoder, computed once and not in every epoch; 0 computes them every time."""
