@@ -263,7 +263,7 @@ class TranslationChoice(Settings):
     """Test sets by the names that the tables show; none measures no translation."""
     leave_out: Names = ()
     """Runs that translate no test sets, such as those that another run goes on from; `*` stands for any text."""
-    beams: BeamChoice | None = None
+    beams: BeamChoice | None = omitted_at_default(None)
     """Choose the size of the beam for each model; null takes that of the objective (`search.beam`)."""
     alc_steps: Count = ALC_STEPS
     """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;

@@ -35,7 +35,7 @@ class InitialModelSettings(Settings):
     take: Literal["weights", "training"] = "weights"
     """weights: step 0, a new optimiser, the whole schedule. training: go on where that run stopped, with its optimiser,
     its place in the data and its number of steps."""
-    step: Count | None = None
+    step: Count | None = omitted_at_default(None)
     """Which of that run's `milestones` to take; null is the finished model. A run of 0 steps evaluates it as it is."""
 
 

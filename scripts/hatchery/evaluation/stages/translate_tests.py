@@ -10,6 +10,7 @@ from hatchery.artifacts.records import Record, read_records
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
 from hatchery.stage import Shared, Stage
+from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 def translation_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Which test sets are translated, and the beams to choose from where there are any."""
-    chosen = project.experiment(experiment).translation
-    return {"tests": chosen.tests} | ({} if chosen.beams is None else {"beams": chosen.beams})
+    return keys_of(project.experiment(experiment).translation, of=TranslationTests)
 
 
 def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from hatchery.job_spec import Paths
 from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
-from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.training.settings import PretrainingSettings, PretrainSettings
+from hatchery.training.start_settings import InitialModelSettings
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -46,11 +46,8 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
-    if pretraining.objective.task == DEFAULT_TASK:
-        kept["objective"] = keys_of(pretraining.objective, "task")
     if pretraining.initialise_from is not None:
-        chosen = pretraining.initialise_from
-        kept["initialise_from"] = {"take": chosen.take} | ({} if chosen.step is None else {"step": chosen.step})
+        kept["initialise_from"] = keys_of(pretraining.initialise_from, of=InitialModelSettings)
     return kept
 
 
