@@ -160,6 +160,9 @@ def test_a_model_that_cannot_be_scored_in_a_way_is_refused_in_one_line():
             token_scores(Whispering("causal"), [EncodedSentence((7,))], way)
     with pytest.raises(ConfigError, match="allowed are: auto, pll"):
         scoring_name("best", "masked")
+    assert scoring_name("auto", "encoder_decoder") == "left_to_right"
+    with pytest.raises(ConfigError, match="'left_to_right' by the rules of 2025 asks an encoder-decoder for what a"):
+        scoring_name("auto", "encoder_decoder", edition=2025)
 
 
 def test_every_registered_way_can_be_named_in_the_settings():

@@ -62,6 +62,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "minimal_pairs: 'demo_pairs_causal' cannot be asked of random, ltg_bert, elc_bert: scoring 'left_to_right' "
             "needs a causal language model, this one is masked; use pll or masked or pll_within_word_l2r",
         ),
+        "an encoder-decoder by the rules of 2026": (
+            "minimal_pairs: [demo_pairs]",
+            "minimal_pairs: [demo_pairs, demo_babylm_ewok]\nbaselines: [babylm_t5_base]",
+            "minimal_pairs: 'demo_babylm_ewok' cannot be asked of babylm_t5_base: scoring 'auto' by the rules of 2026 "
+            "asks an encoder-decoder for what a mask hides, which is not done here; use a suite of the edition 2023",
+        ),
         "words that a masked model cannot be asked for": (
             "minimal_pairs: [demo_pairs]",
             "minimal_pairs: [demo_pairs]\nsurprisal: {mine: {embedded: minimal_pairs, scoring: mntp}}",

@@ -7,7 +7,7 @@ with a text besides. Read at the wrong position a model gives numbers without an
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hatchery.evaluation.settings import Architecture
+from hatchery.evaluation.settings import Architecture, Edition
 
 
 class Way(NamedTuple):
@@ -43,8 +43,13 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
     ]
 
 
-def why_not(name: str, kinds: Sequence[str], predicted_before: int) -> str | None:
-    """Why a model cannot be scored in this way, and in which it can be; None where it can."""
+def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
+    """Why a model cannot be scored in this way by the rules of an edition, and how it can be; None where it can."""
+    if edition != 2023 and "encoder_decoder" in kinds:
+        return (
+            f"{name!r} by the rules of {edition} asks an encoder-decoder for what a mask hides, which is not done here; "
+            "use a suite of the edition 2023, by whose rules its decoder is asked"
+        )
     fitting = fitting_ways(kinds, predicted_before)
     if name in fitting or (name == "auto" and fitting):
         return None

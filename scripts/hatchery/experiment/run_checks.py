@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
+from hatchery.evaluation.settings import Edition
 from hatchery.evaluation.ways_of_scoring import why_not
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.experiment_file import Experiment
@@ -72,10 +73,13 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
     for name in experiment.baselines:
         baseline = project.baseline(name)
         asked[name] = (baseline.architecture,), int(baseline.predicts_next)
-    ways = [(f"minimal_pairs: {suite!r}", project.suite(suite).scoring) for suite in experiment.minimal_pairs]
-    ways += [(f"surprisal.{name}", texts.scoring) for name, texts in experiment.surprisal.items()]
-    for key, way in ways:
-        reasons = {model: why_not(way, *use) for model, use in asked.items()}
+    ways: list[tuple[str, str, Edition]] = [
+        (f"minimal_pairs: {name!r}", suite.scoring, suite.edition)
+        for name, suite in ((name, project.suite(name)) for name in experiment.minimal_pairs)
+    ]
+    ways += [(f"surprisal.{name}", texts.scoring, 2023) for name, texts in experiment.surprisal.items()]
+    for key, way, edition in ways:
+        reasons = {model: why_not(way, *use, edition) for model, use in asked.items()}
         for reason in dict.fromkeys(filter(None, reasons.values())):
             models = ", ".join(model for model, why in reasons.items() if why == reason)
             with problems.collecting():

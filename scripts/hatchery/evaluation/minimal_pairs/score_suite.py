@@ -120,7 +120,8 @@ def score_suite(
     pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
     language_model = load_sentence_model(model, device, settings.scoring, template=settings.edition != 2023)
-    scoring = scoring_name(settings.scoring, language_model.architecture, language_model.predicted_before)
+    asked = language_model.architecture, language_model.predicted_before
+    scoring = scoring_name(settings.scoring, *asked, settings.edition)
     started = time.monotonic()
     own_blank = language_model.leading_blank
     blank = settings.leading_blank if own_blank is None else own_blank

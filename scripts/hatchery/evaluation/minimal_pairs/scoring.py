@@ -17,7 +17,7 @@ from hatchery.evaluation.minimal_pairs.likelihoods import (
     token_within_word_likelihoods,
 )
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
-from hatchery.evaluation.settings import Architecture
+from hatchery.evaluation.settings import Architecture, Edition
 from hatchery.evaluation.ways_of_scoring import WAYS, default_way, why_not
 
 TokenScores = Callable[
@@ -96,17 +96,19 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     return "causal" if kinds[0] == "causal" else "masked"
 
 
-def scoring_name(name: str, architecture: Architecture, predicted_before: int | None = None) -> str:
+def scoring_name(
+    name: str, architecture: Architecture, predicted_before: int | None = None, edition: Edition = 2023
+) -> str:
     """The key of SCORINGS that `name` stands for with such a model. Raises ConfigError where the two do not fit.
 
     `predicted_before` says how many positions before a hidden token the model predicts it; None is not checked.
     """
     if name == "auto":
-        return default_way(architecture)
+        name = default_way(architecture)
     if name not in SCORINGS:
         raise ConfigError(f"scoring: got {name!r}, allowed are: auto, {', '.join(SCORINGS)}")
     before = WAYS[name].predicted_before or 0 if predicted_before is None else predicted_before
-    if (reason := why_not(name, (architecture,), before)) is not None:
+    if (reason := why_not(name, (architecture,), before, edition)) is not None:
         raise ConfigError(f"scoring: {reason}")
     return name
 
