@@ -2,9 +2,10 @@
 
 `plain` is the same model with its blocks as their formulas are printed (T x T x 2D position values, as in the papers'
 code; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with as many parameters per layer, which
-computes logits at all positions. All take turns in one process; on the CPU processor time counts, so that other jobs do
-not. Fails below the limits. `--table` compares with `plain` alone, at the sizes of the smaller published models in fp32
-and bf16, and takes the large product in turns with both; the operations are those that the model's definition asks for.
+computes logits at all positions; `gpt` is our GPT-BERT of the same sizes. All take turns in one process; on the CPU
+processor time counts, so that other jobs do not. Fails below the limits. `--table` compares with `plain` alone, at the
+sizes of the smaller published models in fp32 and bf16, and takes the large product in turns with both; the operations
+are those that the model's definition asks for.
 
     python benchmarks/training_step.py [--precision bf16] [--tokens 512 4096] [--padding 0.3] [--device cuda]
     python benchmarks/training_step.py --table
@@ -16,7 +17,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -138,7 +139,12 @@ def bert(setting: Setting) -> nn.Module:
     return BertForMaskedLM(config).to(setting.device)
 
 
-MODELS = {"ours": ours, "plain": plain, "bert": bert}
+def gpt_bert(setting: Setting) -> nn.Module:
+    """GPT-BERT of the same width and depth, with its gate and its mixing, masked like the others."""
+    return ours(replace(setting, model="gpt"))
+
+
+MODELS = {"ours": ours, "plain": plain, "bert": bert, "gpt": gpt_bert}
 
 
 def make_step(name: str, setting: Setting, model: nn.Module | None = None) -> Callable[[], None]:

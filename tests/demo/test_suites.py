@@ -133,6 +133,15 @@ def test_supplement_pairs_are_mirrored_and_turns_stand_on_lines_of_their_own(gen
             assert good == bad
 
 
+def test_every_item_of_ewok_is_there_with_contexts_and_targets_swapped_too(generated: Path) -> None:
+    files = sorted((generated / "babylm_evaluation/full_eval/ewok_filtered").glob("*.jsonl"))
+    for rows in map(read, files):
+        there = Counter(tuple(row[key] for key in ("Context1", "Context2", "Target1", "Target2")) for row in rows)
+        assert Counter((other, one, second, first) for one, other, first, second in there.elements()) == there
+        assert max(there.values()) == 1 and all(one != other and first != second for one, other, first, second in there)
+    assert len(files) == 3
+
+
 def test_record_asks_for_each_name_and_marks_its_highlights(generated: Path) -> None:
     for split in ("train", "validation"):
         rows = read(generated / "superglue" / f"record.{split}.jsonl")

@@ -142,12 +142,29 @@ def test_an_unknown_name_is_refused():
         our_name("transformer.layers.0.attention.in_proj_qk.weight")
 
 
-@pytest.mark.parametrize(("buckets", "positions"), [(32, 512), (8, 64)])
-def test_the_position_table_is_the_published_one(make_model, buckets, positions):
+@pytest.mark.parametrize(("buckets", "positions", "length"), [(32, 512, 512), (8, 64, 64), (32, 512, 640), (8, 64, 90)])
+def test_the_position_table_is_the_published_one_also_of_longer_inputs(make_model, buckets, positions, length):
     model = make_model(family="gpt_bert", position_bucket_size=buckets, max_position_embeddings=positions)
-    rows = model.encoder.relative_positions.rows(positions)
-    published = np.load(GOLDEN / "positions" / "tables.npz")[f"table_bucket{buckets}_max{positions}"]
-    assert torch.cat([rows[-1], rows[0, 1:]]).tolist() == published.tolist()
+    rows = model.encoder.relative_positions.rows(length)
+    name = f"table_bucket{buckets}_max{positions}" + (f"_extended_to{length}" if length > positions else "")
+    published = np.load(GOLDEN / "positions" / "tables.npz")[name]
+    same = torch.cat([rows[-1], rows[0, 1:]]).numpy() == published
+    # Their longer table is made for 512 positions whatever the model has: for others, exact distances alone agree.
+    is_exact = np.abs(np.arange(length - 1, -length, -1)) < buckets // 2
+    assert same.all() if length == positions or positions == 512 else same[is_exact].all() and not same.all()
+
+
+def test_nothing_but_the_import_of_published_weights_names_the_family():
+    """A family, an objective and a way of masking are found where they lie, so that adding one changes no list."""
+    library = Path(__file__).resolve().parents[2] / "scripts/hatchery"
+    named = {"modeling.gpt_bert": [], "training.objectives.hybrid": [], "masking.short_span": []}
+    for path in library.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for module, files in named.items():
+            if f"hatchery.{module}" in text.replace("objectives.masking", "masking"):
+                files.append(path.relative_to(library).as_posix())
+    outside = [name for files in named.values() for name in files if not name.startswith("modeling/gpt_bert/")]
+    assert outside == ["export/published_checkpoint.py"]
 
 
 def test_at_the_start_mixing_is_the_plain_residual_stream(make_model, batch):

@@ -47,8 +47,8 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     """Why a model cannot be scored in this way by the rules of an edition, and how it can be; None where it can."""
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
-            f"{name!r} by the rules of {edition} asks an encoder-decoder for what a mask hides, which is not done here; "
-            "use a suite of the edition 2023, by whose rules its decoder is asked"
+            f"{name!r} by the rules of {edition} asks an encoder-decoder for what a mask hides, which is not done "
+            "here; use a suite of the edition 2023, by whose rules its decoder is asked"
         )
     fitting = fitting_ways(kinds, predicted_before)
     if name in fitting or (name == "auto" and fitting):
