@@ -181,6 +181,20 @@ def test_common_masks_hide_the_same_tokens_as_of_masked_models(text: Text, make_
     assert rows[0]["loss_nats"] != rows[1]["loss_nats"]
 
 
+def test_a_hybrid_model_that_was_only_causal_is_asked_for_next_tokens(
+    text: Text, make_model: Any, tmp_path: Any
+) -> None:
+    objectives = {"hybrid": {"task": "hybrid", "causal_share": 1}, "causal": {"task": "causal", "segments": "packed"}}
+    rows = [
+        measure(make_model(name, objective=objective), text, tmp_path / f"{name}_measured")["dev"]
+        for name, objective in objectives.items()
+    ]
+    # The same weights, once told by each batch to read from left to right and once always.
+    losses = [float(row["loss_nats"]) for row in rows]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert rows[0]["labelled_tokens"] == rows[1]["labelled_tokens"]
+
+
 CAUSAL = {"task": "causal", "segments": "packed", "reset_attention": True}
 
 
@@ -223,7 +237,7 @@ def test_a_blind_guess_of_held_out_text_is_the_unigram_distribution_of_the_train
     assert found["dev", "accuracy_percent"] is None
 
 
-@pytest.mark.parametrize("objective", [CAUSAL, OBJECTIVE])
+@pytest.mark.parametrize("objective", [CAUSAL, {"task": "hybrid", "causal_share": 1}, OBJECTIVE])
 def test_bits_per_byte_are_the_loss_over_all_tokens_that_can_be_asked_for_by_the_size_of_the_text(
     *, objective: dict[str, Any], text: Text, make_model: ModelMaker, tmp_path: Path
 ) -> None:
@@ -231,7 +245,7 @@ def test_bits_per_byte_are_the_loss_over_all_tokens_that_can_be_asked_for_by_the
     row = measure(model.path, text, tmp_path)["dev"]
     shards = TokenShards.open(text.tokens, "dev")
     words = sum(token >= len(shards.special.order) for document in shards for token in document.ids.tolist())
-    asked = shards.n_tokens + shards.n_documents if objective is CAUSAL else words
+    asked = words if objective is OBJECTIVE else shards.n_tokens + shards.n_documents
     held_out = HeldOutText(read_manifest(text.tokens), read_manifest(text.corpus))
     made = read_manifest(tmp_path / "manifest.json")
     known = Evaluated(

@@ -35,9 +35,10 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     """How text becomes sequences of two kinds, and what is hidden in those that are not causal."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
-    perplexity_per: ClassVar[str] = "per masked token"
+    perplexity_per: ClassVar[str] = "per masked token (per token where all sequences are causal)"
     asked_for: ClassVar[str] = (
-        "Hybrid models are asked for masked tokens at the positions before them. Their accuracy is in percent of these."
+        "Hybrid models are asked for masked tokens at the positions before them, and for the next token where all "
+        "sequences of their training are causal. Their accuracy is in percent of these."
     )
     predicted_before: ClassVar[int] = 1
 
@@ -96,13 +97,17 @@ class HybridObjective(Objective):
             self.columns = (("loss", "next_token_accuracy" if settings.causal_share else "masked_accuracy"),)
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
-        """Both kinds of a split; whoever takes the first `len` of them, as for held-out text, asks hidden tokens."""
+        """Both kinds of a split; whoever takes the first `len` of them, as for held-out text, asks hidden tokens.
+
+        Where all sequences are causal, both kinds are: nothing is hidden from such a model.
+        """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
         from hatchery.objectives.special_ids import SpecialIds
 
-        causal = CausalObjective(CausalSettings(segments=self.settings.segments))
-        following, one_kind = causal.examples(shards, sequence_length), self.settings.one_kind
+        following, one_kind = self._following().examples(shards, sequence_length), self.settings.one_kind
+        if self.settings.causal_share == 1:
+            return TwoKinds(following, following, one_kind)
         if self.settings.segments == "blocks":
             special = SpecialIds.of(shards.special)
             rule = masking_rule(self.settings, sequence_length, shards.vocabulary_size, special)
@@ -125,17 +130,20 @@ class HybridObjective(Objective):
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """The likelihood of hidden tokens, which held-out text is asked for alone."""
+        """The likelihood of what is asked for, without the z-loss."""
         import torch.nn.functional as F
 
         return HeldOutTerms(F.cross_entropy(output.logits, output.targets, reduction="none").sum())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """The tokens of a split that masking can choose: int64 [V]."""
-        return self._hidden().target_counts(shards)
+        """The tokens of a split that held-out text can ask for: int64 [V]."""
+        asked = self._following() if self.settings.causal_share == 1 else self._hidden()
+        return asked.target_counts(shards)
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Hidden tokens, as `common` hides them."""
+        """Hidden tokens, as `common` hides them; of an all causal model what is asked of causal ones."""
+        if self.settings.causal_share == 1:
+            return self._following().for_comparison(common)
         own = self.settings.segments
         changes = {"segments": own} if own == "blocks" else {}
         return HybridObjective(_like(HybridSettings, common.settings, **changes))
@@ -146,6 +154,10 @@ class HybridObjective(Objective):
 
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
+
+    def _following(self) -> CausalObjective:
+        """The objective that asks for next tokens."""
+        return CausalObjective(CausalSettings(segments=self.settings.segments))
 
     def _hidden(self) -> MaskedObjective:
         """The objective that hides tokens."""
