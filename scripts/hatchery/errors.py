@@ -131,9 +131,9 @@ def error_number(error: BaseException) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
-def memory_refused(words: str) -> str | None:
+def memory_refused(report: str) -> str | None:
     """The line for people where a program's last words say that there was not enough memory, whatever ended it."""
-    return _MEMORY if _NO_MEMORY.search(words) else None
+    return _MEMORY if _NO_MEMORY.search(report) else None
 
 
 def full_disk(*folders: Path) -> str | None:

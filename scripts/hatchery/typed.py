@@ -54,7 +54,7 @@ def _built(cls: Any, mapping: Any, where: str | Callable[[str], str], separator:
         return adapter(cls).validate_json(text)
     except ValidationError as error:
         problems = problem_lines(error, cls, json.loads(text))
-    lines = (f"{separator.join(part for part in (place(key), key) if part)}: {words}" for key, words in problems)
+    lines = (f"{separator.join(part for part in (place(key), key) if part)}: {problem}" for key, problem in problems)
     raise ConfigError("\n".join(line.removeprefix(": ") for line in lines))
 
 

@@ -185,14 +185,17 @@ CURVES = TidyTable(
         Column("development_pair_accuracy", "number", "the same on the development split", "fraction"),
         Column("loss_scale", "number", "scale of the loss in fp16"),
         Column("skipped_steps", "integer", "steps so far that were left out for infinite gradients", "steps"),
-        *(Column(name, "number", f"{words} on the development split", "nats") for name, words in DIVERGENCES.items()),
+        *(
+            Column(name, "number", f"{meaning} on the development split", "nats")
+            for name, meaning in DIVERGENCES.items()
+        ),
         Column(
             "next_token_accuracy",
             "number",
             "share of the tokens that a causal model, or one that translates, predicted",
             "fraction",
         ),
-        *(Column(name, "number", words, "nats") for name, words in BIAS_DRIFT.items()),
+        *(Column(name, "number", meaning, "nats") for name, meaning in BIAS_DRIFT.items()),
         Column("nll", "number", "translation: training loss of the step without label smoothing", "nats per token"),
         Column("development_bleu", "number", "BLEU of translated development text", "points"),
         Column("development_chrf", "number", "chrF of translated development text", "points"),

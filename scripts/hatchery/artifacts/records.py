@@ -116,8 +116,8 @@ def record(schema: type[Read], value: Any, where: str) -> Read:
     try:
         built: Read = _adapter(made).validate_python(value)
     except ValidationError as error:
-        name, words = problem_lines(error, schema, value)[0]
-        raise EvaluationError(": ".join(part for part in (where, name, words) if part)) from error
+        name, problem = problem_lines(error, schema, value)[0]
+        raise EvaluationError(": ".join(part for part in (where, name, problem) if part)) from error
     return built
 
 

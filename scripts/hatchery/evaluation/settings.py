@@ -107,9 +107,9 @@ class SuiteSettings(Settings):
     or Parquet with the `columns` that you name. In files with alternating_lines, the two sentences of a pair stand on
     lines of their own, one pair below the other, as in Zorro; each file is a paradigm. ewok, entity_tracking, comps,
     global_piqa and wug are JSON lines as in the files of BabyLM."""
-    columns: PairColumns | None = None
+    columns: PairColumns | None = omitted_at_default(None)
     """With the format rows: which columns hold a pair."""
-    good_line: Literal["first", "second"] | None = None
+    good_line: Literal["first", "second"] | None = omitted_at_default(None)
     """With the format alternating_lines: which of the two lines of a pair is the right sentence."""
     files: str = "*.jsonl"
     """Shell pattern of the files inside the source."""

@@ -263,12 +263,12 @@ class ClusterSettings(Settings):
 def _check_extra(key: str, extra: str) -> None:
     """Options that come from a key of the block, or from the executor itself, are refused."""
     try:
-        words = shlex.split(extra)
+        arguments = shlex.split(extra)
     except ValueError as error:
         raise RefusedError(key, f"got {extra!r}, which a shell cannot read: {error}") from None
     expected = "options of sbatch without characters of the shell"
     require(not any(character in extra for character in ";&|<>$`\n"), key, extra, expected)
-    for word in words:
+    for word in arguments:
         option = word.split("=", 1)[0]
         if not option.startswith("-"):
             continue

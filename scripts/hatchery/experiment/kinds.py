@@ -50,8 +50,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
 
     def scored(self, name: str) -> dict[str, object]:
         """What scoring is told of the suite `name` (`ScoringSettings`), without keys of other formats."""
-        absent = [key for key in ("columns", "good_line") if getattr(self, key) is None]
-        return {"suite": name, **keys_of(self, *absent, of=SuiteSettings)}
+        return {"suite": name, **keys_of(self, of=SuiteSettings)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -226,8 +226,8 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _is_unknown(licence: str) -> bool:
-    words = licence.lower().strip()
-    return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
+    text = licence.lower().strip()
+    return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: Examples | None) -> str:

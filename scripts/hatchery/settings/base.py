@@ -145,5 +145,5 @@ def check_ranges(settings: Any) -> None:
         if field.name in ranges and value is not None:
             require(math.isfinite(value), field.name, value, "a number")
             for name, bound in ranges[field.name].bounds.items():
-                words, holds = BOUNDS[name]
-                require(holds(value, bound), field.name, value, f"{words} {bound:g}")
+                text, holds = BOUNDS[name]
+                require(holds(value, bound), field.name, value, f"{text} {bound:g}")

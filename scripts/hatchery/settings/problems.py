@@ -33,8 +33,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def alternatives(word: str, known: Iterable[str], words: str = "; there are", also: Iterable[str] = ()) -> str:
-    """What could have been meant: the nearest known word first, then all of them, behind `words`.
+def alternatives(word: str, known: Iterable[str], introduction: str = "; there are", also: Iterable[str] = ()) -> str:
+    """What could have been meant: the nearest known word first, then all of them, behind `introduction`.
 
     `; did you mean 'x'? There are: x, y`, or `; there are: x, y` when none is near. Words of `also` may be meant, too,
     but are not listed.
@@ -42,8 +42,8 @@ def alternatives(word: str, known: Iterable[str], words: str = "; there are", al
     known = list(known)
     listed = f"{', '.join(known) or 'none'}"
     if hint := nearest(word, [*known, *also]):
-        return f"{hint} {words.lstrip(',; ').capitalize()}: {listed}"
-    return f"{words}: {listed}"
+        return f"{hint} {introduction.lstrip(',; ').capitalize()}: {listed}"
+    return f"{introduction}: {listed}"
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
@@ -135,10 +135,10 @@ def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
     if detail["loc"][-1:] == ("[key]",):
         names = get_args(members_of(place.above.hint)[0])[0]
         return str(place.above), f"got the name {place.keys[-1]!r}, expected {_expected(names)}"
-    return key, _words(detail, place)
+    return key, _problem(detail, place)
 
 
-def _words(detail: Mapping[str, Any], place: Place) -> str:
+def _problem(detail: Mapping[str, Any], place: Place) -> str:
     kind, context, (keys, hint, value, above, _) = detail["type"], detail.get("ctx", {}), place
     match kind:
         case "missing":
@@ -161,9 +161,9 @@ def _words(detail: Mapping[str, Any], place: Place) -> str:
             bound = _BROKEN_BOUNDS[kind]
             return f"{got}, expected {BOUNDS[bound][0]} {_number(context[bound])}"
         case _ if kind in _LENGTHS:
-            words, key = _LENGTHS[kind]
+            least, key = _LENGTHS[kind]
             entries = "entry" if context[key] == 1 else "entries"
-            return f"expected {words} {context[key]} {entries}, got {len(value)}"
+            return f"expected {least} {context[key]} {entries}, got {len(value)}"
         case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
             return f"{got}, expected {_expected(hint)}"
     return f"{got}, expected {_expected(hint, bounds=False)}"

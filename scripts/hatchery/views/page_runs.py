@@ -168,8 +168,8 @@ def _losses(curves: Path, runs: Sequence[str]) -> pl.DataFrame:
 
 def _curve(title: str, losses: pl.DataFrame) -> Markup:
     lines = {
-        words: losses.select("step", loss).drop_nulls().rows()
-        for words, loss in (("training", "loss"), ("development", "development_loss"))
+        split: losses.select("step", loss).drop_nulls().rows()
+        for split, loss in (("training", "loss"), ("development", "development_loss"))
     }
     values = [value for line in lines.values() for _, value in line]
     if not values:
@@ -177,8 +177,8 @@ def _curve(title: str, losses: pl.DataFrame) -> Markup:
     low, high, last = min(values), max(values), max(step for line in lines.values() for step, _ in line)
     span = high - low or 1.0
     drawn = {
-        words: [(WIDTH * step / (last or 1), HEIGHT * (high - value) / span) for step, value in line]
-        for words, line in lines.items()
+        split: [(WIDTH * step / (last or 1), HEIGHT * (high - value) / span) for step, value in line]
+        for split, line in lines.items()
         if line
     }
     return render(

@@ -78,9 +78,9 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
         names = [breakable(name) for name in row.selectors]
         numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))
-    words = (*range(len(SELECTORS)), -1)
+    texts = (*range(len(SELECTORS)), -1)
     header = (*map(readable, _ROW_COLUMNS), "made from")
-    return table(header, shown, words=words, label="Numbers")
+    return table(header, shown, words=texts, label="Numbers")
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:

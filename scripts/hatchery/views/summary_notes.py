@@ -167,7 +167,7 @@ def _unmatched_note(summary: Summary) -> str:
 
 def _averages_note(summary: Summary) -> str:
     suites = {original_suite(task.suite) for task in summary.finetuned}
-    published = [words for suite, words in PUBLISHED_AVERAGES_TOLD.items() if suite in suites]
+    published = [sentence for suite, sentence in PUBLISHED_AVERAGES_TOLD.items() if suite in suites]
     note = (
         "Averages of fine-tuned tasks stay within a suite. `by task` is the mean of the task means (first metric of "
         "each task), with the root mean square of their deviations, as papers print it, and a dash where a task has no "

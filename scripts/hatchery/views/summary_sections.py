@@ -266,8 +266,8 @@ def _metric_label(metric: str) -> str:
 
 def _common_word(tasks: list[str]) -> str:
     """The first word that all names share with its underscore, such as `babylm_`; empty where they share none."""
-    words = {task.partition("_")[0] for task in tasks}
-    shared = words.pop() + "_" if len(words) == 1 and len(tasks) > 1 else ""
+    beginnings = {task.partition("_")[0] for task in tasks}
+    shared = beginnings.pop() + "_" if len(beginnings) == 1 and len(tasks) > 1 else ""
     return shared if all(task.startswith(shared) for task in tasks) else ""
 
 

@@ -165,7 +165,7 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:
         said = _last_words(tested)
-        remedy = next((remedy for words, remedy in _REMEDIES if words in said.lower()), "change what is asked for")
+        remedy = next((remedy for refusal, remedy in _REMEDIES if refusal in said.lower()), "change what is asked for")
         return f"Slurm refuses the job: {said}; in {_BLOCK} {remedy}"
     default = next((name.removesuffix("*") for name in partitions if name.endswith("*")), "")
     name = line[line.index("-p") + 1] if "-p" in line else default

@@ -86,8 +86,8 @@ class FailedJob:
             log, reason = failing, last_error(failing) or ""
         if not reason:
             said = last_line(log) if log is not None else None
-            words = f'its log ends with "{said}"' if said is not None else "its log is empty"
-            reason = "; ".join(text for text in (self.ending, words) if text)
+            end_of_log = f'its log ends with "{said}"' if said is not None else "its log is empty"
+            reason = "; ".join(text for text in (self.ending, end_of_log) if text)
             if self.ending == _TO_GO_ON and said is not None:
                 reason = said
             if said is None and (full := full_disk(*(path.parent for path in there))):

@@ -43,7 +43,7 @@ _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
 _SLURM_RUN, _LOG = "SLURM run ID:", "Complete log(s):"
 
 
-Words = Callable[[Mapping[str, Any]], Iterable[str]]
+NamesOf = Callable[[Mapping[str, Any]], Iterable[str]]
 """What the wildcards of a job are called: an address says nothing to a reader."""
 
 
@@ -55,15 +55,15 @@ def as_they_are(wildcards: Mapping[str, Any]) -> list[str]:
 class JobLines(logging.Handler):
     """Writes Snakemake's records as lines of the terminal, and below its last one the errors of the jobs that failed.
 
-    With `own`, Snakemake's handler of the terminal, the records are written by that one. `words` name the wildcards of
-    a job.
+    With `own`, Snakemake's handler of the terminal, the records are written by that one. `names_of` says what the
+    wildcards of a job are called.
     """
 
-    def __init__(self, stream: TextIO, words: Words = as_they_are, own: logging.Handler | None = None) -> None:
+    def __init__(self, stream: TextIO, names_of: NamesOf = as_they_are, own: logging.Handler | None = None) -> None:
         super().__init__()
         self.name = TERMINAL
         self.failed: list[FailedJob] = []
-        self._stream, self._words, self._own = stream, words, own
+        self._stream, self._names_of, self._own = stream, names_of, own
         self._names: dict[int, str] = {}
         # An executor logs the exception of a job and then, from the same thread, which job it was.
         self._exceptions: dict[int | None, str] = {}
@@ -139,7 +139,7 @@ class JobLines(logging.Handler):
     def _starts(self, said: Mapping[str, Any]) -> str:
         jobid = said["jobid"]
         # Its rule and what its wildcards stand for.
-        self._names[jobid] = name = "/".join([said["rule_name"], *self._words(said["wildcards"] or {})])
+        self._names[jobid] = name = "/".join([said["rule_name"], *self._names_of(said["wildcards"] or {})])
         is_new = jobid not in self._began
         self._started += is_new
         self._began[jobid] = time.monotonic()
@@ -186,12 +186,12 @@ TERMINAL = "DefaultStreamHandler"
 """What Snakemake calls its handler of the terminal."""
 
 
-def report_jobs(logger: logging.Logger, details: bool, words: Words = as_they_are) -> None:
+def report_jobs(logger: logging.Logger, details: bool, names_of: NamesOf = as_they_are) -> None:
     """Let `logger`, Snakemake's, say a line for each job on its terminal, or with `details` all that it says itself."""
     for position, handler in enumerate(logger.handlers):
         if handler.name == TERMINAL:
             stream = getattr(handler, "stream", sys.stderr)
-            logger.handlers[position] = JobLines(stream, words, own=handler if details else None)
+            logger.handlers[position] = JobLines(stream, names_of, own=handler if details else None)
 
 
 def other_workflow() -> int | None:
@@ -201,8 +201,8 @@ def other_workflow() -> int | None:
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter(["cmdline", "cwd"]):
-        words = process.info["cmdline"] or []
-        is_workflow = "snakemake" in [Path(word).name for word in words[:3]] and "--mode" not in words
+        arguments = process.info["cmdline"] or []
+        is_workflow = "snakemake" in [Path(word).name for word in arguments[:3]] and "--mode" not in arguments
         if is_workflow and process.pid not in own and process.info["cwd"] == str(Path.cwd()):
             return int(process.pid)
     return None

@@ -7,7 +7,7 @@ from typing import Any
 from snakemake.logging import logger
 
 from hatchery.workflow.interrupts import hand_on_interrupts
-from hatchery.workflow.job_lines import Words, as_they_are, report_jobs
+from hatchery.workflow.job_lines import NamesOf, as_they_are, report_jobs
 from hatchery.workflow.software import choose_software, put_own_environment_first
 
 
@@ -16,10 +16,10 @@ def is_real_run(workflow: Any) -> bool:
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
-def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
+def prepare_call(workflow: Any, names_of: NamesOf = as_they_are) -> None:
     """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen.
 
-    `words` names the wildcards of a job for its line on the terminal.
+    `names_of` names the wildcards of a job for its line on the terminal.
     """
     if not workflow.is_main_process:
         return
@@ -30,7 +30,7 @@ def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
     output = workflow.output_settings
     if is_real_run(workflow):
         # Whoever asks for more or less than usual gets Snakemake's own words.
-        report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
+        report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), names_of)
 
 
 def begin_jobs(dag: Any) -> None:

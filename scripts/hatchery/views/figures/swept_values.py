@@ -162,8 +162,8 @@ def swept_panels(
     panels = []
     for (sized, keys), group in groups.items():
         axis = PARAMETERS if sized else _axis(keys, [swept[run.model] for run in group])
-        words = [] if sized else list(dict.fromkeys(swept[run.model].values[axis] for run in group))
-        ticks = [str(word) for word in words] if any(isinstance(word, str) for word in words) else []
+        chosen = [] if sized else list(dict.fromkeys(swept[run.model].values[axis] for run in group))
+        ticks = [str(word) for word in chosen] if any(isinstance(word, str) for word in chosen) else []
         for title, by_run in values.items():
             lines: dict[str, dict[str, tuple[float, list[float]]]] = {}
             marks: dict[float, float] = {}
