@@ -84,6 +84,20 @@ def test_what_no_pattern_takes_changes_nothing_before_and_after_it_is_registered
     assert [len(source.files) for source in sources] == ([40] if is_the_same else [])
 
 
+def test_a_vocabulary_stays_what_it_is_beside_a_new_file(converted: tuple[Project, Path], repository: Path) -> None:
+    folder, made = converted[1], Path("results/vocabularies/aochildes_released/manifest.json")
+    (folder / "words.csv").write_text("word,frequency\ndog,3\ncat,2\n")
+    register(folder)
+    settings = settings_of(Project(repository / "config"), "build_vocabulary", vocabulary="aochildes_released")
+    run_stage(function_of("build_vocabulary"), settings, made, source=SOURCE)
+    (folder / "surp.py").write_text("print(12)\n")
+    register(folder)
+    assert is_what_was_read(made, str(SOURCE), open_source(SOURCE))
+    (folder / "words.csv").write_text("word,frequency\ndog,3\ncow,2\n")
+    register(folder)
+    assert not is_what_was_read(made, str(SOURCE), open_source(SOURCE))
+
+
 def test_where_all_files_are_read_the_digest_is_that_of_the_source_manifest(converted: tuple[Project, Path]) -> None:
     _, folder = converted
     (folder / "surp.py").unlink()

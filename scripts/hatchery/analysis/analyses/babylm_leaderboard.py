@@ -81,7 +81,7 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     published.sort(key=lambda row: row.values[MEAN] or 0.0, reverse=True)
     columns = ["", *(LABELS[part] for part in rules.parts), "mean", "with AoA 0"]
     # What a guess has of GLUE depends on the labels, so it has no mean.
-    chance = _Row("chance", {**rules.chance, MEAN: None, WITHOUT: None}, {}, 0, "chance")
+    chance = _Entry("chance", {**rules.chance, MEAN: None, WITHOUT: None}, {}, 0, "chance")
     groups = [
         Group([_cells(row, rules.parts) for row in ours], "this experiment"),
         *([Group([_cells(row, rules.parts) for row in published], "published")] if published else []),
@@ -94,7 +94,7 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Entry:
     """A row of the table: points and half intervals by part, and how many seeds it rests on."""
 
     name: str
@@ -104,7 +104,7 @@ class _Row:
     source: str
 
 
-def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Row:
+def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Entry:
     """The means of a model over its seeds."""
     rules = RULES[settings.edition]
     whole = [{**parts, MEAN: rules.mean(parts), WITHOUT: rules.mean(parts, acquisition=False)} for parts in runs]
@@ -114,7 +114,7 @@ def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _
         values[key] = sum(known) / len(known) if known else None
         if len(known) > 1:
             intervals[key] = half_interval(known)
-    return _Row(name, values, intervals, len(runs), "this experiment")
+    return _Entry(name, values, intervals, len(runs), "this experiment")
 
 
 def half_interval(values: Sequence[float]) -> float:
@@ -128,7 +128,7 @@ def half_interval(values: Sequence[float]) -> float:
     return float(t.ppf(0.975, len(values) - 1)) * error
 
 
-def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Row:
+def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
     """A published row: its own mean where it printed one, else that of its parts; parts alone give the one with 0."""
     rules = RULES[settings.edition]
     parts = {part: found.get(part) for part in rules.parts}
@@ -136,10 +136,10 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
     mean = found.get("overall", rules.mean(parts))
     acquisition = parts[ACQUISITION] or 0.0
     without = rules.mean(parts, acquisition=False) if has_parts else mean - acquisition / len(rules.parts)
-    return _Row(name, {**parts, MEAN: mean, WITHOUT: without}, {}, 0, "published")
+    return _Entry(name, {**parts, MEAN: mean, WITHOUT: without}, {}, 0, "published")
 
 
-def _cells(row: _Row, parts: Sequence[str]) -> list[Content]:
+def _cells(row: _Entry, parts: Sequence[str]) -> list[Content]:
     def cell(key: str) -> Content:
         value = row.values.get(key)
         if value is None:
@@ -150,7 +150,7 @@ def _cells(row: _Row, parts: Sequence[str]) -> list[Content]:
     return [seeds, *(cell(key) for key in (*parts, MEAN, WITHOUT))]
 
 
-def _numbers(row: _Row, rule: str) -> list[Numbers]:
+def _numbers(row: _Entry, rule: str) -> list[Numbers]:
     return [
         {
             "model": row.name,

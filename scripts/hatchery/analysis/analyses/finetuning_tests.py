@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import FINETUNING, Analysis, Findings, Study
 from hatchery.analysis.analyses.paired_tests import (
+    Nouns,
     PairedTestsSettings,
-    Wording,
     check,
     findings,
     manifests_of,
@@ -31,7 +31,7 @@ class FinetuningTestsSettings(PairedTestsSettings):
     """Which models are compared on the rows of the tasks that all of them were fine-tuned on."""
 
 
-WORDING = Wording(
+NOUNS = Nouns(
     title="Differences on the same fine-tuned tasks",
     group="task",
     items="rows",
@@ -47,10 +47,10 @@ def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
     """A row for each task and two models. Raises EvaluationError where models answered other rows of a task."""
     found = manifests_of(study, FINETUNING)
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
-    answered = {task: read_answers(models, _read, WORDING.items) for task, models in judged.items()}
+    answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
     others = ", ".join(task for task in found if task not in judged)
     left_out = [f"Not tested, because answers are not right or wrong row by row: {others}."] if others else []
-    return findings(settings, study, answered, WORDING, left_out)
+    return findings(settings, study, answered, NOUNS, left_out)
 
 
 def _metric(path: Path) -> str:

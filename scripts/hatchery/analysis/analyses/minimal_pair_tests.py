@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import MINIMAL_PAIRS, Analysis, Findings, Study
 from hatchery.analysis.analyses.paired_tests import (
+    Nouns,
     PairedTestsSettings,
-    Wording,
     check,
     findings,
     manifests_of,
@@ -26,7 +26,7 @@ class MinimalPairTestsSettings(PairedTestsSettings):
     """Which models are compared on the pairs that all of them judged."""
 
 
-WORDING = Wording(
+NOUNS = Nouns(
     title="Differences on the same minimal pairs",
     group="suite",
     items="pairs",
@@ -40,10 +40,9 @@ WORDING = Wording(
 def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
     """A row for each suite and two models. Raises EvaluationError where models judged other pairs of a suite."""
     judged = {
-        suite: read_answers(models, _read, WORDING.items)
-        for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
+        suite: read_answers(models, _read, NOUNS.items) for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
     }
-    return findings(settings, study, judged, WORDING)
+    return findings(settings, study, judged, NOUNS)
 
 
 def _read(path: Path) -> "tuple[Any, np.ndarray, None]":

@@ -82,7 +82,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Wording:
+class Nouns:
     """What sets of items, items and runs are called, in columns of `numbers.csv` and for people.
 
     `runs_of` says what a model may have several of, `what` what the numbers are, `nothing` that there are none.
@@ -115,7 +115,7 @@ def findings(
     settings: PairedTestsSettings,
     study: Study,
     answered: Mapping[str, Mapping[str, Answers]],
-    wording: Wording,
+    nouns: Nouns,
     left_out: Sequence[str] = (),
 ) -> Findings:
     """A row for each set of items and two models; `left_out` says what is not compared."""
@@ -126,21 +126,21 @@ def findings(
         for items, models in answered.items()
         for model, against in _compared(settings, list(models))
         for row in [
-            {wording.group: items, "model": model, "against": against, **_row(models[model], models[against], wording)}
+            {nouns.group: items, "model": model, "against": against, **_row(models[model], models[against], nouns)}
         ]
     ]
     corrected = holm([row["p_value"] for row in rows])
     rows = [row | {"p_corrected": round(p_value, 6)} for row, p_value in zip(rows, corrected, strict=True)]
     if not rows:
-        return Findings(notes=[wording.nothing, *left_out])
-    headings = ("accuracy", "of the other", "difference", "95 % interval", f"{wording.items} for it", "against it", "p")
+        return Findings(notes=[nouns.nothing, *left_out])
+    headings = ("accuracy", "of the other", "difference", "95 % interval", f"{nouns.items} for it", "against it", "p")
     columns = [Column("models", words=True), *map(Column, headings), Column("p, corrected")]
     labels = labels_of(study.runs)
     groups = [
-        Group([_line(row, labels, wording) for row in rows if row[wording.group] == items], readable(items))
-        for items in dict.fromkeys(row[wording.group] for row in rows)
+        Group([_line(row, labels, nouns) for row in rows if row[nouns.group] == items], readable(items))
+        for items in dict.fromkeys(row[nouns.group] for row in rows)
     ]
-    return Findings(rows, [Table(columns, groups, wording.title)], [*_notes(rows, wording), *left_out])
+    return Findings(rows, [Table(columns, groups, nouns.title)], [*_notes(rows, nouns), *left_out])
 
 
 def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -152,7 +152,7 @@ def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[
     yield from ((model, against) for model in models if model != against and against in models)
 
 
-def _row(model: Answers, against: Answers, wording: Wording) -> Numbers:
+def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     from hatchery.analysis.summary_rows import NORMAL_95
 
     differences = model.shares - against.shares
@@ -161,17 +161,17 @@ def _row(model: Answers, against: Answers, wording: Wording) -> Numbers:
     # Whole numbers, so that equal differences are equal.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
-        wording.items: len(differences),
-        wording.runs: model.runs,
-        f"against_{wording.runs}": against.runs,
+        nouns.items: len(differences),
+        nouns.runs: model.runs,
+        f"against_{nouns.runs}": against.runs,
         "accuracy_percent": _percent(model.shares.mean()),
         "against_accuracy_percent": _percent(against.shares.mean()),
         "difference": _percent(differences.mean()),
         "low": _percent(differences.mean() - spread),
         "high": _percent(differences.mean() + spread),
-        f"deviation_over_{wording.runs}": None if over_runs is None else _percent(over_runs),
-        f"{wording.items}_for": int((whole > 0).sum()),
-        f"{wording.items}_against": int((whole < 0).sum()),
+        f"deviation_over_{nouns.runs}": None if over_runs is None else _percent(over_runs),
+        f"{nouns.items}_for": int((whole > 0).sum()),
+        f"{nouns.items}_against": int((whole < 0).sum()),
         "p_value": round(sign_flip_p(whole), 6),
     }
     if model.failed is None:
@@ -209,9 +209,9 @@ def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
     return bool(row["p_corrected"] < BEYOND_CHANCE and beyond and one_direction)
 
 
-def _line(row: Mapping[str, Any], labels: Mapping[str, str], wording: Wording) -> list[Content]:
+def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> list[Content]:
     model, against = (labels.get(row[key], row[key]) for key in ("model", "against"))
-    over_runs = row[f"deviation_over_{wording.runs}"]
+    over_runs = row[f"deviation_over_{nouns.runs}"]
     said = (("failed", "failed"), ("against_failed", "of the other failed"))
     failed = [f"{row[key]} {text}" for key, text in said if row.get(key)]
     deviation = "" if over_runs is None else f"{over_runs:.1f}"
@@ -219,40 +219,40 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], wording: Wording) -
         f"{model} against {against}",
         f"{row['accuracy_percent']:.1f}",
         f"{row['against_accuracy_percent']:.1f}",
-        Cell(f"{row['difference']:+.1f}", deviation, ", ".join(failed), bold=is_beyond_chance(row, wording.runs)),
+        Cell(f"{row['difference']:+.1f}", deviation, ", ".join(failed), bold=is_beyond_chance(row, nouns.runs)),
         f"{row['low']:+.1f} to {row['high']:+.1f}",
-        f"{row[f'{wording.items}_for']:,}",
-        f"{row[f'{wording.items}_against']:,}",
+        f"{row[f'{nouns.items}_for']:,}",
+        f"{row[f'{nouns.items}_against']:,}",
         *(f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001" for p_value in (row["p_value"], row["p_corrected"])),
     ]
 
 
-def _notes(rows: Sequence[Mapping[str, Any]], wording: Wording) -> list[str]:
-    item = wording.items.removesuffix("s")
-    counts = [row[key] for row in rows for key in (wording.runs, f"against_{wording.runs}")]
+def _notes(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
+    item = nouns.items.removesuffix("s")
+    counts = [row[key] for row in rows for key in (nouns.runs, f"against_{nouns.runs}")]
     several = (
-        f"Of a model with several {wording.runs_of}, a {item} counts with the share of them that have it right, and is "
+        f"Of a model with several {nouns.runs_of}, a {item} counts with the share of them that have it right, and is "
         "for the model with the larger share. Behind a difference stands its deviation over them, the root of the sum "
         "of squares of those that are known; a difference that is no larger is not bold, whatever its p: "
-        f"one {wording.runs.removesuffix('s')} may make it."
+        f"one {nouns.runs.removesuffix('s')} may make it."
     )
     failed = (
         "Where runs failed (one answer for every row, or none better than chance), a difference is bold only if it is "
         "also larger than its deviation without these runs, in the same direction."
     )
     return [
-        wording.what,
-        f"The {wording.items} for a model are those that it has right and the other has not.",
+        nouns.what,
+        f"The {nouns.items} for a model are those that it has right and the other has not.",
         *([several] if max(counts) > 1 else []),
         *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
         f"p: how often a difference as large would come about if, on every {item}, only chance had told which of the "
         "two models is which (exact; McNemar's test). Corrected: for the "
         f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where that is below "
-        f"{BEYOND_CHANCE:g}: beyond the noise of the choice of the {wording.items}.",
-        f"The test is over {wording.items}, given these trained models. It takes {wording.items} as independent; where "
+        f"{BEYOND_CHANCE:g}: beyond the noise of the choice of the {nouns.items}.",
+        f"The test is over {nouns.items}, given these trained models. It takes {nouns.items} as independent; where "
         "many are made from one template, p is too small.",
         *(
-            [f"What another of the {wording.runs_of} would give is not known of a model with a single one."]
+            [f"What another of the {nouns.runs_of} would give is not known of a model with a single one."]
             if min(counts) == 1
             else []
         ),

@@ -40,7 +40,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 @dataclass(frozen=True)
-class _Score(Record):
+class _Gain(Record):
     outcome: str
     gain: float
 
@@ -56,7 +56,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
             items=words,
             blind_guess=0.0,
         )
-        for row in read_records(evaluated.manifest.file("scores.csv"), _Score, ("outcome",))
+        for row in read_records(evaluated.manifest.file("scores.csv"), _Gain, ("outcome",))
     ]
 
 

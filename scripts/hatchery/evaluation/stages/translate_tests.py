@@ -29,7 +29,7 @@ def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, 
 
 
 @dataclass(frozen=True)
-class _Score(Record):
+class _TestScore(Record):
     test: str
     corpus: str
     split: str
@@ -43,7 +43,7 @@ def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
     """BLEU and chrF in points of every test set, from `scores.csv`."""
     return [
         measured(TRANSLATION_SUITE, row.test, "split", row.metric, row.score, items=row.pairs)
-        for row in read_records(evaluated.manifest.file("scores.csv"), _Score, ("test", "metric"))
+        for row in read_records(evaluated.manifest.file("scores.csv"), _TestScore, ("test", "metric"))
     ]
 
 
