@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.language_model import LanguageModelOutput
+from hatchery.sums import plain_sum
 from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.training.batches import Examples
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
@@ -92,7 +93,7 @@ class DevelopmentSet:
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
         # Each part is a wait for the device if it is read; all of them together are one.
         values = torch.stack(parts).tolist()
-        loss_sum, labelled, rightly = (sum(column) for column in zip(*values, strict=True))
+        loss_sum, labelled, rightly = (plain_sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(
             [loss_sum, labelled, rightly, float(pairs)], engine.device
         )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hatchery.errors import EvaluationError
+from hatchery.sums import plain_sum
 
 BLEU, CHRF = "bleu", "chrf"
 METRICS = (BLEU, CHRF)
@@ -101,4 +102,4 @@ def area_under_curve(points: Sequence[tuple[float, float]]) -> float:
     if span <= 0:
         raise EvaluationError("an area under a learning curve needs scores at two steps at least")
     pairs = itertools.pairwise(ordered)
-    return sum((then - now) * (score + following) / 2 for (now, score), (then, following) in pairs) / span
+    return plain_sum((then - now) * (score + following) / 2 for (now, score), (then, following) in pairs) / span

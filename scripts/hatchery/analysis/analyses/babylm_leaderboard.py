@@ -13,6 +13,7 @@ from hatchery.artifacts.records import Record, read_records
 from hatchery.experiment.experiment_file import Edition, Track
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.fields import NotEmpty
+from hatchery.sums import plain_sum
 
 PUBLISHED = "babylm/leaderboard"
 MEAN, WITHOUT = "mean", "mean_with_aoa_0"
@@ -111,7 +112,7 @@ def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _
     values, intervals = dict[str, float | None](), dict[str, float]()
     for key in whole[0]:
         known = [value for parts in whole if (value := parts[key]) is not None]
-        values[key] = sum(known) / len(known) if known else None
+        values[key] = plain_sum(known) / len(known) if known else None
         if len(known) > 1:
             intervals[key] = half_interval(known)
     return _Entry(name, values, intervals, len(runs), "this experiment")

@@ -26,6 +26,7 @@ from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.fields import Unique
 from hatchery.settings.problems import alternatives
+from hatchery.sums import plain_sum
 
 GIGA = 1e9
 
@@ -163,7 +164,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
         flops = flops_per_sequence(run, settings.flops)
         if flops is not None:
             sizes = {size: run[column] for size, column in SIZE_COLUMNS.items()}
-            mean = sum(value for _, value in seeds) / len(seeds)
+            mean = plain_sum(value for _, value in seeds) / len(seeds)
             options.setdefault(experiment, []).append(Option(model, sizes, flops, mean))
     return options, settings.split if everywhere else "development"
 

@@ -17,6 +17,7 @@ from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.minimal_pairs.pairs import positions_by
 from hatchery.evaluation.settings import SuiteSettings
 from hatchery.sanitize import csv_text
+from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
 """The accuracy of a blind guess on pairs."""
@@ -148,8 +149,8 @@ def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
         sum(row.pairs for row in rows),
         sum(row.correct for row in rows),
         sum(row.ties for row in rows),
-        sum(row.accuracy for row in rows) / len(rows),
-        sum(row.accuracy_ties_correct for row in rows) / len(rows),
+        plain_sum(row.accuracy for row in rows) / len(rows),
+        plain_sum(row.accuracy_ties_correct for row in rows) / len(rows),
         math.fsum(row.chance for row in rows) / len(rows),
     )
 

@@ -40,6 +40,7 @@ from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.objectives.segments import DocumentCollection
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.translation_pairs import TranslationPairs
+from hatchery.sums import plain_sum
 from hatchery.tokenization.special_tokens import UNLABELLED, SpecialTokens
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import Examples
@@ -297,5 +298,5 @@ def pseudo_perplexity(model: SentenceModel, sentences: Sequence[Sequence[int]], 
     """exp(-sum of log-probabilities / number of tokens); every token is masked alone."""
     encoded = [EncodedSentence(tuple(sentence)) for sentence in sentences]
     scores = token_scores(model, encoded, "pll", tokens_per_batch)
-    total = sum(float(values.sum(dtype=np.float64)) for values in scores)
+    total = plain_sum(float(values.sum(dtype=np.float64)) for values in scores)
     return exponential(-total / sum(map(len, sentences)))

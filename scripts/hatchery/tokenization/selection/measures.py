@@ -42,6 +42,7 @@ from tokenizers import decoders
 
 from hatchery.errors import CorpusError, SourceError, TokenizationError
 from hatchery.raw.registration import open_source
+from hatchery.sums import plain_sum
 from hatchery.tokenization.definitions import SPACE
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.selection.settings import MORPHEME_FILE
@@ -287,6 +288,6 @@ def esms(definition: Definition, words: Sequence[Word], where: str) -> EsmsScore
     pieces = [surfaces(definition, tokens) for tokens in tokenised]
     morphemes = sum(len(word.morphemes) for word in words)
     equal = sum(equals_morphemes(found, word) for found, word in zip(pieces, words, strict=True))
-    published = sum(partial_credit(found, word) for found, word in zip(tokenised, words, strict=True))
-    corrected = sum(partial_credit(found, word) for found, word in zip(pieces, words, strict=True))
+    published = plain_sum(partial_credit(found, word) for found, word in zip(tokenised, words, strict=True))
+    corrected = plain_sum(partial_credit(found, word) for found, word in zip(pieces, words, strict=True))
     return EsmsScores(equal / len(words), published / morphemes, corrected / morphemes)
