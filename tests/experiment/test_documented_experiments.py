@@ -11,7 +11,7 @@ import test_babylm_miniature
 import test_scaling_miniature
 import test_translation_miniature
 from shipped import PROJECT
-from test_miniatures import RUNS
+from test_miniatures import ABLATIONS, RUNS
 
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
@@ -237,7 +237,7 @@ def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented(
         name: {run for run, made in PROJECT.expansion(name).runs.items() if made.base in models}
         for name, models in RUNS.items()
     }
-    run |= {name: set(runs(name)) for name in (*whole, test_translation_miniature.EXPERIMENT)}
+    run |= {name: set(runs(name)) for name in (*whole, test_translation_miniature.EXPERIMENT, ABLATIONS)}
     text = (PROJECT.folder.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
     table = text.partition("| miniature | models that tests train to the end |")[2].partition("\n\n")[0]
     documented = {}

@@ -42,6 +42,9 @@ RUNS = {
 }
 # One that really learns in the file.
 FEWER_STEPS = {"gpt_bert_mini": {"steps": 20, "evaluation_interval_steps": 10, "evaluation_sequences": 32}}
+# Table 2 of GPT-BERT: models of two experiments. No other run of the second one has a row.
+STUDY, ABLATIONS = "gpt_bert_table_2_mini", "gpt_bert_ablations_mini"
+WITHOUT = ("layer_weights", "gate", "mask_schedule", "batch_schedule")
 # Their fine-tuning, too, is shorter than in the files: a tiny model is no better for more of it.
 EPOCHS, MOST_RATES = 2, 2
 VIEWS = {"summarise", "write_tables", "draw_figure", "write_page"}
@@ -51,11 +54,26 @@ def pages(*experiments: str) -> list[str]:
     return [f"results/{experiment}/index.html" for experiment in experiments]
 
 
+TABLE_2 = f"results/{STUDY}/analyses/table_2/manifest.json"
+
+
+def shorten_ablations(folder: Path) -> None:
+    """Of the models without one part each, the two numbers that the miniature of Table 2 has a column for."""
+    files = [folder / f"config/experiments/{name}.yaml" for name in ("gpt_bert_mini", ABLATIONS)]
+    base, block = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in files)
+    # The base loses runs of its own in these tests.
+    block["runs"] |= {run: settings for run, settings in base["runs"].items() if run.startswith("without_")}
+    block["minimal_pairs"] = ["demo_pairs_mntp"]
+    block["finetuning"] = {"tasks": dict.fromkeys(base["finetuning"]["tasks"])}
+    files[1].write_text(json.dumps(block, indent=1), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which some models of all miniatures ran to the pages."""
     folder = make_project(tmp_path_factory.mktemp("miniatures") / "project", repository)
     with_fewer_pairs(folder)
+    shorten_ablations(folder)
     for experiment, runs in RUNS.items():
         assert planned_rules(folder, f"results/{experiment}/summary.csv")["pretrain"] > len(runs)
         path = folder / f"config/experiments/{experiment}.yaml"
@@ -69,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
                 settings["learning_rates"] = settings["learning_rates"][:MOST_RATES]
         # JSON is YAML.
         path.write_text(json.dumps(block, indent=1), encoding="utf-8")
-    result = snakemake(folder, "--cores", "2", *pages(*MINIATURES), timeout=3600)
+    result = snakemake(folder, "--cores", "2", *pages(*MINIATURES), TABLE_2, timeout=3600)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
@@ -110,6 +128,23 @@ def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
     page = (folder / f"results/{experiment}/index.html").read_text(encoding="utf-8")
     for name in (*(f"{name}.tex" for name in names), "tables.md"):
         assert f'href="paper_tables/{name}"' in page
+
+
+def test_table_2_of_gpt_bert_is_filled_by_models_without_one_part_each(folder: Path, jobs: Jobs) -> None:
+    measured = {
+        (row["model"], row["task"], row["metric"]): float(row["mean"] or "nan")
+        for row in rows_of(folder / f"results/{STUDY}/summary.csv")
+    }
+    numbers = [
+        row for row in rows_of(folder / f"results/{STUDY}/analyses/table_2/numbers.csv") if row["of"] == ABLATIONS
+    ]
+    filled = {(row["row"], row["task"], row["metric"]): float(row["value"]) for row in numbers if row["value"]}
+    columns = [("dev", "perplexity"), ("paradigm_average", "best_temperature_accuracy_percent")]
+    assert list(filled) == [(f"without_{part}", *column) for part in WITHOUT for column in columns]
+    for (row, *column), difference in filled.items():
+        ours, whole = measured[f"{ABLATIONS}/{row}", *column], measured["gpt_bert_mini/gpt_bert", *column]
+        assert difference == pytest.approx(ours - whole, abs=1e-5)
+    assert all(difference != 0 for (_, task, _), difference in filled.items() if task == "dev")
 
 
 @pytest.mark.parametrize("experiment", MINIATURES)
