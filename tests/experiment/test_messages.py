@@ -16,9 +16,9 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     DEMO: {
         "unknown key": ("batch_size: 32", "batchsize: 32\n  batch_size: 32", "pretraining.batchsize: unknown key"),
         "nearest key": ("sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
-        "wrong type": ("steps: 1700", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
-        "a float where a whole number belongs": ("steps: 1700", "steps: 7.5", "got 7.5, expected a whole number"),
-        "true where a whole number belongs": ("steps: 1700", "steps: true", "got true, expected a whole number"),
+        "wrong type": ("steps: 1400", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
+        "a float where a whole number belongs": ("steps: 1400", "steps: 7.5", "got 7.5, expected a whole number"),
+        "true where a whole number belongs": ("steps: 1400", "steps: true", "got true, expected a whole number"),
         "nothing where keys belong": ("{mask_probability: 0.4}", "3", "objective: got 3, expected keys with values"),
         "true where null or a whole number belongs": (
             "warmup_fraction: 0.05",
@@ -26,7 +26,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "pretraining.schedule.warmup_steps_limit: got true, expected a whole number or null",
         ),
         "out of range": ("batch_size: 32", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
-        "missing key": ("  steps: 1700\n", "", "pretraining.steps: the key is missing"),
+        "missing key": ("  steps: 1400\n", "", "pretraining.steps: the key is missing"),
         "duplicate key": ("corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
         "not YAML": ("runs:", "runs: [", "demo.yaml:"),
         "a tab": ("runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),
@@ -86,8 +86,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
         "a warm-up longer than the training": (
             "warmup_fraction: 0.05",
-            "warmup_steps: 1701",
-            "demo.yaml: pretraining.schedule.warmup_steps: got 1701, expected at most 1700, the steps of the shortest",
+            "warmup_steps: 1401",
+            "demo.yaml: pretraining.schedule.warmup_steps: got 1401, expected at most 1400, the steps of the shortest",
         ),
         "two keys of the warm-up": (
             "warmup_fraction: 0.05",
@@ -101,14 +101,14 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
         "an evaluation after the end": (
             "evaluation_interval_steps: 250",
-            "evaluation_interval_steps: 1701",
-            "demo.yaml: pretraining.evaluation_interval_steps: got 1701, expected at most 1700, the steps of the "
+            "evaluation_interval_steps: 1401",
+            "demo.yaml: pretraining.evaluation_interval_steps: got 1401, expected at most 1400, the steps of the "
             "longest",
         ),
         "an evaluation after the end of one run": (
             "{model: elc_demo}",
-            "{model: elc_demo, pretraining: {evaluation_interval_steps: 1701}}",
-            "runs.elc_bert.pretraining.evaluation_interval_steps: got 1701, expected at most 1700, the steps of the",
+            "{model: elc_demo, pretraining: {evaluation_interval_steps: 1401}}",
+            "runs.elc_bert.pretraining.evaluation_interval_steps: got 1401, expected at most 1400, the steps of the",
         ),
         "a name of a run": (
             "  random: ",
@@ -122,8 +122,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "digits and _, beginning with a letter or digit, 150 at most",
         ),
         "a number without end": (
-            "steps: 1700",
-            "steps: 1700\n  optimizer: {learning_rate: 1e999}",
+            "steps: 1400",
+            "steps: 1400\n  optimizer: {learning_rate: 1e999}",
             "the number 1e999 is too large, expected at most 1.8e308",
         ),
         "nesting without end": (

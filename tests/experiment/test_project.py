@@ -49,7 +49,7 @@ def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float
 
 
 def test_a_short_training_needs_no_interval(configuration: Path) -> None:
-    edit(configuration, DEMO, "  steps: 1700", "  steps: 100")
+    edit(configuration, DEMO, "  steps: 1400", "  steps: 100")
     edit(configuration, DEMO, "  evaluation_interval_steps: 250\n", "")
     assert Project(configuration).experiment("demo").pretraining.evaluation_interval_steps == 500
 
@@ -75,7 +75,7 @@ def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:
 
 
 def test_a_broken_experiment_hurts_only_itself(configuration: Path) -> None:
-    edit(configuration, DEMO, "steps: 1700", "steps: many")
+    edit(configuration, DEMO, "steps: 1400", "steps: many")
     project = Project(configuration)
     assert project.experiment("strict").corpus == "babylm_100M"
     with pytest.raises(ConfigError):
