@@ -63,20 +63,20 @@ def test_pretraining_beats_random_initialisation_after_finetuning(
 
 
 @pytest.mark.parametrize("model", ["ltg_bert", "elc_bert"])
+@pytest.mark.parametrize(("name", "least"), [("demo_entailment", 0.9), ("demo_acceptability", 0.75)])
 def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights(
-    model: str, demo: list[dict[str, str]], folder: Path, monkeypatch: pytest.MonkeyPatch
+    model: str, name: str, least: float, demo: list[dict[str, str]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [row for row in demo if row["model"] == model and row["suite"] == "demo" and row["n_failed"]]
     assert rows and {row["n_failed"] for row in rows} == {"0"}
-    assert mean(demo, model, "demo", "demo_entailment") >= 90
+    assert mean(demo, model, "demo", name) >= 100 * least
     monkeypatch.chdir(folder)
     # Another processor rounds otherwise: as if the weights were a little different.
-    manifest = read_manifest(folder / f"results/demo/finetuning/{model}-s42/demo_entailment/manifest.json")
-    found = {name: value for name, value in manifest.settings.items() if not name.startswith("stage")}
+    manifest = read_manifest(folder / f"results/demo/finetuning/{model}-s42/{name}/manifest.json")
+    found = {key: value for key, value in manifest.settings.items() if not key.startswith("stage")}
     settings = build(FinetuneSettings, found)
     encoder, tokenizer = load_encoder(folder / f"results/demo/pretraining/{model}-s42/manifest.json")
-    sources = {"demo_entailment": folder / "resources/sources/embedded_glue.json"}
-    task = encode_task(settings, sources, None, tokenizer)
+    task = encode_task(settings, {name: folder / "resources/sources/embedded_glue.json"}, None, tokenizer)
     (rate,) = settings.protocol.learning_rates
     for seed in (5, 642):
         torch.manual_seed(seed)
@@ -85,7 +85,7 @@ def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights
                 weights.mul_(1 + 1e-4 * torch.randn_like(weights))
         run = train_run(settings, task, encoder, seed, rate, torch.device("cpu"))
         accuracy = run.sets["validation"].values["accuracy"]
-        assert accuracy is not None and accuracy >= 0.9
+        assert accuracy is not None and accuracy >= least
 
 
 def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path, repository: Path) -> None:
@@ -118,5 +118,6 @@ def test_agreement_of_the_course_is_with_the_nearest_noun(
     found = {tuple(line.split("; ")[:2]): float(line.split("; ")[2]) for line in capsys.readouterr().out.splitlines()}
     assert len(found) == 12 and all(40 <= value <= 60 for (model, _), value in found.items() if model == "random")
     for model in ("ltg_bert", "elc_bert"):
-        assert found[model, "nothing"] > 75 and found[model, "a noun of the same number"] > 75
-        assert found[model, "a noun of another number"] < 50 and found[model, "the same behind two adjectives"] < 40
+        assert found[model, "a noun of the same number"] > 75
+        assert found[model, "a noun of another number"] < 40 and found[model, "the same behind two adjectives"] < 40
+        assert found[model, "nothing"] > found[model, "a noun of another number"] + 20
