@@ -175,7 +175,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "output_bias.weight_scale: got 'frobenius', expected own",
         ),
         "metric that the task lacks": (
-            "demo_acceptability: {}",
+            "demo_acceptability: {epochs: 5}",
             "demo_acceptability: {selection_metric: f1}",
             "selection_metric: got 'f1', the metrics of this task are: accuracy, mcc",
         ),

@@ -109,11 +109,11 @@ def shorten_demo(folder: Path) -> None:
     path = folder / "config/experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
     for long, short in (
-        ("steps: 1700", "steps: 20"),
+        ("steps: 1400", "steps: 20"),
         ("batch_size: 32", "batch_size: 16"),
         ("evaluation_interval_steps: 250", "evaluation_interval_steps: 10"),
         ("evaluation_sequences: 256", "evaluation_sequences: 16"),
-        ("epochs: 8", "epochs: 1"),
+        ("epochs: 10", "epochs: 1"),
         ("seeds: [12, 642, 369]", "seeds: [12, 642]"),
     ):
         assert text.count(long) == 1, f"demo.yaml does not say `{long}` once: mend this helper"
