@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product as product_of
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +34,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import WEIGHTS_FILE
+from hatchery.training.compilation import compile_layers_
 from hatchery.training.processes import process_group
 from hatchery.training.topology import SINGLE_PROCESS
 
@@ -124,11 +126,16 @@ def score(bench: Bench) -> Rows:
     model = score_minimal_pairs.Framed(network.to(bench.device), bench.device)
     decisions: dict[str, np.ndarray] = {}
 
-    def scored(what: str, matmul: str, autocast: bool) -> Row:
+    def scored(what: str, matmul: str, autocast: bool, compiled: bool) -> Row:
         torch.set_float32_matmul_precision(matmul)
+        if compiled:
+            compile_layers_(network, bench.sizes.compiler, evaluated=True, any_length=True)
+        started = time.perf_counter()
         try:
             with torch.autocast(bench.device.type, torch.bfloat16, enabled=autocast):
                 token_scores(model, sentences[:64], "pll")
+                bench.wait()
+                first = time.perf_counter() - started
                 started = time.perf_counter()
                 found = sentence_scores(token_scores(model, sentences, "pll")).reshape(-1, 2)
                 seconds = time.perf_counter() - started
@@ -140,14 +147,18 @@ def score(bench: Bench) -> Rows:
         if what != AS_THE_STAGE and AS_THE_STAGE in decisions:
             otherwise = int((decisions[what] != decisions[AS_THE_STAGE]).sum())
             remark += f", {otherwise:,} decided otherwise than in fp32"
+        if compiled:
+            remark += f"; {first:.0f} s before, for compiling"
         return Row("score", what, milliseconds=1000 * seconds, pairs=len(pairs), remark=remark)
 
-    for what, matmul, autocast in (
-        (AS_THE_STAGE, "highest", False),
-        ("TensorFloat-32", "high", False),
-        ("bf16 autocast", "highest", True),
+    # The compiled one last: the layers stay so.
+    for what, matmul, autocast, compiled in (
+        (AS_THE_STAGE, "highest", False, False),
+        ("TensorFloat-32", "high", False, False),
+        ("bf16 autocast", "highest", True, False),
+        ("TensorFloat-32, layers compiled", "high", False, True),
     ):
-        yield attempted("score", what, partial(scored, what, matmul, autocast))
+        yield attempted("score", what, partial(scored, what, matmul, autocast, compiled))
 
 
 def finetuning(bench: Bench) -> Rows:
@@ -159,6 +170,29 @@ def finetuning(bench: Bench) -> Rows:
     make = partial(finetune.make_model, tokenizer, sizes.width.hidden, sizes.layers, bench.device)
     # Sums over position tables in a fixed order may cost much on a GPU; a CPU knows no other.
     modes = {"": "warn", ", order of sums left open": "default"} if bench.on_gpu else {"": "default"}
+
+    def compiled() -> Any:
+        model = make()
+        compile_layers_(model, bench.sizes.compiler, any_length=True)
+        return model
+
+    def compiled_row(what: str, segments: int, n_words: int) -> Row:
+        torch.set_deterministic_debug_mode(modes[""])
+        examples = finetune.make_examples(words, sizes.examples, segments, n_words)
+        data = encode_texts(examples, tokenizer, finetune.MAX_LENGTH)
+        # Models of one size share the code, as the runs of a stage do.
+        seconds = []
+        for model in (compiled(), compiled()):
+            bench.wait()
+            started = time.perf_counter()
+            train_model(model, data, None, finetune.PROTOCOL, 5e-5, 12, bench.device)
+            bench.wait()
+            seconds.append(time.perf_counter() - started)
+        remark = (
+            f"{len(examples) / seconds[1]:,.0f} examples/s; {seconds[0] - seconds[1]:.0f} s more when it is compiled"
+        )
+        return Row("finetune", what, int(data.lengths.sum()) / seconds[1], remark=remark)
+
     for (name, segments, n_words), (suffix, mode) in product_of(finetune.TASKS[::2], modes.items()):
 
         def trained(what: str, segments: int, n_words: int, mode: str) -> Row:
@@ -177,6 +211,9 @@ def finetuning(bench: Bench) -> Rows:
 
         what = name + suffix
         yield attempted("finetune", what, partial(trained, what, segments, n_words, mode))
+    name, segments, n_words = finetune.TASKS[0]
+    what = f"{name}, layers compiled"
+    yield attempted("finetune", what, partial(compiled_row, what, segments, n_words))
 
 
 # Kill and resume ------------------------------------------------------------------------------------------------------
@@ -274,8 +311,8 @@ PARTS: dict[str, Part] = {
     "ltg_long": _steps_part("ltg_long", 1, "ltg", slice(8), 75),
     "elc_short": _steps_part("elc_short", 0, "elc", slice(2), 60),
     "gpt_short": _steps_part("gpt_short", 0, "gpt", slice(2), 50),
-    "score": Part(45, score),
-    "finetune": Part(40, finetuning),
+    "score": Part(65, score),
+    "finetune": Part(60, finetuning),
     "resume": Part(60, resume),
     "loop": Part(45, loop),
     "others_long": _steps_part("others_long", 1, "ltg", slice(8, None), 80),
