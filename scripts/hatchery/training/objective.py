@@ -54,6 +54,11 @@ class ObjectiveKeys(Settings):
         return getattr(self, "segments", "") != "blocks"
 
     @property
+    def asked_as(self) -> str:
+        """The task by which held-out text is asked: numbers of models that are asked alike stand beside each other."""
+        return self.task
+
+    @property
     def causal(self) -> bool:
         """Whether a finished model sees nothing behind a token where nothing else is said."""
         return self.kinds[0] == "causal"

@@ -35,10 +35,9 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     """How text becomes sequences of two kinds, and what is hidden in those that are not causal."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
-    perplexity_per: ClassVar[str] = "per masked token (per token where all sequences are causal)"
+    perplexity_per: ClassVar[str] = "per masked token"
     asked_for: ClassVar[str] = (
-        "Hybrid models are asked for masked tokens at the positions before them, and for the next token where all "
-        "sequences of their training are causal. Their accuracy is in percent of these."
+        "Hybrid models are asked for masked tokens at the positions before them. Their accuracy is in percent of these."
     )
     predicted_before: ClassVar[int] = 1
 
@@ -60,6 +59,11 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
         weighed = self.causal_weight is None or not self.one_kind
         require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
+
+    @property
+    def asked_as(self) -> str:
+        """That of causal models where all sequences are causal: of hidden tokens such a model knows nothing."""
+        return "causal" if self.causal_share == 1 else self.task
 
     @property
     def one_kind(self) -> bool:
@@ -106,7 +110,7 @@ class HybridObjective(Objective):
         from hatchery.objectives.special_ids import SpecialIds
 
         following, one_kind = self._following().examples(shards, sequence_length), self.settings.one_kind
-        if self.settings.causal_share == 1:
+        if self.settings.asked_as == "causal":
             return TwoKinds(following, following, one_kind)
         if self.settings.segments == "blocks":
             special = SpecialIds.of(shards.special)
@@ -137,12 +141,12 @@ class HybridObjective(Objective):
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The tokens of a split that held-out text can ask for: int64 [V]."""
-        asked = self._following() if self.settings.causal_share == 1 else self._hidden()
+        asked = self._following() if self.settings.asked_as == "causal" else self._hidden()
         return asked.target_counts(shards)
 
     def for_comparison(self, common: Objective) -> Objective:
         """Hidden tokens, as `common` hides them; of an all causal model what is asked of causal ones."""
-        if self.settings.causal_share == 1:
+        if self.settings.asked_as == "causal":
             return self._following().for_comparison(common)
         own = self.settings.segments
         changes = {"segments": own} if own == "blocks" else {}

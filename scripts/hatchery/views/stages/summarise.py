@@ -36,8 +36,8 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
-    """The task of every model that was not trained on masked text; of models of others, that they are such."""
-    tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
+    """By which task every model is asked that does not guess masked text; of models of others, that they are such."""
+    tasks = {run: entry.pretraining.objective.asked_as for run, entry in experiment.runs.items()}
     others = {run: task for run, task in tasks.items() if task != DEFAULT_TASK}
     measured = experiment.baselines if experiment.perplexity.splits else ()
     return others | {name: f"{OTHER} {readable(project.baseline(name).architecture)}" for name in measured}
