@@ -5,7 +5,6 @@ Snakemake's own words, about ten lines for each job, go to `.snakemake/log/` as 
 """
 
 import logging
-import os
 import re
 import sys
 import time
@@ -14,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-import psutil
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
@@ -22,55 +20,45 @@ from snakemake.scheduling.job_scheduler import _ERROR_MSG_FINAL
 
 from hatchery.workflow.interrupts import INTERRUPTED
 from hatchery.workflow.job_failures import ERROR, FailedJob, how_it_ended
+from hatchery.workflow.other_workflow import locked_by_another
 
 GO_ON = "Stopped. The same command goes on where this one ended."
 # A job that took longer is told when it ends, too.
 LONG_SECONDS = 30.0
-_HIDDEN = (
-    LogEvent.WORKFLOW_STARTED,
-    LogEvent.SHELLCMD,
-    LogEvent.JOB_STARTED,
-    LogEvent.RESOURCES_INFO,
-    LogEvent.PROGRESS,
-    LogEvent.GROUP_INFO,
-)
-# What Snakemake ends with when jobs failed; written after `onerror`, so that only here something can stand below it.
+# What follows has no event, so that the words themselves are looked at. Snakemake ends with this where jobs failed,
+# after `onerror`, so that only here something can stand below it.
 _END = "At least one job did not complete successfully"
+# What the executor for Slurm says of each job, and once, first of all.
+_SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
+_SLURM_RUN = "SLURM run ID:"
+_TOLD = (NOTHING_TO_BE_DONE_MSG, "Complete log(s):", _SLURM_RUN)
 # `show_result` makes nothing where a link lies already, which Snakemake warns of.
 _OF_LINKS = "of rule show_result were not present"
-# What the executor for Slurm says has no event.
-_SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
-_SLURM_RUN, _LOG = "SLURM run ID:", "Complete log(s):"
-
+TERMINAL = "DefaultStreamHandler"
+"""What Snakemake calls its handler of the terminal."""
 
 NamesOf = Callable[[Mapping[str, Any]], Iterable[str]]
 """What the wildcards of a job are called: an address says nothing to a reader."""
 
 
-def as_they_are(wildcards: Mapping[str, Any]) -> list[str]:
-    """The values of wildcards."""
-    return [str(value) for value in wildcards.values()]
-
-
 class JobLines(logging.Handler):
     """Writes Snakemake's records as lines of the terminal, and below its last one the errors of the jobs that failed.
 
-    With `own`, Snakemake's handler of the terminal, the records are written by that one. `names_of` says what the
-    wildcards of a job are called.
+    With `own`, Snakemake's handler of the terminal, the records are written by that one.
     """
 
-    def __init__(self, stream: TextIO, names_of: NamesOf = as_they_are, own: logging.Handler | None = None) -> None:
+    def __init__(self, stream: TextIO, names_of: NamesOf, own: logging.Handler | None = None) -> None:
         super().__init__()
         self.name = TERMINAL
         self.failed: list[FailedJob] = []
         self._stream, self._names_of, self._own = stream, names_of, own
+        # Of the jobs that were started, in this order.
         self._names: dict[int, str] = {}
+        self._began: dict[int, float] = {}
         # An executor logs the exception of a job and then, from the same thread, which job it was.
         self._exceptions: dict[int | None, str] = {}
-        self._total = self._started = 0
-        self._began: dict[int, float] = {}
-        # Lines of jobs that wait for their number in Slurm.
-        self._to_submit: dict[int, str] | None = None
+        self._total = 0
+        self._sends_to_slurm = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line of a record, if it has one."""
@@ -96,9 +84,8 @@ class JobLines(logging.Handler):
 
     def line_of(self, record: logging.LogRecord) -> str:
         """A record as a line of the terminal, empty where none is shown; notes the jobs that start, end and fail."""
-        event, said = getattr(record, "event", None), record.__dict__
-        text = str(record.msg or "")
-        match event:
+        said, text = record.__dict__, str(record.msg or "")
+        match said.get("event"):
             case LogEvent.RUN_INFO:
                 return self._planned(said.get("stats") or {})
             case LogEvent.JOB_INFO:
@@ -113,43 +100,38 @@ class JobLines(logging.Handler):
             case LogEvent.ERROR:
                 self._exceptions[record.thread] = record.getMessage()
                 return self._error(text, str(said.get("exception")))
-            case _ if text == _ERROR_MSG_FINAL:
-                return ""
-            case _ if event in _HIDDEN:
-                return ""
-        if text.startswith(_SLURM_RUN):
-            self._to_submit = {}
-            return text
-        if (submitted := _SUBMITTED.match(text)) is not None:
-            jobid = int(submitted[1])
-            line = (self._to_submit or {}).pop(jobid, self._name_of(jobid))
-            return _dated(f"{line} (Slurm job {submitted[2]})")
-        if text.startswith(_LOG):
-            return text.replace(_LOG, "All details:", 1)
-        # Of what has no event, people are told what went wrong, what takes minutes, and that there is nothing to do.
-        is_told = record.levelno > logging.INFO or record.module == "conda" or text == NOTHING_TO_BE_DONE_MSG
-        return text if is_told and _OF_LINKS not in text else ""
+            case None:
+                return self._without_event(record, text)
+        return ""
 
-    def _planned(self, stats: Any) -> str:
-        counts = {str(rule): int(count) for rule, count in dict(stats).items() if rule != "total"}
+    def _without_event(self, record: logging.LogRecord, text: str) -> str:
+        """People are told what went wrong, what takes minutes, and that there is nothing to do."""
+        self._sends_to_slurm |= text.startswith(_SLURM_RUN)
+        if (submitted := _SUBMITTED.match(text)) is not None:
+            return _dated(f"{self._numbered(int(submitted[1]))} (Slurm job {submitted[2]})")
+        is_told = record.levelno > logging.INFO or record.module == "conda" or text.startswith(_TOLD)
+        return text if is_told and text != _ERROR_MSG_FINAL and _OF_LINKS not in text else ""
+
+    def _planned(self, stats: Mapping[str, int]) -> str:
+        counts = {rule: count for rule, count in stats.items() if rule != "total"}
         self._total = sum(counts.values())
         kinds = ", ".join(f"{count} {rule}" for rule, count in counts.items())
         return f"{self._total} job{'s' if self._total != 1 else ''} to run: {kinds}"
 
     def _starts(self, said: Mapping[str, Any]) -> str:
         jobid = said["jobid"]
-        # Its rule and what its wildcards stand for.
-        self._names[jobid] = name = "/".join([said["rule_name"], *self._names_of(said["wildcards"] or {})])
-        is_new = jobid not in self._began
-        self._started += is_new
+        is_new = jobid not in self._names
+        self._names[jobid] = "/".join([said["rule_name"], *self._names_of(said["wildcards"] or {})])
         self._began[jobid] = time.monotonic()
         if not is_new:
-            return _dated(f"{name} is tried again")
-        line = f"[{self._started:{len(str(self._total))}}/{self._total}] {name}"
-        if self._to_submit is not None and not said["local"]:
-            self._to_submit[jobid] = line
-            return ""
-        return _dated(line)
+            return _dated(f"{self._names[jobid]} is tried again")
+        # The line of a job in Slurm waits for its number there.
+        return "" if self._sends_to_slurm and not said["local"] else _dated(self._numbered(jobid))
+
+    def _numbered(self, jobid: int) -> str:
+        """The how manieth job of how many this is, and its name."""
+        number = list(self._names).index(jobid) + 1
+        return f"[{number:{len(str(self._total))}}/{self._total}] {self._names[jobid]}"
 
     def _finished(self, jobid: int) -> str:
         name, seconds = self._name_of(jobid), time.monotonic() - self._began.get(jobid, time.monotonic())
@@ -161,11 +143,8 @@ class JobLines(logging.Handler):
         return _dated(f"{name}: {'stopped' if INTERRUPTED.is_set() else 'failed'}")
 
     def _error(self, text: str, exception: str) -> str:
-        if exception == LockException.__name__ and (process := other_workflow()) is not None:
-            return (
-                f"error: {Path.cwd()}: Directory cannot be locked: another workflow runs in it (process {process}); "
-                "wait for its end, or stop it with Ctrl-C"
-            )
+        if exception == LockException.__name__:
+            return locked_by_another() or text
         if _END in text:
             return "\n".join(self.errors()) or GO_ON
         # The command of a failed job with all its settings; what went wrong is told at the end.
@@ -182,30 +161,12 @@ class JobLines(logging.Handler):
         return self._names.get(jobid, f"job {jobid}")
 
 
-TERMINAL = "DefaultStreamHandler"
-"""What Snakemake calls its handler of the terminal."""
-
-
-def report_jobs(logger: logging.Logger, details: bool, names_of: NamesOf = as_they_are) -> None:
+def report_jobs(logger: logging.Logger, details: bool, names_of: NamesOf) -> None:
     """Let `logger`, Snakemake's, say a line for each job on its terminal, or with `details` all that it says itself."""
     for position, handler in enumerate(logger.handlers):
         if handler.name == TERMINAL:
             stream = getattr(handler, "stream", sys.stderr)
             logger.handlers[position] = JobLines(stream, names_of, own=handler if details else None)
-
-
-def other_workflow() -> int | None:
-    """The number of another process of Snakemake in this folder, of this machine; None where there is none.
-
-    The Snakemake inside a job, which is told its mode, is none: it goes on when the workflow that sent it was killed.
-    """
-    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    for process in psutil.process_iter(["cmdline", "cwd"]):
-        arguments = process.info["cmdline"] or []
-        is_workflow = "snakemake" in [Path(word).name for word in arguments[:3]] and "--mode" not in arguments
-        if is_workflow and process.pid not in own and process.info["cwd"] == str(Path.cwd()):
-            return int(process.pid)
-    return None
 
 
 def _dated(text: str) -> str:

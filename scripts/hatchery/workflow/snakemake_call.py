@@ -7,7 +7,7 @@ from typing import Any
 from snakemake.logging import logger
 
 from hatchery.workflow.interrupts import hand_on_interrupts
-from hatchery.workflow.job_lines import NamesOf, as_they_are, report_jobs
+from hatchery.workflow.job_lines import NamesOf, report_jobs
 from hatchery.workflow.software import choose_software, put_own_environment_first
 
 
@@ -16,7 +16,7 @@ def is_real_run(workflow: Any) -> bool:
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
-def prepare_call(workflow: Any, names_of: NamesOf = as_they_are) -> None:
+def prepare_call(workflow: Any, names_of: NamesOf) -> None:
     """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen.
 
     `names_of` names the wildcards of a job for its line on the terminal.

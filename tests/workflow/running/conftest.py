@@ -13,7 +13,7 @@ SNAKEFILE = """
 import sys
 sys.path.insert(0, {scripts!r})
 from hatchery.workflow.snakemake_call import begin_jobs, prepare_call
-prepare_call(workflow)
+prepare_call(workflow, dict.values)
 
 rule join:
     input: "results/one.txt", "results/two.txt"

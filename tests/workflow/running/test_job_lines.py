@@ -17,7 +17,8 @@ from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
 
 from hatchery.workflow.job_failures import FailedJob, last_error
-from hatchery.workflow.job_lines import JobLines, other_workflow
+from hatchery.workflow.job_lines import JobLines
+from hatchery.workflow.other_workflow import other_workflow
 
 Say = Callable[..., tuple[int, list[str]]]
 
@@ -99,14 +100,16 @@ def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> N
 
 
 def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
-    lines = JobLines(sys.stderr)
+    lines = JobLines(sys.stderr, dict.values)
     started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"run": "a-s1"}}
     records = [
         {"event": LogEvent.RUN_INFO, "msg": "Job stats: ...", "stats": {"pretrain": 1, "summarise": 1, "total": 2}},
-        {"msg": "SLURM run ID: hatchery_1"},
+        {"msg": "SLURM run ID: hatchery_1", "levelno": logging.INFO},
         {**started, "local": False},
         {"msg": "Job 7 has been submitted with SLURM jobid 28 (log: /x/28.log)."},
         {**started, "jobid": 8, "rule_name": "summarise", "wildcards": {}, "local": True},
+        {**started, "local": False},
+        {"msg": "Job 7 has been submitted with SLURM jobid 29 (log: /x/29.log)."},
     ]
     said = [lines.line_of(makeLogRecord(record)) for record in records]
     assert said[0] == "2 jobs to run: 1 pretrain, 1 summarise"
@@ -114,6 +117,8 @@ def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
     assert said[2] == ""
     assert said[3].endswith(" [1/2] pretrain/a-s1 (Slurm job 28)")
     assert said[4].endswith(" [2/2] summarise")
+    assert said[5].endswith(" pretrain/a-s1 is tried again")
+    assert said[6].endswith(" [1/2] pretrain/a-s1 (Slurm job 29)")
 
 
 def failed(log: Path, ending: str) -> str:
@@ -147,10 +152,10 @@ def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     record = makeLogRecord({"event": LogEvent.ERROR, "msg": str(LockException()), "exception": "LockException"})
-    assert "--unlock" in JobLines(sys.stderr).line_of(record)
+    assert "--unlock" in JobLines(sys.stderr, dict.values).line_of(record)
     with subprocess.Popen(["bash", "-c", "exec -a snakemake sleep 60"]) as first:
         deadline = time.monotonic() + 60
-        while "--unlock" in (line := JobLines(sys.stderr).line_of(record)) and time.monotonic() < deadline:
+        while "--unlock" in (line := JobLines(sys.stderr, dict.values).line_of(record)) and time.monotonic() < deadline:
             time.sleep(0.05)
         first.kill()
     assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait for its end" in line
@@ -171,9 +176,9 @@ def test_a_job_that_a_killed_workflow_left_behind_is_no_workflow(
 
 def test_a_link_that_was_made_beforehand_is_no_warning() -> None:
     text = "Warning: the following output files of rule show_result were not present when the DAG was created:\n{'x'}"
-    assert JobLines(sys.stderr).line_of(makeLogRecord({"msg": text, "levelno": logging.WARNING})) == ""
+    assert JobLines(sys.stderr, dict.values).line_of(makeLogRecord({"msg": text, "levelno": logging.WARNING})) == ""
     other = makeLogRecord({"msg": text.replace("show_result", "part"), "levelno": logging.WARNING})
-    assert "rule part" in JobLines(sys.stderr).line_of(other)
+    assert "rule part" in JobLines(sys.stderr, dict.values).line_of(other)
 
 
 TRACEBACK = """\
@@ -228,7 +233,7 @@ def test_without_an_error_the_end_of_the_log_stands_for_it(tmp_path: Path) -> No
     ],
 )
 def test_how_a_command_ended_is_told(exception: str, ending: str) -> None:
-    lines = JobLines(io.StringIO())
+    lines = JobLines(io.StringIO(), dict.values)
     said = {"jobid": 1, "rule_name": "pretrain", "log": []}
     lines.handle(makeLogRecord({"event": LogEvent.ERROR, "msg": exception, "thread": 1}))
     lines.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, "thread": 1, **said}))
@@ -246,7 +251,7 @@ def test_a_job_that_slurm_ended_is_told_with_its_state_and_the_log_that_says_som
     # As the executor for Slurm has it logged.
     words = "SLURM-job '41' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable"
     said = {"jobid": 1, "rule_name": "pretrain", "rule_msg": words, "log": [str(own), str(slurms)]}
-    lines = JobLines(io.StringIO())
+    lines = JobLines(io.StringIO(), dict.values)
     lines.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, **said}))
     ended = "error: job 1: TIMEOUT in Slurm; its log ends with"
     assert lines.errors() == [
