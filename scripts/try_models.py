@@ -29,15 +29,11 @@ def main(arguments: argparse.Namespace) -> None:
     while True:
         try:
             line = input(f"{name}> ").strip()
-        except EOFError:
-            print()
-            return
-        if not sys.stdin.isatty():
-            # Nobody has seen it being typed.
-            print(line)
-        if not line:
-            continue
-        try:
+            if not sys.stdin.isatty():
+                # Nobody has seen it being typed.
+                print(line)
+            if not line:
+                continue
             if chosen := chosen_model(line, names):
                 name = chosen
                 continue
@@ -47,6 +43,14 @@ def main(arguments: argparse.Namespace) -> None:
                 print(text)
         except HatcheryError as error:
             print(f"  {error}")
+        except KeyboardInterrupt:
+            # It gives up a line or an answer, as in a shell.
+            if not sys.stdin.isatty():
+                raise
+            print()
+        except EOFError:
+            print()
+            return
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """What people ask a model: the same numbers as the evaluations, and every mistake in one line."""
 
+import argparse
 import math
+import runpy
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -111,6 +114,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
         "3",
         "a-s2",
         "b",
+        "The ____ | The cat",
         "Caf\udce9 ____",
     ]
     command = [sys.executable, str(repository / "scripts" / "try_models.py"), "mine", "--project", str(tmp_path)]
@@ -127,17 +131,45 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
     assert "reads from left to right alone" in answers[4]
     assert answers[6].count(" bits") == 3
-    assert answers[7].count(" bits") == 3 and "more probable, by" in answers[7]
+    first, second, verdict = (line.split() for line in answers[7].splitlines()[:3])
+    assert (first[-2:], second[-2:]) == (["The", "dogs"], ["A", "cat"])
+    assert verdict[1] == ("first" if float(first[0]) < float(second[0]) else "second")
     assert "got 3 sentences" in answers[8]
     assert answers[9].strip() == "a-s1"
     assert "got 3, expected a number from 1 to 2" in answers[10]
     assert "no model is called 'a-s2'; did you mean 'a-s1'?" in answers[11]
     assert answers[12].strip() == "b-s1", "without its seed"
-    assert "reads from left to right alone" in answers[13]
+    assert "put a word in place of ____" in answers[13]
+    assert "reads from left to right alone" in answers[14]
     command[2] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert refused.returncode == 1
     assert "there is no finished model; make run EXPERIMENT=min; did you mean 'mine'?" in refused.stderr
+
+
+def test_ctrl_c_gives_up_a_line_or_an_answer_and_the_next_line_is_answered(
+    model_manifest: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    program = runpy.run_path(str(repository / "scripts" / "try_models.py"))
+    (tmp_path / "results" / "mine" / "pretraining").mkdir(parents=True)
+    (tmp_path / "results" / "mine" / "pretraining" / "a-s1").symlink_to(model_manifest.parent)
+    typed = iter([KeyboardInterrupt(), "The dogs", "The cats", EOFError()])
+
+    def read(_: str) -> str:
+        if isinstance(line := next(typed), BaseException):
+            raise line
+        return line
+
+    def answer(_: object, line: str) -> Iterator[str]:
+        if line == "The dogs":
+            raise KeyboardInterrupt
+        yield f"answer to {line}"
+
+    monkeypatch.setattr("builtins.input", read)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setitem(program["main"].__globals__, "answer", answer)
+    program["main"](argparse.Namespace(experiment="mine", project=tmp_path))
+    assert capsys.readouterr().out.splitlines()[-4:] == ["", "", "answer to The cats", ""]
 
 
 def test_asking_leaves_the_threads_of_the_caller_alone(model_manifest: Path) -> None:

@@ -71,6 +71,8 @@ def answer(model: "AskedModel", line: str) -> Iterator[str]:
     from hatchery.evaluation.asked_model import GAPS
 
     if BETWEEN in line:
+        if GAPS.search(line):
+            raise ConfigError(f"two sentences are compared as they are written; put a word in place of {GAP}")
         yield from _compared(model, [part.strip() for part in line.split(BETWEEN)])
     elif GAPS.search(line):
         rows = model.fill(line).rows(named=True)
@@ -99,12 +101,17 @@ def _compared(model: "AskedModel", sentences: Sequence[str]) -> Iterator[str]:
         raise ConfigError(f"got {len(sentences)} sentences, expected two with one {BETWEEN} between them")
     bits = [-score / math.log(2) for score in model.scores(sentences)["score"]]
     for sentence, own in zip(sentences, bits, strict=True):
-        yield _line(visible(sentence), f"{own:6.1f} bits", own / max(*bits, 1e-9), width=max(map(len, sentences)))
+        # The sentence comes last, because it may be longer than a line of the terminal.
+        yield f"  {own:6.1f} bits  {_bar(own / max(*bits, 1e-9)):<{BAR}}  {visible(sentence)}"
     difference = abs(bits[0] - bits[1])
-    first = sentences[0] if bits[0] < bits[1] else sentences[1]
-    yield "equally probable" if not difference else f"more probable, by {difference:.1f} bits: {visible(first)}"
+    which = "first" if bits[0] < bits[1] else "second"
+    yield "  equally probable" if not difference else f"  the {which} is more probable, by {difference:.1f} bits"
 
 
-def _line(words: str, number: str, share: float, width: int = 22) -> str:
+def _line(words: str, number: str, share: float) -> str:
+    return f"  {words:<22}  {number:>10}  {_bar(share)}".rstrip()
+
+
+def _bar(share: float) -> str:
     block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
-    return f"  {words:<{width}}  {number:>10}  {block * round(BAR * share)}".rstrip()
+    return block * round(BAR * share)
