@@ -79,13 +79,24 @@ def test_results_are_the_tidy_tables_as_frames(folder: Path) -> None:
 
 def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, repository: Path) -> None:
     (folder / "measurements.parquet").write_bytes(b"altered")
+    project = folder / "project"
+    trained = project / "results/demo/pretraining/ltg_bert-s42"
+    trained.mkdir(parents=True)
+    (trained / "manifest.json").touch()
+    (project / "results/demo/measurements.parquet").touch()
     for ask, message in (
         (lambda: hatchery.results(folder).measurements, "measurements.parquet: has the checksum|expected"),
         (lambda: hatchery.results(folder).summary, "summary.parquet"),
-        (lambda: hatchery.results(folder / "none"), "there are no tables here; to make them: snakemake"),
+        (
+            lambda: hatchery.results(folder / "none"),
+            "there are no tables here; expected a folder such as results/demo$",
+        ),
+        (lambda: hatchery.results(project / "results/dem"), "snakemake results/dem/summary.csv; did you mean 'demo'"),
         (lambda: hatchery.experiment("demo"), "expected a file such as config/experiments/demo.yaml"),
         (lambda: hatchery.experiment(repository / "config/experiments/dem.yaml"), "did you mean 'demo'"),
-        (lambda: hatchery.model(folder), "the manifest is missing"),
+        (lambda: hatchery.model(folder), "there is no model here; expected a folder such as results/[^;]*$"),
+        (lambda: hatchery.model(trained.with_name("ltg_bert")), "did you mean 'ltg_bert-s42'"),
+        (lambda: hatchery.model(trained / "manifest.json"), "the manifest cannot be read"),
     ):
         with pytest.raises(hatchery.HatcheryError, match=message):
             ask()

@@ -14,11 +14,13 @@ import polars as pl
 
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TidyTable, read_frame
 from hatchery.artifacts.checksums import verified_view
+from hatchery.artifacts.manifests import MANIFEST, RESULTS
 from hatchery.errors import ConfigError, ManifestError, first_line
 from hatchery.evaluation.asked_model import AskedModel
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.settings.base import DeviceName
+from hatchery.settings.problems import alternatives
 from hatchery.training.stages.pretrain import pretraining_settings
 from hatchery.typed import build, plain
 from hatchery.workflow.cost_estimate import estimate
@@ -98,9 +100,12 @@ class Experiment:
 
 def results(path: str | Path) -> Results:
     """The results in a folder such as `results/demo`. Raises ManifestError for a folder without tables."""
-    folder = Path(path)
-    if not (folder / f"{MEASUREMENTS.name}.parquet").is_file():
-        raise ManifestError(f"{folder}: there are no tables here; to make them: snakemake {folder}/summary.csv")
+    folder, tables = Path(path), f"{MEASUREMENTS.name}.parquet"
+    if not (folder / tables).is_file():
+        example = f"expected a folder such as {RESULTS}/demo"
+        if folder.parent.name == RESULTS:
+            example = f"to make them: snakemake {RESULTS}/{folder.name}/summary.csv"
+        raise ManifestError(f"{folder}: there are no tables here; {example}{_beside(folder, tables)}")
     return Results(folder)
 
 
@@ -115,8 +120,23 @@ def experiment(path: str | Path) -> Experiment:
 
 
 def model(path: str | Path, device: DeviceName = "cpu") -> AskedModel:
-    """The model in a folder such as `results/demo/pretraining/ltg_bert-s42`; see `AskedModel` for what it answers."""
+    """The model in a folder such as `results/demo/pretraining/ltg_bert-s42`; see `AskedModel` for what it answers.
+
+    Raises ManifestError for a folder without a model, with the nearest that lies beside it, and what `AskedModel` does.
+    """
+    folder = Path(path)
+    if folder.name != MANIFEST and not (folder / MANIFEST).is_file():
+        example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"
+        raise ManifestError(
+            f"{folder}: there is no model here; expected a folder such as {example}{_beside(folder, MANIFEST)}"
+        )
     return AskedModel(path, device)
+
+
+def _beside(folder: Path, file: str) -> str:
+    """The folders that lie beside `folder` and have `file`, as what could have been meant; nothing without any."""
+    names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
+    return alternatives(folder.name, names) if names else ""
 
 
 __all__: Sequence[str] = ["experiment", "model", "results"]

@@ -49,6 +49,7 @@ def test_scores_add_up_to_surprisals_and_states_are_those_of_the_framed_sentence
     assert np.allclose(-scores["score"].to_numpy() / math.log(2), bits.to_numpy(), atol=1e-4)
     alone = model.scores(SENTENCES[0]), model.surprisals(SENTENCES[0])
     assert [frame.height for frame in alone] == [1, 5], "a text is one sentence, not its characters"
+    assert model.scores([]).schema == scores.schema
     found = model.hidden_states(SENTENCES[0])
     assert found.states.shape == (3, len(found.tokens), 32)
     assert found.tokens[0] == "[CLS]" and found.tokens[-1] == "[SEP]"
@@ -73,6 +74,7 @@ def test_a_beginning_goes_on_as_on_the_page_and_draws_depend_on_their_seed_alone
     [
         (lambda model: model.fill("The dogs sleep ."), "there is no gap; write ____ for it"),
         (lambda model: model.fill("The c____t sleep ."), "a gap stands for a whole word"),
+        (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
         (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
         (lambda model: model.scores([""]), "a sentence has no tokens"),
         (lambda model: model.scores(["The"], scoring="left_to_right"), "needs a causal language model"),

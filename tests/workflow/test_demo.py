@@ -91,7 +91,14 @@ def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights
 def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path, repository: Path) -> None:
     cells = json.loads((repository / "docs/notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    told = "print(len(plt.get_fignums()), compared.height, found.attentions.shape[-1] == len(found.tokens))"
+    # A model has one colour in both plots.
+    told = (
+        "from matplotlib.colors import to_rgba\n"
+        "curves, bars = (plt.figure(number).axes[0] for number in (1, 2))\n"
+        "shown = {each.get_label(): each[0].get_facecolor() for each in bars.containers if hasattr(each, 'patches')}\n"
+        "alike = [shown[line.get_label()] == to_rgba(line.get_color()) for line in curves.lines]\n"
+        "print(len(plt.get_fignums()), compared.height, found.attentions.shape[-1] == len(found.tokens), alike)"
+    )
     # As a kernel that is started where the notebook lies.
     (folder / "docs").mkdir(exist_ok=True)
     done = subprocess.run(
@@ -104,7 +111,7 @@ def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path,
     )
     assert (done.returncode, done.stderr) == (0, "")
     *sentences, last = done.stdout.splitlines()
-    assert last == "4 4 True"
+    assert last == "4 4 True [True, True]"
     assert [sentence.split()[0] for sentence in sentences] == ["The", "My", "The"]
 
 

@@ -90,7 +90,7 @@ class AskedModel:
         sentences = _listed(sentences)
         values = token_scores(self._model, self._model.encode(sentences, words=True), scoring)
         columns = {"sentence": sentences, "score": sentence_scores(values), "tokens": [len(v) for v in values]}
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns, schema={"sentence": pl.String, "score": pl.Float64, "tokens": pl.Int64})
 
     def surprisals(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
         """The surprisal of every word in bits, a row each; see `evaluation.surprisal.words.word_surprisals`."""
@@ -102,9 +102,11 @@ class AskedModel:
 
         A row of `gap` and `rank` (both from 1), `text` and `probability` (0 to 1) for each. A subword that does not
         begin a word has an ellipsis before it. Raises ConfigError for a model that was not trained to see both sides of
-        a gap, EvaluationError for a sentence without a gap, or with one inside a word.
+        a gap and for a `number` below 1, EvaluationError for a sentence without a gap, or with one inside a word.
         """
         model = self._model
+        if number < 1:
+            raise ConfigError(f"number: got {number}, expected at least 1")
         if model.mask_id is None:
             raise ConfigError("fill: this model reads from left to right alone; ask for the `continuation` of a text")
         ids, gaps = self._with_gaps(sentence, model.mask_id)
