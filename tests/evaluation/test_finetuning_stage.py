@@ -119,7 +119,7 @@ def test_auto_is_asked_with_the_steps_of_all_runs_together(run, monkeypatch):
     monkeypatch.setattr(stage_module, "chosen_compilation", lambda *about: asked.append(about) or "off")
     # 8 steps of one epoch of 60 rows, twice.
     for enough in (16, 17):
-        monkeypatch.setattr(stage_module, "COMPILED_FROM_STEPS", enough)
+        monkeypatch.setattr(stage_module, "FINETUNING_COMPILED_FROM_STEPS", enough)
         run(f"from {enough}", short(seeds=[1, 2]))
     assert [(choice, pays) for choice, _, pays in asked] == [("auto", True), ("auto", False)]
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs import likelihoods
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.likelihoods import (
     ITEMS_PER_TILE,
@@ -23,7 +24,6 @@ from hatchery.evaluation.minimal_pairs.likelihoods import (
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import (
     LOGITS_PER_BATCH,
-    SCORINGS,
     TOKENS_PER_BATCH,
     scoring_name,
     sentence_scores,
@@ -38,8 +38,10 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     word_numbers,
 )
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.evaluation.settings import ScoringName
+from hatchery.evaluation.settings import SuiteSettings
+from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.typed import build
 
 CPU = torch.device("cpu")
 MASK, CONTEXT = 1, 2
@@ -165,10 +167,11 @@ def test_a_model_that_cannot_be_scored_in_a_way_is_refused_in_one_line():
         scoring_name("auto", "encoder_decoder", edition=2025)
 
 
-def test_every_registered_way_can_be_named_in_the_settings():
-    assert set(ScoringName.__args__) == {"auto", *SCORINGS}
-    for name, scoring in SCORINGS.items():
-        assert scoring.description and scoring.rows(1) == (2 if name == "fused" else 1)
+def test_every_way_has_a_function_and_can_be_named_in_the_settings():
+    for name, way in WAYS.items():
+        assert callable(getattr(likelihoods, way.tokens))
+        assert way.rows(1) == (2 if name == "fused" else 1)
+        assert build(SuiteSettings, {"scoring": name}).scoring == name
 
 
 def test_batches_of_a_large_vocabulary_shrink_to_bound_the_logits():

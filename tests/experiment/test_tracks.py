@@ -35,7 +35,9 @@ def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Pa
 
 
 def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(configuration: Path) -> None:
-    with pytest.raises(ConfigError, match=r"the corpus 'demo' has no `byte_premium`.*Dutch 1\.0516739"):
+    with pytest.raises(
+        ConfigError, match=r"the corpus 'demo' has no `byte_premium`.*what babybabellm_nld and babybabellm_zho have"
+    ):
         project(configuration, track="multilingual").check("experiment", "entry")
     path = configuration / "corpora/demo.yaml"
     path.write_text(f"byte_premium: 1.0516739\n{path.read_text('utf-8')}", encoding="utf-8")
@@ -46,6 +48,12 @@ def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(co
     # The size of the Dutch text as its authors print it, 571 MB.
     assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_nld")) == pytest.approx(571e6, rel=1e-3)
     assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_zho")) == pytest.approx(537e6, rel=1e-3)
+    # What a mixture says of a language is what the corpus of this language says.
+    alone = {"dutch": "babybabellm_nld", "mandarin": "babybabellm_zho"}
+    said = {"english": 1} | {language: found.corpus(name).byte_premium for language, name in alone.items()}
+    for mixture in ("babybabellm_eng_nld", "babybabellm_eng_nld_zho"):
+        for language, part in found.corpus(mixture).sample.languages.items():
+            assert part.byte_premium == said[language]
 
 
 def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(configuration: Path) -> None:

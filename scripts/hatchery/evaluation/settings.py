@@ -7,12 +7,13 @@ and their protocols are in `tasks.settings`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import MinLen
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.settings import SplitName
+from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.settings.base import (
     CompilationChoice,
     Count,
@@ -61,7 +62,10 @@ PairFormat = Literal["blimp", "rows", "alternating_lines", "ewok", "entity_track
 Edition = Literal[2023, 2025, 2026]
 """The years of BabyLM whose rules differ."""
 FORMATS_SINCE_2025: tuple[PairFormat, ...] = ("ewok", "entity_tracking", "comps", "global_piqa", "wug")
-ScoringName = Literal["auto", "pll", "masked", "mntp", "pll_within_word_l2r", "fused", "left_to_right"]
+if TYPE_CHECKING:
+    ScoringName = str
+else:
+    ScoringName = Literal["auto", *WAYS]
 
 
 @dataclass(frozen=True)

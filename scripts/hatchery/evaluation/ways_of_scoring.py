@@ -1,30 +1,46 @@
-"""Which ways of scoring a text fit which model: planning checks it before anything is trained, and jobs before scoring.
+"""The ways of scoring a text, and which model each fits: planning checks it before anything is trained, and jobs again.
 
 A masked model guesses a hidden token where it stands; a hybrid one (GPT-BERT) at the position before it, and goes on
 with a text besides. Read at the wrong position a model gives numbers without an error, which mean nothing.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from hatchery.evaluation.settings import Architecture, Edition
+if TYPE_CHECKING:
+    from hatchery.evaluation.settings import Architecture, Edition
 
 
 class Way(NamedTuple):
     """What a way of scoring asks of a model: as which of these it is asked, and where a hidden token is predicted."""
 
-    architectures: tuple[Architecture, ...]
+    architectures: "tuple[Architecture, ...]"
+    tokens: str
+    """The function of `minimal_pairs/likelihoods.py` that gives the log-probabilities of tokens."""
+    rows: Callable[[int], int]
+    """The number of model inputs that a sentence of so many scored tokens stands for."""
     predicted_before: int | None = None
     """0: where it stands; 1: at the position before it; None: where the model was trained to."""
+    needs_words: bool = False
 
 
+def _each(length: int) -> int:
+    return length
+
+
+_PLL = "token_pseudo_log_likelihoods"
 WAYS: dict[str, Way] = {
-    "pll": Way(("masked",)),
-    "masked": Way(("masked",), 0),
-    "mntp": Way(("masked",), 1),
-    "pll_within_word_l2r": Way(("masked",)),
-    "fused": Way(("masked",), 1),
-    "left_to_right": Way(("causal", "encoder_decoder")),
+    # Each token masked alone (Salazar et al., 2020).
+    "pll": Way(("masked",), _PLL, _each),
+    # What BabyLM's pipeline calls it; which of the two a model is, is checked.
+    "masked": Way(("masked",), _PLL, _each, predicted_before=0),
+    "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
+    # With the later pieces of the token's word masked too (Kauf & Ivanova, 2023).
+    "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
+    # The pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT).
+    "fused": Way(("masked",), "token_fused_likelihoods", lambda length: length + 1, predicted_before=1),
+    # After one context token (BabyLM 2023).
+    "left_to_right": Way(("causal", "encoder_decoder"), "token_left_to_right_likelihoods", lambda length: 1),
 }
 
 
@@ -43,7 +59,7 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
     ]
 
 
-def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
+def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: "Edition" = 2023) -> str | None:
     """Why a model cannot be scored in this way by the rules of an edition, and how it can be; None where it can."""
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
@@ -54,7 +70,7 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     if name in fitting or (name == "auto" and fitting):
         return None
     use = f"use {' or '.join(fitting)}" if fitting else "it can be scored in no way"
-    way = WAYS[name] if name != "auto" else Way(("masked", "causal"))
+    way = WAYS[name] if name != "auto" else Way(("masked", "causal"), "", int)
     if "masked" in kinds and way.predicted_before == 0:
         return (
             f"{name!r} reads a hidden token where it stands, and a hybrid model was trained to predict it at the "

@@ -53,7 +53,7 @@ from hatchery.training.compilation import chosen_compilation, compile_layers_
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
-COMPILED_FROM_STEPS = 5000
+FINETUNING_COMPILED_FROM_STEPS = 5000
 """Inferred, of all seeds and rates together: a step of fine-tuning is so small that a GPU waits for its host, and
 compiling saves some milliseconds of it."""
 
@@ -87,7 +87,7 @@ def finetune_on_task(
     resumed = len(finished)
     # The same for every attempt, so runs that are finished count.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
-    compilation = chosen_compilation(runtime.compile, device, steps >= COMPILED_FROM_STEPS)
+    compilation = chosen_compilation(runtime.compile, device, steps >= FINETUNING_COMPILED_FROM_STEPS)
     if resumed < len(planned):
         task = with_frozen_layers(settings, task, encoder, runtime.frozen_layers_mib, device)
     for seed, rate in planned:

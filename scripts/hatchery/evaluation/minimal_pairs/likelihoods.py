@@ -345,3 +345,18 @@ def token_pseudo_log_likelihoods(
 
 token_within_word_likelihoods = partial(token_pseudo_log_likelihoods, within_word=True)
 """Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023); arguments as above."""
+
+
+def token_fused_likelihoods(
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    tokens_per_batch: int,
+    on_tokens: Callable[[int], None],
+    temperatures: Temperatures,
+) -> list[np.ndarray]:
+    """The sums of both log-probabilities of each token."""
+    causal = model.left_to_right
+    assert causal is not None, "a hybrid model can be asked as a causal one"
+    hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)
+    following = token_left_to_right_likelihoods(causal, sentences, tokens_per_batch, lambda tokens: None, temperatures)
+    return [one + other for one, other in zip(hidden, following, strict=True)]

@@ -35,7 +35,6 @@ from hatchery.evaluation.minimal_pairs.measurements import BEST_TEMPERATURE_FILE
 from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import prediction_files
 from hatchery.evaluation.minimal_pairs.scoring import (
-    SCORINGS,
     distinct_sentences,
     scoring_name,
     sentence_scores,
@@ -50,6 +49,7 @@ from hatchery.evaluation.runtime import (
     prepare_device,
 )
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
+from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
 from hatchery.settings.base import CompilationChoice
@@ -186,14 +186,14 @@ def candidate_scores(
     temperatures: Temperatures = AT_ONE,
     compilation: CompilationChoice = "off",
 ) -> CandidateScores:
-    """Scores of the candidates of every item under the way called `scoring` (see SCORINGS).
+    """Scores of the candidates of every item under the way called `scoring` (see WAYS).
 
     With GRID for temperatures, also those at each of them.
     `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`), and lets a score be NaN.
     Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
     model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
     """
-    chosen = SCORINGS[scoring_name(scoring, model.architecture, model.predicted_before)]
+    chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})
     blank = " " if leading_blank else ""
     written = [blank + one.text for one in texts]

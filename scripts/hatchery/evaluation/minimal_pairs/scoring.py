@@ -1,4 +1,4 @@
-"""The ways of scoring a sentence, by name, and the scores of a list of sentences under any of them.
+"""The scores of a list of sentences under any way of scoring.
 
 Whatever the way: sentences of equal ids are scored once, in an order that depends on their content alone; sums are
 plain (never divided by a length) and in float64; values that are not finite are an error and never a decision, unless
@@ -6,16 +6,11 @@ somebody asks for them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pairs.likelihoods import (
-    token_left_to_right_likelihoods,
-    token_pseudo_log_likelihoods,
-    token_within_word_likelihoods,
-)
+from hatchery.evaluation.minimal_pairs import likelihoods
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
 from hatchery.evaluation.settings import Architecture, Edition
 from hatchery.evaluation.ways_of_scoring import WAYS, default_way, why_not
@@ -31,66 +26,9 @@ TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 LOGITS_PER_BATCH = 1 << 28
 
 
-def _fused_likelihoods(
-    model: SentenceModel,
-    sentences: Sequence[EncodedSentence],
-    tokens_per_batch: int,
-    on_tokens: Callable[[int], None],
-    temperatures: Temperatures,
-) -> list[np.ndarray]:
-    """The sums of both log-probabilities of each token."""
-    causal = model.left_to_right
-    assert causal is not None, "a hybrid model can be asked as a causal one"
-    hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)
-    following = token_left_to_right_likelihoods(causal, sentences, tokens_per_batch, lambda tokens: None, temperatures)
-    return [one + other for one, other in zip(hidden, following, strict=True)]
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """One way of scoring: the log-probabilities of tokens, and rows per sentence; WAYS says which models can do it.
-
-    `tokens` gives one float32 array [N] per distinct sentence; `rows` is the number of model inputs that a sentence
-    of N scored tokens stands for.
-    """
-
-    description: str
-    tokens: TokenScores
-    rows: Callable[[int], int]
-    needs_words: bool = False
-
-
-SCORINGS: dict[str, Scoring] = {
-    "pll": Scoring(
-        "pseudo-log-likelihood, each token masked alone (Salazar et al., 2020)",
-        token_pseudo_log_likelihoods,
-        rows=lambda length: length,
-    ),
-    "pll_within_word_l2r": Scoring(
-        "pseudo-log-likelihood, with the later pieces of the token's word masked too (Kauf & Ivanova, 2023)",
-        token_within_word_likelihoods,
-        rows=lambda length: length,
-        needs_words=True,
-    ),
-    "fused": Scoring(
-        "the pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT)",
-        _fused_likelihoods,
-        rows=lambda length: length + 1,
-    ),
-    "left_to_right": Scoring(
-        "log-likelihood from left to right after one context token (BabyLM 2023)",
-        token_left_to_right_likelihoods,
-        rows=lambda length: 1,
-    ),
-}
-# What BabyLM's pipeline calls them; which of the two a model is, is checked.
-SCORINGS |= dict.fromkeys(("masked", "mntp"), SCORINGS["pll"])
-
-
 def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """As what a model of these kinds is scored in the way called `scoring`: as the first, if the way leaves it open."""
-    possible = WAYS[scoring].architectures if scoring in WAYS else ()
-    for architecture in possible:
+    for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:
             return architecture
     return "causal" if kinds[0] == "causal" else "masked"
@@ -99,14 +37,14 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
 def scoring_name(
     name: str, architecture: Architecture, predicted_before: int | None = None, edition: Edition = 2023
 ) -> str:
-    """The key of SCORINGS that `name` stands for with such a model. Raises ConfigError where the two do not fit.
+    """The key of WAYS that `name` stands for with such a model. Raises ConfigError where the two do not fit.
 
     `predicted_before` says how many positions before a hidden token the model predicts it; None is not checked.
     """
     if name == "auto":
         name = default_way(architecture)
-    if name not in SCORINGS:
-        raise ConfigError(f"scoring: got {name!r}, allowed are: auto, {', '.join(SCORINGS)}")
+    if name not in WAYS:
+        raise ConfigError(f"scoring: got {name!r}, allowed are: auto, {', '.join(WAYS)}")
     before = WAYS[name].predicted_before or 0 if predicted_before is None else predicted_before
     if (reason := why_not(name, (architecture,), before, edition)) is not None:
         raise ConfigError(f"scoring: {reason}")
@@ -152,9 +90,10 @@ def token_scores(
     Raises EvaluationError for a sentence without tokens or, with `finite`, a log-probability that is not, and
     ConfigError for a model that cannot be scored in this way or a budget below 1.
     """
-    chosen = SCORINGS[scoring_name(scoring, model.architecture, model.predicted_before)]
+    chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
+    scores: TokenScores = getattr(likelihoods, chosen.tokens)
     distinct = distinct_sentences(sentences)
-    values = chosen.tokens(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens, temperatures)
+    values = scores(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens, temperatures)
     if finite and not all(np.isfinite(value).all() for value in values):
         raise EvaluationError("the model gives log-probabilities that are not finite: its weights are damaged")
     by_sentence = dict(zip(distinct, values, strict=True))

@@ -2,7 +2,7 @@
 
 A word is what stands between white space, with its punctuation, its apostrophes and all pieces of a compound, or what a
 separator marks. Its surprisal is the sum over its tokens. Every scored token belongs to exactly one word, so the sum
-over the words of a text is minus its score (`scoring.SCORINGS`) in bits.
+over the words of a text is minus its score (`ways_of_scoring.WAYS`) in bits.
 """
 
 import math
@@ -13,9 +13,10 @@ import polars as pl
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.evaluation.minimal_pairs.scoring import SCORINGS, scoring_name, token_scores
+from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, HatcheryModel
 from hatchery.evaluation.surprisal.splitting import Words, split_words
+from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.progress import Progress
 
 LONGEST_INPUT_TOKENS = 1024
@@ -58,7 +59,7 @@ def word_surprisals(
 ) -> pl.DataFrame:
     """The words of the texts with their surprisal, a row each; SCHEMA says the columns.
 
-    `scoring` is a way of scoring (SCORINGS). `auto` is the probability of a word after those before it for a causal
+    `scoring` is a way of scoring (WAYS). `auto` is the probability of a word after those before it for a causal
     model; for a masked or hybrid one it is that of each token with the rest of the text in sight, and a hybrid one
     that was loaded to be asked from left to right is causal. `leading_blank` puts a blank in front of every text,
     unless the model says itself whether there is one.
@@ -76,7 +77,7 @@ def word_surprisals(
             raise EvaluationError(f"{place(index)}: there is no word in it")
     blank = " " * (leading_blank if model.leading_blank is None else model.leading_blank)
     written = [blank + words.text for words in split]
-    encoded = model.encode(written, words=SCORINGS[chosen].needs_words)
+    encoded = model.encode(written, words=WAYS[chosen].needs_words)
     framing = len(model.frame.before) + len(model.frame.after)
     longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
     inputs: list[EncodedSentence] = []
@@ -92,7 +93,7 @@ def word_surprisals(
         parts = list(windows(sentence, longest))
         inputs += parts
         of += [index] * len(parts)
-    total = sum(SCORINGS[chosen].rows(one.scored) * (len(one.ids) + framing) for one in set(inputs))
+    total = sum(WAYS[chosen].rows(one.scored) * (len(one.ids) + framing) for one in set(inputs))
     with Progress(total, "surprisals", "tokens") as progress:
         scores = token_scores(model, inputs, chosen, tokens_per_batch, progress.update)
     nats: list[list[np.ndarray]] = [[] for _ in split]
