@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
 from hatchery.job_spec import Paths
+from hatchery.settings.base import Settings
 from hatchery.settings.problems import nearest
-from hatchery.typed import plain
+from hatchery.typed import plain, without_defaults
 
 if TYPE_CHECKING:
     from hatchery.evaluation.evaluation import Evaluation
@@ -96,10 +97,14 @@ class Stage:
     # What the manifest calls the inputs of an argument, if not by its name or, in a mapping, by their own:
     # `{"source": "source {}"}`.
     input_names: Mapping[str, str] = field(default_factory=dict)
+    # The class that the function takes the settings as, which says of some keys that they stay out at their default.
+    settings_class: type[Settings] | None = None
 
     def __call__(self, function: Function) -> Function:
         """The function, with this as its record."""
-        function.__dict__["stage"] = replace(self, name=function.__name__)
+        taken = function.__annotations__.get("settings")
+        cls = taken if isinstance(taken, type) and issubclass(taken, Settings) else None
+        function.__dict__["stage"] = replace(self, name=function.__name__, settings_class=cls)
         return function
 
     @property
@@ -117,6 +122,8 @@ class Stage:
         Raises ConfigError for a broken or unknown block.
         """
         body = self.settings(project, **arguments_for(self.settings, wildcards))
+        if self.settings_class is not None:
+            body = without_defaults(self.settings_class, body)
         return canonical_json(plain({"stage": self.name, "stage_version": self.version, **body}))
 
 

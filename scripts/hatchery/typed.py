@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Settings, dumped_values, shortened
+from hatchery.settings.base import Settings, dumped_values, omitted_defaults, shortened
 from hatchery.settings.fields import ABSENT, PartOf, Reference, hints_of, markers_of, members_of
 from hatchery.settings.problems import problem_lines
 
@@ -74,9 +74,10 @@ def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, A
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
-def unless_empty(**values: Any) -> dict[str, Any]:
-    """The keys whose values are not empty. What most results lack, their settings and so their digests do not name."""
-    return {key: value for key, value in values.items() if value}
+def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a mapping of the keys of a class."""
+    omitted = plain(omitted_defaults(cls))
+    return {key: value for key, value in mapping.items() if key not in omitted or plain(value) != omitted[key]}
 
 
 def plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import paths_of
 from hatchery.runner import BY_THE_RUNNER, arguments_of
-from hatchery.stage import function_of, parameters
+from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.fields import ABSENT
+from hatchery.stage import Stage, function_of, parameters, record_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import dag_of, opened
 from hatchery.workflow.registry import SHARED, STAGES, stage_of
@@ -84,6 +87,37 @@ def test_a_stage_is_added_by_a_file_and_a_rule(tmp_path: Path, repository: Path)
     assert (folder / "logs/greet_corpus/tiny.log").is_file()
 
 
+@dataclass(frozen=True)
+class Greeting(Settings):
+    """Whom to greet, and how."""
+
+    words: str
+    loudness: int | None = omitted_at_default(None)
+    others: dict[str, int] = omitted_at_default({})
+    titles: tuple[str, ...] = omitted_at_default(ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({"loudness": None, "others": {}, "titles": ABSENT}, {}),
+        ({"loudness": 0, "others": {"x": 1}, "titles": []}, {"loudness": 0, "others": {"x": 1}, "titles": []}),
+        ({"titles": None}, {"titles": None}),
+    ],
+)
+def test_what_a_class_leaves_out_at_its_default_no_settings_of_its_stage_name(
+    said: dict[str, Any], named: dict[str, Any]
+) -> None:
+    of = {"environment": "corpora", "runs_on": "cpu", "memory_mb": 1, "minutes": 1}
+
+    @Stage(version=1, settings=lambda project: {"words": "Hello", **said}, **of)
+    def greet(settings: Greeting) -> None:
+        """Greet."""
+
+    found = json.loads(record_of(greet).canonical_settings(None))
+    assert found == {"stage": "greet", "stage_version": 1, "words": "Hello", **named}
+
+
 UNRECORDED = {"given", "claim", "launch"}
 
 
@@ -96,17 +130,12 @@ def rules(repository: Path) -> Iterator[dict[str, Any]]:
             yield {rule.name: rule for rule in api._workflow.rules if rule.output}
 
 
-@pytest.fixture(scope="module")
-def workflow(repository: Path) -> Jobs:
-    return Jobs(Project(repository / "config"))
-
-
-def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any], workflow: Jobs) -> None:
+def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any], jobs: Jobs) -> None:
     # A link to a result is no stage.
     assert rules.keys() == STAGES.keys() | {"show_result"}
     # Results that belong to a model are kept by one stage each.
     assert [record.name for record, _ in SHARED.values()] == [name for name, record in STAGES.items() if record.shared]
-    compute = set(vars(workflow.project.config.compute))
+    compute = set(vars(jobs.project.config.compute))
     assert all(set(record.runtime) <= compute for record in STAGES.values())
     with pytest.raises(ConfigError, match=r"got the stage 'pretrian', .*did you mean 'pretrain'"):
         stage_of("pretrian")
@@ -114,7 +143,7 @@ def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any], wor
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_rule_is_what_the_record_of_its_stage_says(
-    name: str, rules: dict[str, Any], workflow: Jobs, repository: Path
+    name: str, rules: dict[str, Any], jobs: Jobs, repository: Path
 ) -> None:
     rule, record = rules[name], STAGES[name]
     assert [strip_wildcard_constraints(str(log)) for log in rule.log] == [record.place("logs", ".log")]
@@ -123,8 +152,8 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
     assert (repository / "envs" / f"{record.environment}.yaml").is_file()
     # What `is_local` asks, whatever executes the jobs of this call.
     assert (name in rule.workflow._localrules) == (record.runs_on == "local")
-    assert rule.resources["_cores"].value == Resources(workflow).threads(record.threads)
-    wanted = Resources(workflow).of_rule(name)
+    assert rule.resources["_cores"].value == Resources(jobs).threads(record.threads)
+    wanted = Resources(jobs).of_rule(name)
     assert wanted.keys() == rule.resources.keys() - {"_cores", "_nodes", "tmpdir"}
     for key, value in wanted.items():
         assert callable(value) or rule.resources[key].value == value

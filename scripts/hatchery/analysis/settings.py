@@ -12,7 +12,8 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import ALC_STEPS
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.fields import ABSENT
 
 if TYPE_CHECKING:
     from hatchery.experiment import experiment_file
@@ -41,7 +42,7 @@ PublishedChoices = PublishedChoice | tuple[PublishedChoice, ...] | None
 
 def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...]:
     """The choices, however many there are."""
-    return published if isinstance(published, tuple) else () if published is None else (published,)
+    return published if isinstance(published, tuple) else () if published in (None, ABSENT) else (published,)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class SummarySettings(Settings):
     tasks: tuple[str, ...] = ()
     published: PublishedChoices = None
     baselines: tuple[str, ...] = ()
-    objectives: dict[str, str] = field(default_factory=dict)
+    objectives: dict[str, str] = omitted_at_default({})
 
 
 @dataclass(frozen=True)
@@ -102,22 +103,22 @@ class FigureSettings(Settings):
     style: Style = field(default_factory=Style)
     figure: str = ""
     version: int = 1
-    # The paper whose values are marked, in the figures that have such marks.
-    published: PublishedChoices = None
+    # The paper whose values are marked; null, and not absent, in a figure that could mark some.
+    published: PublishedChoices = omitted_at_default(ABSENT)
     # Models of the experiment that are not drawn, because there are too many for one figure.
-    left_out: int = 0
+    left_out: int = omitted_at_default(0)
     # Experiments of a study that have nothing to draw in it.
-    without: tuple[str, ...] = ()
+    without: tuple[str, ...] = omitted_at_default(())
     # Of many models, the set of each that a grid made, as people read it.
-    sets: dict[str, str] = field(default_factory=dict)
+    sets: dict[str, str] = omitted_at_default({})
     # Models that were kept away from the unigram distribution first, and those that they are compared with.
-    regularised: dict[str, RegularisedStart] = field(default_factory=dict)
+    regularised: dict[str, RegularisedStart] = omitted_at_default({})
     # Models that sweeps or grids made.
-    swept: dict[str, SweptValues] = field(default_factory=dict)
+    swept: dict[str, SweptValues] = omitted_at_default({})
     # Models of inside the trainings of the runs.
-    milestones: tuple[SeededRun, ...] = ()
+    milestones: tuple[SeededRun, ...] = omitted_at_default(())
     # All models of a study, where some that are not drawn stand between those that are.
-    all_models: tuple[str, ...] = ()
+    all_models: tuple[str, ...] = omitted_at_default(())
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:
         """How each model is drawn, the same in all figures of an experiment or a study."""

@@ -88,7 +88,7 @@ class FileGroup:
             self.files_digest,
             None if self.sentence_model is None else opened(self.sentence_model).files,
             self.settings.sentence_reading,
-            self.settings.languages,
+            self.settings.languages or (),
             self.settings.split.seed,
             None if self.piece is None else asdict(self.piece),
         ]

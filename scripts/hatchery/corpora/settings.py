@@ -85,8 +85,8 @@ class ConvertSettings(ConversionKeys):
     """The sources, in the order of the documents."""
     sentence_model: str | None = None
     """Name of a source with Punkt parameters; null takes the model that comes with Hatchery."""
-    languages: tuple[str, ...] = ()
-    """Languages of the text, where text of one's own is read; empty where they are not known."""
+    languages: tuple[str, ...] | None = omitted_at_default(None)
+    """Languages of the text, where text of one's own is read; empty where they are not known, null where no text is."""
 
     def __post_init__(self) -> None:
         refuse_repeated_names(self.sources)

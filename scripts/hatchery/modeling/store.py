@@ -18,7 +18,6 @@ from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, empty_language_model
-from hatchery.typed import unless_empty
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -55,7 +54,7 @@ def load_language_model(folder: str | Path) -> LanguageModel:
 
 def description(config: ModelConfig, causal: bool) -> dict[str, object]:
     """What `config.json` says: the configuration and, only where it is true, that the model is `causal`."""
-    return {**config.to_dict(), **unless_empty(causal=causal)}
+    return config.to_dict() | ({"causal": True} if causal else {})
 
 
 def load_config(folder: str | Path) -> tuple[ModelConfig, bool]:

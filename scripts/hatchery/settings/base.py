@@ -42,17 +42,23 @@ def require(condition: bool, key: str, value: object, expected: str) -> None:
 
 def omitted_at_default(default: Any) -> Any:
     """The default of a field that settings leave out while it has it: what was made before the key came stays valid."""
-    return dataclasses.field(default=default, metadata={"omitted_at_default": True})
+    metadata = {"omitted_at_default": default}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def omitted_defaults(settings: Any) -> dict[str, Any]:
+    """The defaults that settings, or a class of them, leave out, by their keys."""
+    metadata = {field.name: field.metadata for field in dataclasses.fields(settings)}
+    return {name: of["omitted_at_default"] for name, of in metadata.items() if "omitted_at_default" in of}
 
 
 def dumped_values(settings: Any) -> dict[str, Any]:
     """The values of settings by their keys, without those that are `omitted_at_default` and have their default."""
-    dumped = {}
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        if "omitted_at_default" not in field.metadata or value != field.default:
-            dumped[field.name] = value
-    return dumped
+    values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    omitted = omitted_defaults(settings)
+    return {name: value for name, value in values.items() if name not in omitted or value != omitted[name]}
 
 
 def shortened(value: Any) -> str:

@@ -12,7 +12,7 @@ from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_TIES_CORRECT
-from hatchery.typed import unless_empty
+from hatchery.settings.base import dumped_values, omitted_at_default
 from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
 
 UNMATCHED_SHOWN = 10
@@ -36,7 +36,7 @@ class SummaryNotes:
     notes: tuple[str, ...] = ()
     suites: tuple[Section, ...] = ()
     remarks: Mapping[Key, str] = field(default_factory=dict)
-    objectives: Mapping[str, str] = field(default_factory=dict)
+    objectives: Mapping[str, str] = omitted_at_default({})
 
 
 def notes_of(summary: Summary) -> SummaryNotes:
@@ -52,10 +52,9 @@ def notes_of(summary: Summary) -> SummaryNotes:
 def notes_json(notes: SummaryNotes) -> str:
     """The text of summary_notes.json."""
     value = {
-        "notes": notes.notes,
+        **dumped_values(notes),
         "suites": [[suite.title, suite.note] for suite in notes.suites],
         "remarks": [[*key, note] for key, note in sorted(notes.remarks.items())],
-        **unless_empty(objectives=notes.objectives),
     }
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 

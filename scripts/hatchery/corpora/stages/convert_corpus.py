@@ -20,9 +20,8 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     # What languages there are decides only how text of one's own is cut, where no option says it.
     own = [source.options for source in block.sources if source.reader == "plain_text"]
     cut = any(options.sentences is None and not options.tagged for options in own)
-    languages = {"languages": block.languages} if cut else {}
     sources = [keys_of(source, "data", "embedded") for source in block.sources]
-    return {**keys_of(block, "languages", of=ConvertSettings), "sources": sources, **languages}
+    return {**keys_of(block, of=ConvertSettings), "sources": sources, "languages": block.languages if cut else None}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:

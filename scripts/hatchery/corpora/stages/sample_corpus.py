@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
     """How a sample is drawn."""
     block = project.corpus(corpus)
-    settings = {**keys_of(block.sample, of=SampleSettings), "documents_per_shard": block.documents_per_shard}
-    if block.sample.languages is not ABSENT:
-        settings["parts"] = {
-            name: {"sources": part.sources, "bytes": part.bytes} for name, part in block.sample.languages.items()
-        }
-    return settings
+    languages = {} if block.sample.languages is ABSENT else block.sample.languages
+    parts = {name: {"sources": part.sources, "bytes": part.bytes} for name, part in languages.items()}
+    kept = keys_of(block.sample, of=SampleSettings)
+    return {**kept, "documents_per_shard": block.documents_per_shard, "parts": parts or None}
 
 
 @Stage(

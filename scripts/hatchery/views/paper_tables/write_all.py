@@ -18,7 +18,7 @@ from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import markdown_text
 from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
 from hatchery.rendering.templates import render
-from hatchery.typed import unless_empty
+from hatchery.settings.base import dumped_values, omitted_at_default
 from hatchery.views.paper_tables.fact_tables import (
     layers_table,
     read_card_sizes,
@@ -53,7 +53,7 @@ class PaperTableView:
 
     heading: str
     table: Table
-    with_times: bool = False
+    with_times: bool = omitted_at_default(False)
 
     @property
     def shown(self) -> Table:
@@ -89,10 +89,7 @@ def latex_document(tables: Sequence[PaperTable]) -> str:
 
 def views_json(views: Sequence[PaperTableView]) -> str:
     """The text of tables.json."""
-    written = [
-        {"heading": shown.heading, "table": as_json(shown.table), **unless_empty(with_times=shown.with_times)}
-        for shown in views
-    ]
+    written = [{**dumped_values(shown), "table": as_json(shown.table)} for shown in views]
     return json.dumps(written, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -13,8 +13,8 @@ from hatchery.analysis.settings import (
     sets_of_many,
 )
 from hatchery.experiment.seeded_run import of_member
+from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
-from hatchery.typed import unless_empty
 from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
 from hatchery.views.figures.registry import declared_figures
 
@@ -44,24 +44,20 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     runs = [*ours, *_baselines(project, experiment, needs, ours)]
     drawn = [model for model in models_in_order(runs) if all(model in found for found in chosen.values())]
     most = len(drawn) if declared.all_models or sets else MOST_DRAWN
-    rare = {
-        "left_out": len(drawn[most:]),
-        "without": without,
-        # A model has the place, and so the colour, that it has where all are shown.
-        "all_models": all_models if not sets and models != all_models[: len(models)] else None,
-        "sets": sets,
-        "milestones": _milestones(project, experiment, drawn[:most]) if "milestones" in needs else [],
-        **chosen,
-    }
     return {
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
         "runs": [run for run in runs if run.model in drawn[:most]],
         "style": project.results_of(experiment).figures,
-        **unless_empty(**rare),
-        # A figure that marks published values says null where there are none.
-        **({"published": published_of(project, experiment)} if declared.published else {}),
+        "published": published_of(project, experiment) if declared.published else ABSENT,
+        "left_out": len(drawn[most:]),
+        "without": without,
+        # A model has the place, and so the colour, that it has where all are shown.
+        "all_models": all_models if not sets and models != all_models[: len(models)] else (),
+        "sets": sets,
+        "milestones": _milestones(project, experiment, drawn[:most]) if "milestones" in needs else (),
+        **chosen,
     }
 
 

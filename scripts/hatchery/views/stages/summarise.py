@@ -11,7 +11,6 @@ from hatchery.rendering.escaping import readable
 from hatchery.runner import OutputPath
 from hatchery.stage import Stage
 from hatchery.training.objectives import DEFAULT_TASK
-from hatchery.typed import unless_empty
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -31,7 +30,7 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
             project.of_members(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))
         ),
         "published": published_of(project, experiment),
-        **unless_empty(objectives=objectives),
+        "objectives": objectives,
     }
 
 

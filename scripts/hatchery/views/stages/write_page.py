@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import models_in_order, sets_of_many
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Settings, omitted_at_default
 from hatchery.stage import Stage
-from hatchery.typed import unless_empty
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -34,9 +33,9 @@ class PageSettings(Settings):
     experiment: str
     description: str
     runs: tuple[SeededRun, ...] = ()
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, Part] = omitted_at_default({})
     # Of many models, the set of each that a grid made, as people read it.
-    sets: dict[str, str] = field(default_factory=dict)
+    sets: dict[str, str] = omitted_at_default({})
     style: Style = field(default_factory=Style)
 
 
@@ -78,7 +77,8 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
         "description": project.results_of(experiment).description,
         "runs": project.shown_runs(experiment),
         "style": project.results_of(experiment).figures,
-        **unless_empty(parts=described if project.is_study(experiment) else {}, sets=sets),
+        "parts": described if project.is_study(experiment) else {},
+        "sets": sets,
     }
 
 

@@ -10,9 +10,8 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import LAYOUTS, paper_tables
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Settings, omitted_at_default
 from hatchery.stage import Stage
-from hatchery.typed import unless_empty
 from hatchery.views.paper_tables.hyperparameters import hyperparameters
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class PaperTablesSettings(Settings):
     corpora: dict[str, str] = field(default_factory=dict)
     caveat: str = ""
     order: OrderSettings = field(default_factory=OrderSettings)
-    hyperparameters: dict[str, dict[str, float]] = field(default_factory=dict)
+    hyperparameters: dict[str, dict[str, float]] = omitted_at_default({})
     """Those that the tables show, by run and path."""
 
     @property
@@ -101,15 +100,15 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
             f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
             " `paper_tables`"
         )
-    layout = project.folder / LAYOUTS / f"{chosen['published'].paper}.yaml"
-    shown = hyperparameters(project, experiment, str(layout), chosen["prefix"], chosen["published"].rows)
+    prefix, published = chosen["prefix"], chosen["published"]
+    layout = project.folder / LAYOUTS / f"{published.paper}.yaml"
     return {
         "experiment": experiment,
         "runs": project.shown_runs(experiment),
         "tasks": list(block.finetuning.tasks),
         "baselines": block.baselines,
         **chosen,
-        **unless_empty(hyperparameters=shown),
+        "hyperparameters": hyperparameters(project, experiment, str(layout), prefix, published.rows),
     }
 
 
