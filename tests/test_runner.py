@@ -237,9 +237,7 @@ def test_the_file_of_a_stage_has_its_function(name: str) -> None:
 CANONICAL = canonical_json({"epochs": 1, "name": "a \u2028 b\n\x85 ä"})
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder_of_its_own")
 
 
 def test_a_file_holds_what_a_stage_is_given() -> None:

@@ -1,4 +1,4 @@
-"""A summary that a test writes as the lines of its CSV file, in both forms that the stage writes."""
+"""Tables as text: a summary that a test writes as the lines of its CSV file, and what a table in Markdown says."""
 
 import csv
 from pathlib import Path
@@ -26,3 +26,9 @@ def write_rows_of_summary(folder: Path, rows: list[SummaryRow]) -> Path:
     write_parquet(folder / "summary.parquet", rows)
     write_checksums([folder / "summary.csv", folder / "summary.parquet"])
     return folder / "summary.parquet"
+
+
+def cells_of(markdown: str, source: str) -> list[list[str]]:
+    """The cells behind `source` in the lines of a table, with label and number of runs."""
+    lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
+    return [line for line in lines if len(line) > 2 and line[1].startswith(source)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from projects import rows_of
 
 from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
@@ -31,8 +32,7 @@ Point = tuple[float, float, int, int, str]
 
 
 def table(golden_directory: Path, name: str) -> list[dict[str, str]]:
-    with (golden_directory / "published" / f"reduced_vocabulary_{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return rows_of(golden_directory / "published" / f"reduced_vocabulary_{name}.csv")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The papers' numbers as data: all of them, each once, under our names, and consistent with each other."""
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,13 +11,13 @@ from typing import Any
 
 import pytest
 from measured_rows import averages_of_cells
+from projects import rows_of
 
 from hatchery.analysis.published_values import (
     MINUS,
     OVER,
     PAPERS,
     PublishedNumber,
-    read_numbers,
 )
 from hatchery.analysis.task_averages import (
     AVERAGE,
@@ -107,17 +106,12 @@ OTHER_SUITES = {
 }
 
 
-@pytest.fixture(scope="module")
-def numbers(repository: Path) -> list[PublishedNumber]:
-    paths = sorted((repository / "config" / "published" / "values").glob("*.csv"))
-    assert [path.stem for path in paths] == sorted(PAPERS)
-    return [number for path in paths for number in read_numbers(path)]
+def test_each_paper_has_its_file(repository: Path) -> None:
+    assert {path.stem for path in (repository / "config/published/values").glob("*.csv")} == set(PAPERS)
 
 
 def printed(golden_directory: Path, name: str) -> list[dict[str, str]]:
-    path = golden_directory / "published" / f"{name}.csv"
-    with path.open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
+    return rows_of(golden_directory / "published" / f"{name}.csv")
 
 
 Result = tuple[str, str, Decimal, Decimal | None]

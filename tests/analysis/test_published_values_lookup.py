@@ -27,12 +27,6 @@ STRICT = {
 }
 
 
-@pytest.fixture(scope="module")
-def numbers(repository: Path) -> list[PublishedNumber]:
-    paths = sorted((repository / "config" / "published" / "values").glob("*.csv"))
-    return [number for path in paths for number in read_numbers(path)]
-
-
 def test_the_shipped_strict_experiment_names_rows_that_the_paper_has(
     numbers: list[PublishedNumber], repository: Path
 ) -> None:

@@ -11,10 +11,7 @@ import pytest
 from hatchery.artifacts.links import RECORD, ROOTS, check_roots, expanded, hold_root, link_roots, links_to, put_link
 from hatchery.errors import ConfigError
 
-
-@pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder_of_its_own")
 
 
 PLACE, OTHER = Path("results/demo/pretraining/a-s1"), Path("results/other/pretraining/b-s1")

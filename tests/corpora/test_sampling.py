@@ -1,6 +1,5 @@
 """What is drawn from documents: splits from their texts, samples from their names."""
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from projects import rows_of
 from stage_command import given_json, stage_command
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
@@ -118,11 +118,6 @@ def documents(manifest: Manifest, splits: Sequence[str] = ("train", "dev", "test
     return [row for split in splits for path in manifest.files(".parquet", f"{split}-") for row in read_rows(path)]
 
 
-def table(manifest: Manifest, name: str) -> list[dict[str, str]]:
-    with manifest.file(name).open(newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_documents_are_drawn_until_the_characters_are_reached(tmp_path: Path) -> None:
     source = corpus(tmp_path / "all", articles())
     sample = sampled(tmp_path / "sample", source, characters=5000)
@@ -182,9 +177,9 @@ def test_what_is_not_drawn_is_counted_and_shown(tmp_path: Path) -> None:
     sample = sampled(tmp_path / "sample", source, characters=4000)
     drawn = Counter(row["source"] for row in documents(sample))
     everything = Counter(row["source"] for row in documents(source))
-    rejected = {row["source"]: (row["reason"], int(row["count"])) for row in table(sample, "rejected.csv")}
+    rejected = {row["source"]: (row["reason"], int(row["count"])) for row in rows_of(sample.file("rejected.csv"))}
     assert rejected == {name: (NOT_DRAWN, everything[name] - drawn[name]) for name in everything}
-    shown = [row["text"] for row in table(sample, "samples.csv") if row["outcome"] == "rejected"]
+    shown = [row["text"] for row in rows_of(sample.file("samples.csv")) if row["outcome"] == "rejected"]
     assert len(shown) == 10
     assert not {row["text"][:300] for row in documents(sample)} & set(shown)
 

@@ -1,6 +1,5 @@
 """Corpora of sequences: levels apart, exact held-out numbers, quotas, and the same bytes under any shard layout."""
 
-import csv
 from collections import Counter
 from collections.abc import Sequence as Items
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from projects import rows_of
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
@@ -95,11 +95,6 @@ def documents(manifest: Manifest, split: str) -> list[dict[str, Any]]:
     return [row for path in manifest.files(".parquet", f"{split}-") for row in read_rows(path)]
 
 
-def table(manifest: Manifest, name: str) -> list[dict[str, str]]:
-    with manifest.file(name).open(newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_levels_are_grouped_apart_and_held_out_numbers_are_exact(tmp_path: Path, three: dict[str, Manifest]) -> None:
     corpus = made(tmp_path / "out", settings(), three)
     # 3 sentences of 30 words and 5 of 20 fill a sequence; spans are alone.
@@ -129,7 +124,7 @@ def row_lines(row: dict[str, Any]) -> list[str]:
 
 def test_the_tables_say_what_was_grouped(tmp_path: Path, three: dict[str, Manifest]) -> None:
     corpus = made(tmp_path / "out", settings(), three)
-    assert table(corpus, "selections.csv") == [
+    assert rows_of(corpus.file("selections.csv")) == [
         {
             "selection": name,
             "source": source,
@@ -144,10 +139,10 @@ def test_the_tables_say_what_was_grouped(tmp_path: Path, three: dict[str, Manife
             ("web_spans", "web", "span", "40", "4400", "4360"),
         ]
     ]
-    statistics = table(corpus, "statistics.csv")
+    statistics = rows_of(corpus.file("statistics.csv"))
     assert sum(int(row["words"]) for row in statistics) == 6000 + 1800 + 4400
     assert {row["source"] for row in statistics} == {"web_sentences", "books", "web_spans"}
-    assert table(corpus, "rejected.csv") == []
+    assert rows_of(corpus.file("rejected.csv")) == []
 
 
 def test_held_out_shares_scale_with_the_corpus(tmp_path: Path, three: dict[str, Manifest]) -> None:
@@ -204,7 +199,7 @@ def test_the_published_reading_shuffles_within_units_and_tells_what_is_lost(
     # An empty first sequence of spans, and the last, partial one of each level lost.
     everything = [row for split in ("train", "dev", "test") for row in documents(corpus, split)]
     assert [row["doc_id"] for row in everything if not row["text"]] == ["web_spans/00000000"]
-    lost = {(row["source"], row["reason"]): int(row["count"]) for row in table(corpus, "rejected.csv")}
+    lost = {(row["source"], row["reason"]): int(row["count"]) for row in rows_of(corpus.file("rejected.csv"))}
     partial = "in the last, partial sequence"
     kept = sum(row["text"].count("books ") for row in everything)
     assert lost == {("books", partial): 90 - kept, ("web_spans", partial): 1}
@@ -226,7 +221,7 @@ def test_quotas_are_drawn_at_random_and_grouping_stops_at_the_maximum(
     assert corpus.measures["levels"] == {"span": {"texts": 55, "sequences": 20}}
     assert corpus.measures["train"]["documents"] == 16
     rejected: Counter[str] = Counter()
-    for row in table(corpus, "rejected.csv"):
+    for row in rows_of(corpus.file("rejected.csv")):
         rejected[row["reason"]] += int(row["count"])
     # 25 books of 20 words are 5 sequences, so 15 of the 30 spans are taken.
     assert rejected == {
@@ -246,7 +241,9 @@ def test_held_out_sequences_of_another_corpus_are_taken_over(tmp_path: Path, thr
     for split in ("dev", "test"):
         assert documents(corpus, split) == documents(constrained, split)
     assert corpus.measures["train"]["documents"] == 40
-    statistics = {(row["source"], row["split"]): int(row["documents"]) for row in table(corpus, "statistics.csv")}
+    statistics = {
+        (row["source"], row["split"]): int(row["documents"]) for row in rows_of(corpus.file("statistics.csv"))
+    }
     assert statistics["web_spans", "dev"] == 3
     with pytest.raises(ConfigError, match="development, test: must be 0 where the held-out"):
         made(tmp_path / "x", settings(), three, constrained)

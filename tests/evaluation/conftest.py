@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from finetuning_cases import sentences
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.raw.registration import RawSource, open_source, register_source
-from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 
@@ -38,6 +39,12 @@ def make_source(tmp_path: Path) -> Callable[[dict[str, bytes | str]], RawSource]
 def json_lines() -> Callable[[list[dict[str, object]]], str]:
     """Rows as the text of a JSON-lines file."""
     return lambda rows: "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def source(make_source: Callable[..., RawSource], json_lines: Callable[..., str]) -> RawSource:
+    """A task of sentences, with rows to train on and others to be judged by."""
+    return make_source({"train.jsonl": json_lines(sentences(60, 0)), "validation.jsonl": json_lines(sentences(40, 1))})
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +92,12 @@ def make_model_manifest(
 def model_manifest(make_model_manifest: Callable[..., Path]) -> Path:
     """The manifest of a small masked model with random weights."""
     return make_model_manifest()
+
+
+@pytest.fixture(scope="session")
+def tokenizer(model_manifest: Path) -> Tokenizer:
+    """The tokenizer of this model, to which special tokens in a text are text."""
+    return load_tokenizer(model_manifest.parent / "tokenizer.json", recognise=())
 
 
 @pytest.fixture

@@ -12,14 +12,8 @@ from hatchery.evaluation.finetuning.batches import batches_per_epoch, prediction
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.finetuning.framing import Framing, kept_tokens, truncate_longest
 from hatchery.evaluation.tasks.example import Example, MarkedSpan
-from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 WORDS = ["old", "dogs", "near", "house", "sleep", "cat", "chases", "likes"]
-
-
-@pytest.fixture
-def tokenizer(model_manifest):
-    return load_tokenizer(model_manifest.parent / "tokenizer.json", recognise=())
 
 
 def texts(*segments, label=0, **more):

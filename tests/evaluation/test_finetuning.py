@@ -6,6 +6,7 @@ import finetuning_cases as cases
 import numpy as np
 import pytest
 import torch
+from faults import DAMAGE
 from torch import nn
 
 from hatchery.errors import EvaluationError
@@ -324,16 +325,10 @@ def test_a_run_failed_if_its_main_set_says_so():
     assert (result().failed, result(failed="zero_mcc").failed) == ("", "zero_mcc")
 
 
-def flipped(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        flipped,
+        DAMAGE["byte flipped"],
         lambda path: path.write_bytes(path.read_bytes()[:400]),
         lambda path: path.write_bytes(path.read_bytes()[:-40]),
         lambda path: path.write_bytes(b""),

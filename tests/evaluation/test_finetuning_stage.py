@@ -30,11 +30,6 @@ from hatchery.evaluation.finetuning.batches import Predicted
 
 
 @pytest.fixture
-def source(make_source, json_lines):
-    return make_source({"train.jsonl": json_lines(sentences(60, 0)), "validation.jsonl": json_lines(sentences(40, 1))})
-
-
-@pytest.fixture
 def run(model_manifest, source, tmp_path):
     def finetune(name, settings=SETTINGS, others=(), **runtime):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)

@@ -23,14 +23,9 @@ from hatchery.evaluation.tasks.texts import detokenise
 from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier, SpanHead, layer_vectors
 from hatchery.modeling.heads.targets import IndependentLabels
 from hatchery.modeling.heads.task_model import HeadContext
-from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer
 
 WORDS = st.text(string.ascii_letters + string.digits + "'\"`.,;:?!()[]{}$%£-–—…’“\u00a0é&", min_size=1, max_size=6)
-
-
-@pytest.fixture(scope="session")
-def tokenizer(model_manifest: Path) -> Tokenizer:
-    return load_tokenizer(model_manifest.parent / "tokenizer.json", recognise=())
 
 
 def example(text: str, *targets: tuple[tuple[tuple[int, int], ...], tuple[int, ...]]) -> SpanExample:

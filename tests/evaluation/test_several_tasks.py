@@ -15,11 +15,6 @@ from hatchery.runner import run_stage
 
 
 @pytest.fixture
-def source(make_source, json_lines):
-    return make_source({"train.jsonl": json_lines(sentences(60, 0)), "validation.jsonl": json_lines(sentences(40, 1))})
-
-
-@pytest.fixture
 def job(model_manifest, source, tmp_path, monkeypatch):
     """Runs a job of named tasks and says which of them were trained."""
     trained = []

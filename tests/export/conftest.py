@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.export.stages.export_model import export_model
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
-from hatchery.modeling.store import save_model
+from hatchery.modeling.store import load_language_model, save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.trainer import train
@@ -202,6 +202,22 @@ def exported(tmp_path_factory: pytest.TempPathFactory, pretrained: Callable[[str
 def variant(request: pytest.FixtureRequest) -> str:
     """The name of every variant in turn."""
     return str(request.param)
+
+
+@pytest.fixture
+def ours(pretrained: Callable[[str], Path], variant: str) -> LanguageModel:
+    """The model of the variant as this library has it."""
+    return load_language_model(pretrained(variant).parent).eval()
+
+
+@pytest.fixture
+def load(hub: ModuleType, exported: Callable[[str], Path], variant: str) -> Callable[..., Any]:
+    """The exported model of the variant, or that of a folder, as `transformers` loads it by the name of a class."""
+
+    def from_pretrained(name: str, folder: Path | None = None, **options: Any) -> Any:
+        return getattr(hub, name).from_pretrained(folder or exported(variant), trust_remote_code=True, **options)
+
+    return from_pretrained
 
 
 @pytest.fixture(scope="session")

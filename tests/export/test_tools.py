@@ -9,24 +9,10 @@ import torch.nn.functional as F
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.heads.word_classifiers import ExtractiveOptions, ExtractiveSpan, TokenClassifier, WordOptions
 from hatchery.modeling.layers import MultiHeadAttention
-from hatchery.modeling.store import load_language_model
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
 CHOSEN = ("bnc_layout_with_pair_head", "elc_weighted_output", "absolute_post_norm_gelu", "gpt_bert", "roberta_tied")
 some_variants = pytest.mark.parametrize("variant", CHOSEN, indirect=True)
-
-
-@pytest.fixture
-def ours(pretrained, variant):
-    return load_language_model(pretrained(variant).parent).eval()
-
-
-@pytest.fixture
-def load(hub, exported, variant):
-    def from_pretrained(name, **options):
-        return getattr(hub, name).from_pretrained(exported(variant), trust_remote_code=True, **options)
-
-    return from_pretrained
 
 
 def probabilities_of(block, hidden, inputs):

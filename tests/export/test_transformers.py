@@ -10,22 +10,8 @@ from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.families import family_of
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier, SequenceOptions
 from hatchery.modeling.heads.task_model import HeadContext
-from hatchery.modeling.store import load_language_model
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
-
-
-@pytest.fixture
-def ours(pretrained, variant):
-    return load_language_model(pretrained(variant).parent).eval()
-
-
-@pytest.fixture
-def load(hub, exported, variant):
-    def from_pretrained(name, folder=None, **options):
-        return getattr(hub, name).from_pretrained(folder or exported(variant), trust_remote_code=True, **options)
-
-    return from_pretrained
 
 
 @torch.no_grad()

@@ -1,6 +1,5 @@
 """The card of a corpus: of corpora small enough to be counted by hand, and of damaged ones."""
 
-import csv
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from browser import BROWSER, measured
+from projects import rows_of
 from stage_command import stage_command
 
 from hatchery.artifacts.atomic import write_text
@@ -89,11 +89,6 @@ def card_settings(**changes: Any) -> dict[str, Any]:
     return {"stage": "describe_corpus", "stage_version": 1, "corpus": "tiny", **changes}
 
 
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 FILES = {"card.html", "card.md", "comparison.csv", "statistics.csv"}
 PUBLISHED = """paper,table,corpus,source,split,measure,value,unit,note
 P,Table 1,tiny,alpha,train,words,10,count,
@@ -133,7 +128,7 @@ def test_the_manifest_names_every_file_of_the_card(card: Path) -> None:
 
 
 def test_counts_are_those_counted_by_hand(card: Path) -> None:
-    rows = {(row["source"], row["split"]): list(row.values())[2:] for row in read_csv(card / "statistics.csv")}
+    rows = {(row["source"], row["split"]): list(row.values())[2:] for row in rows_of(card / "statistics.csv")}
     # documents, sentences, words, characters, pre-tokens, subwords
     assert rows["alpha", "train"] == ["1", "2", "8", "27", "8", "9"]
     assert rows["alpha", "dev"] == ["1", "1", "5", "17", "7", "6"]
@@ -160,7 +155,7 @@ def test_lengths_are_counted_in_words_per_line_and_per_document(card: Path) -> N
 
 
 def test_published_sizes_stand_beside_ours(card: Path) -> None:
-    rows = [tuple(row.values()) for row in read_csv(card / "comparison.csv")]
+    rows = [tuple(row.values()) for row in rows_of(card / "comparison.csv")]
     assert rows == [
         ("P Table 1", "alpha", "train", "words", "8", "10", "-20.0", ""),
         ("P Table 1", "(all)", "(all)", "subwords", "27", "30", "-10.0", "by hand"),
@@ -215,7 +210,7 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(tmp_path:
     assert "Nothing was left out." in page
     assert "Size by source" not in page
     assert "| all |" not in (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
-    assert "subwords" not in read_csv(tmp_path / "card" / "statistics.csv")[0]
+    assert "subwords" not in rows_of(tmp_path / "card" / "statistics.csv")[0]
 
 
 def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:
@@ -226,7 +221,7 @@ def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:
     lines = "R,Table 1,tiny,c4,span,spans,20,count,\nR,Table 1,tiny,total,total,sentences_or_spans,40,count,\n"
     (tmp_path / "published.csv").write_text(PUBLISHED.splitlines()[0] + "\n" + lines, encoding="utf-8")
     described(corpus, tmp_path / "card", published=tmp_path / "published.csv")
-    assert [row["ours"] for row in read_csv(tmp_path / "card" / "comparison.csv")] == ["30", "38"]
+    assert [row["ours"] for row in rows_of(tmp_path / "card" / "comparison.csv")] == ["30", "38"]
     assert "| c4\\_spans | c4 | span | 30 | 3,300 | 3,000 |" in (tmp_path / "card" / "card.md").read_text(
         encoding="utf-8"
     )

@@ -35,14 +35,6 @@ def site(tmp_path: Path) -> Site:
     return two_runs(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The same with all pages, only to be read."""
-    site = two_runs(tmp_path_factory.mktemp("page"))
-    site.write(ROWS)
-    return site
-
-
 def test_every_link_of_the_page_and_of_what_it_leads_to_has_a_target(written: Site) -> None:
     problems, pages = link_problems(written.page)
     assert problems == []

@@ -4,22 +4,15 @@ from pathlib import Path
 
 import pytest
 from browser import BROWSER, measured
-from page_site import ROWS, Site, two_runs
+from page_site import Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    site = two_runs(tmp_path_factory.mktemp("browser"))
-    site.write(ROWS)
-    return site
-
-
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("name", ["index.html", "provenance.html"])
-def test_no_page_is_wider_than_its_window(site: Site, tmp_path: Path, name: str, width: int) -> None:
-    seen = measured(tmp_path, (site.results / name).as_uri(), width)
+def test_no_page_is_wider_than_its_window(written: Site, tmp_path: Path, name: str, width: int) -> None:
+    seen = measured(tmp_path, (written.results / name).as_uri(), width)
     assert seen["links"] > 3
     assert seen["needed"] <= seen["width"] <= width
     assert seen["small"] == 0
@@ -28,8 +21,8 @@ def test_no_page_is_wider_than_its_window(site: Site, tmp_path: Path, name: str,
 @pytest.mark.parametrize(
     ("name", "width"), [("index.html", 400), ("index.html", 1280), ("provenance.html", 400), ("provenance.html", 1280)]
 )
-def test_no_table_and_no_figure_is_cut_off(site: Site, tmp_path: Path, name: str, width: int) -> None:
-    seen = measured(tmp_path, (site.results / name).as_uri(), width)
+def test_no_table_and_no_figure_is_cut_off(written: Site, tmp_path: Path, name: str, width: int) -> None:
+    seen = measured(tmp_path, (written.results / name).as_uri(), width)
     assert seen["cut"] == []
     # One drawing in each frame, which it fills, and nothing of it beyond the window.
     assert len(seen["drawings"]) == len(seen["frames"])
@@ -38,42 +31,44 @@ def test_no_table_and_no_figure_is_cut_off(site: Site, tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_what_a_model_writes_at_length_is_not_cut_off(site: Site, tmp_path: Path, width: int) -> None:
-    text = site.page.read_text(encoding="utf-8")
+def test_what_a_model_writes_at_length_is_not_cut_off(written: Site, tmp_path: Path, width: int) -> None:
+    text = written.page.read_text(encoding="utf-8")
     assert text.count("…ing") == 2
-    page = site.results / "long.html"
+    page = written.results / "long.html"
     page.write_text(text.replace("…ing", "a little bit of " * 12).replace(">sleep<", f">{'basketball' * 8}<"))
     assert measured(tmp_path, page.as_uri(), width)["cut"] == []
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_provenance_of_a_model_with_a_long_name_is_not_cut_off(site: Site, tmp_path: Path, width: int) -> None:
-    text = (site.results / "provenance.html").read_text(encoding="utf-8")
-    page = site.results / "long_provenance.html"
+def test_provenance_of_a_model_with_a_long_name_is_not_cut_off(written: Site, tmp_path: Path, width: int) -> None:
+    text = (written.results / "provenance.html").read_text(encoding="utf-8")
+    page = written.results / "long_provenance.html"
     page.write_text(text.replace("pretraining/elc", "pretraining/causal_learning_rate_0p002_hidden_size_96"))
     assert page.read_text() != text
     assert measured(tmp_path, page.as_uri(), width)["cut"] == []
 
 
-def test_on_a_phone_panels_stand_below_each_other(site: Site, tmp_path: Path) -> None:
-    wide, narrow = (measured(tmp_path, site.page.as_uri(), width)["drawings"][-1] for width in (1280, 400))
+def test_on_a_phone_panels_stand_below_each_other(written: Site, tmp_path: Path) -> None:
+    wide, narrow = (measured(tmp_path, written.page.as_uri(), width)["drawings"][-1] for width in (1280, 400))
     assert narrow[2] > 2 * wide[2]
 
 
-def test_on_a_phone_every_count_stands_beside_its_name(site: Site, tmp_path: Path) -> None:
-    wide, narrow = (measured(tmp_path, site.page.as_uri(), width)["labelled"] for width in (1280, 400))
+def test_on_a_phone_every_count_stands_beside_its_name(written: Site, tmp_path: Path) -> None:
+    wide, narrow = (measured(tmp_path, written.page.as_uri(), width)["labelled"] for width in (1280, 400))
     assert {display for display, _ in narrow} == {"flow-root"}
     assert ["flow-root", '"documents"'] in narrow
     assert {display for display, _ in wide} == {"table-cell"}
 
 
-def test_a_link_to_a_number_ends_at_its_row(site: Site, tmp_path: Path) -> None:
-    address = (site.results / "provenance.html").as_uri() + "#row-elc-glue-average-score_percent"
+def test_a_link_to_a_number_ends_at_its_row(written: Site, tmp_path: Path) -> None:
+    address = (written.results / "provenance.html").as_uri() + "#row-elc-glue-average-score_percent"
     assert "70.2500" in measured(tmp_path, address, 1280)["target"]
 
 
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("name", ["index.html", "provenance.html"])
-def test_the_contents_stay_in_view_when_the_page_is_scrolled(site: Site, tmp_path: Path, name: str, width: int) -> None:
-    top, bottom = measured(tmp_path, (site.results / name).as_uri(), width)["nav"]
+def test_the_contents_stay_in_view_when_the_page_is_scrolled(
+    written: Site, tmp_path: Path, name: str, width: int
+) -> None:
+    top, bottom = measured(tmp_path, (written.results / name).as_uri(), width)["nav"]
     assert -1 <= top < bottom <= 801

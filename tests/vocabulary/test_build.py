@@ -1,6 +1,5 @@
 """Building vocabularies: which utterances count, order, rejects, released lists, the comparison, damaged input."""
 
-import csv
 import string
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from projects import rows_of
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, SourceError
@@ -19,13 +19,8 @@ Register = Callable[..., Path]
 Build = Callable[..., Path]
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 def words(folder: Path) -> list[tuple[str, int]]:
-    return [(row["word"], int(row["frequency"])) for row in rows(folder / "vocabulary.csv")]
+    return [(row["word"], int(row["frequency"])) for row in rows_of(folder / "vocabulary.csv")]
 
 
 def test_utterances_are_dropped_by_age_tokens_role_and_collection(
@@ -68,7 +63,7 @@ def test_words_stand_by_first_occurrence_with_the_appended_ones_last(
     dictionary = register("words", {"en": "dog\nzebra\n", "README": "mama\n"})
     folder = build(tmp_path / "v", source, dictionary, appended_words=APPENDED)
     assert words(folder) == [("zebra", 1), ("dog", 2), ("okay", 1), ("gonna", 1), ("youre", 0), ("im", 0), ("wanna", 0)]
-    assert rows(folder / "rejected.csv") == [
+    assert rows_of(folder / "rejected.csv") == [
         {"word": "mama", "frequency": "1", "reason": "neither_in_dictionary_nor_suffix"}
     ]
 
@@ -85,17 +80,17 @@ def test_a_released_list_is_taken_as_it_is_or_repaired(tmp_path: Path, register:
     source = register("list", {"list.csv": ",word,frequency\r\n0,dog,7\r\n1,TRUE,5\r\n2,nan,3\r\n3,t\ufffdged,1\r\n"})
     published = build(tmp_path / "a", source, kind="word_list", reading="as_published")
     assert words(published) == [("dog", 7), ("TRUE", 5), ("t\ufffdged", 1)]
-    assert rows(published / "rejected.csv")[0]["reason"] == "missing_value_for_pandas"
+    assert rows_of(published / "rejected.csv")[0]["reason"] == "missing_value_for_pandas"
     corrected = build(tmp_path / "b", source, kind="word_list")
     assert words(corrected) == [("dog", 7), ("true", 5), ("nan", 3)]
-    assert rows(corrected / "rejected.csv")[0]["reason"] == "replacement_character"
+    assert rows_of(corrected / "rejected.csv")[0]["reason"] == "replacement_character"
 
 
 def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: Register, build: Build) -> None:
     source = register("childes", {"a.csv": HEADER + "1,dog dog cat pig cow,5,Mother,NA,NA\n"})
     released = register("released", {"list.csv": "word,frequency\ndog,2\ncat,5\npig,0\nhen,1\n"})
     folder = build(tmp_path / "v", source, None, released)
-    found = {row["measure"]: int(row["value"]) for row in rows(folder / "comparison.csv")}
+    found = {row["measure"]: int(row["value"]) for row in rows_of(folder / "comparison.csv")}
     assert found == {
         "released_words": 4,
         "built_words": 4,
@@ -151,13 +146,13 @@ def test_real_transcripts_give_released_words_only_and_reject_no_released_word(
     dictionary = register("words", real_data / "nltk" / "words.zip")
     released = register("released", real_data / "aochildes_word_frequency.csv")
     folder = build(tmp_path / "v", source, dictionary, released, reading="as_published", appended_words=APPENDED)
-    found = {row["measure"]: int(row["value"]) for row in rows(folder / "comparison.csv")}
+    found = {row["measure"]: int(row["value"]) for row in rows_of(folder / "comparison.csv")}
     # These are 21 of the 37 corpora: a subset of the words, none of them more frequent than in all 37.
     assert found["found"] == found["built_words"] > 8000
     assert found["extra"] == found["higher_frequency"] == 0
     # The dictionary is the right one: no word that it rejects is in the released list.
-    known = {row["word"] for row in rows(real_data / "aochildes_word_frequency.csv")}
-    rejected = {row["word"] for row in rows(folder / "rejected.csv")}
+    known = {row["word"] for row in rows_of(real_data / "aochildes_word_frequency.csv")}
+    rejected = {row["word"] for row in rows_of(folder / "rejected.csv")}
     assert rejected & known == {"nan"} & rejected
     assert len(rejected) > 2000
 

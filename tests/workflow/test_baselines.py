@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from baseline_cases import ARCHITECTURES, build
-from projects import make_project, planned_rules, rows_of, snakemake
+from projects import planned_rules, rows_of, snakemake
 
 NAMES = ("bert", "gpt2", "t5")
 ORGANISERS = ("opt_125m", "roberta_base", "t5_base")
@@ -15,11 +15,6 @@ ORGANISERS = ("opt_125m", "roberta_base", "t5_base")
 def missing(text: str) -> dict[str, str]:
     lines = re.findall(r"^missing: (source '(\w+)' .*)$", text, re.MULTILINE)
     return {name: line for line, name in lines}
-
-
-@pytest.fixture
-def project(tmp_path: Path, repository: Path) -> Path:
-    return make_project(tmp_path / "project", repository)
 
 
 @pytest.mark.parametrize("experiment", ["strict", "strict_small", "bnc"])

@@ -86,11 +86,6 @@ def test_what_snakemake_cannot_plan_is_one_line(project: Path) -> None:
 RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
 
-@pytest.fixture(scope="module")
-def jobs(repository: Path) -> Jobs:
-    return Jobs(Project(repository / "config"))
-
-
 def reason(**found: Any) -> Reason:
     """Snakemake's reason, with what it found."""
     made = Reason()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import forked
 import pytest
-from projects import make_project, snakemake
+from projects import snakemake
+from shipped import edit
 
 TASK = """
 data: my_text
@@ -17,18 +18,6 @@ labels: [good, bad]
 metrics: [accuracy]
 """
 ROWS = '{"sentence": "It rains.", "label": "good"}\n{"sentence": "Rains it.", "label": "bad"}\n'
-
-
-@pytest.fixture
-def project(tmp_path: Path, repository: Path) -> Path:
-    return make_project(tmp_path / "project", repository)
-
-
-def edit(project: Path, name: str, old: str, new: str) -> None:
-    path = project / "config" / name
-    text = path.read_text(encoding="utf-8")
-    assert old in text, f"{name} no longer holds {old!r}: mend this test"
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 def refused(project: Path, *words: str) -> list[str]:
@@ -53,10 +42,12 @@ def test_mistakes_of_several_files_are_told_before_anything_is_planned(project: 
     data.mkdir()
     for name in ("train", "dev"):
         (data / f"{name}.jsonl").write_text(ROWS, encoding="utf-8")
-    edit(project, "config.yaml", "  my_text:\n    path: null", "  my_text:\n    path: data")
+    edit(project / "config", "config.yaml", "  my_text:\n    path: null", "  my_text:\n    path: data")
     (project / "config/tasks/judged.yaml").write_text(TASK, encoding="utf-8")
-    edit(project, "experiments/tiny.yaml", "demo_acceptability: {}", "demo_acceptability: {}\n    judged: {}")
-    edit(project, "tokenizers/tiny.yaml", "kind: byte_bpe", "kind: unigram")
+    edit(
+        project / "config", "experiments/tiny.yaml", "demo_acceptability: {}", "demo_acceptability: {}\n    judged: {}"
+    )
+    edit(project / "config", "tokenizers/tiny.yaml", "kind: byte_bpe", "kind: unigram")
 
     lines = refused(project, "-n", "results/tiny/summary.csv")
 
@@ -69,9 +60,11 @@ def test_mistakes_of_several_files_are_told_before_anything_is_planned(project: 
 
 
 def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: Path) -> None:
-    edit(project, "config.yaml", "  my_text:\n    path: null", "  my_text:\n    path: /dev/zero")
-    edit(project, "experiments/tiny.yaml", "corpus: tiny", "corpus: my_text")
-    edit(project, "experiments/tiny.yaml", "minimal_pairs: [tiny_pairs]", "minimal_pairs: [tiny_pairs, blimp]")
+    edit(project / "config", "config.yaml", "  my_text:\n    path: null", "  my_text:\n    path: /dev/zero")
+    edit(project / "config", "experiments/tiny.yaml", "corpus: tiny", "corpus: my_text")
+    edit(
+        project / "config", "experiments/tiny.yaml", "minimal_pairs: [tiny_pairs]", "minimal_pairs: [tiny_pairs, blimp]"
+    )
 
     planned = snakemake(project, "-n", "results/tiny/summary.csv")
 
@@ -96,13 +89,13 @@ def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: P
 
 def test_a_plan_says_that_a_text_is_read_several_times(project: Path) -> None:
     corpus = "corpora/reduced_vocabulary_unconstrained.yaml"
-    edit(project, corpus, "maximum_sequences: 9281490", "maximum_sequences: 3227200")
+    edit(project / "config", corpus, "maximum_sequences: 9281490", "maximum_sequences: 3227200")
     planned = snakemake(project, "-n", "results/reduced_vocabulary/index.html")
     assert planned.returncode == 0, planned.stderr
     (line,) = [line for line in planned.stderr.splitlines() if line.startswith("note: ")]
     assert line.endswith("can have 3,027,200 at most: 3.0 epochs or more")
 
-    edit(project, "config.yaml", "documents: 15000000", "documents: 1000000")
+    edit(project / "config", "config.yaml", "documents: 15000000", "documents: 1000000")
     (line,) = refused(project, "-n", "results/reduced_vocabulary/index.html")
     assert line.startswith(f"config/{corpus}: sequences.groups.0.quotas.c4_windows: got 7,480,000, but ")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from summary_text import cells_of
 
 from hatchery.analysis.published_values import OVER
 from hatchery.views.paper_tables.layout import ScoreLayout, read_layout
@@ -34,12 +35,6 @@ WRITTEN = {
     **{("gpt_bert", track): ["1", "3", "4", "5", "6", "7", "8"] for track in ("strict", "strict_small")},
     ("ltg_bert", ""): ["1", "2", "3", "4", "5", "6", "7", "8"],
 }
-
-
-def cells_of(markdown: str, source: str) -> list[list[str]]:
-    """The cells behind `source` in the lines of a table, with label and number of runs."""
-    lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
-    return [line for line in lines if len(line) > 2 and line[1].startswith(source)]
 
 
 def parsed(cell: str) -> tuple[Decimal, Decimal | None]:

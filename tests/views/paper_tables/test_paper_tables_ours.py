@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from faults import DAMAGE
 from measured_rows import frame
-from summary_text import write_rows_of_summary
+from summary_text import cells_of, write_rows_of_summary
 
 from hatchery.analysis.published_values import MINUS, OVER, read_numbers
 from hatchery.analysis.summary_rows import SummaryRow
@@ -34,12 +34,6 @@ from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs,
 
 STRICT = ("elc_bert", "strict")
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
-
-
-def cells_of(markdown: str, source: str) -> list[list[str]]:
-    """The cells behind `source` in the lines of a table, with label and number of runs."""
-    lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
-    return [line for line in lines if len(line) > 2 and line[1].startswith(source)]
 
 
 def test_changes_are_taken_from_our_own_reference_model(bnc: Any) -> None:

@@ -39,9 +39,7 @@ def project(configuration: Path, tmp_path: Path) -> Project:
     return Project(configuration)
 
 
-@pytest.fixture(autouse=True)
-def nothing_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder_of_its_own")
 
 
 def test_pairs_and_rows_of_small_files_are_counted(project: Project, tmp_path: Path) -> None:
