@@ -1,10 +1,12 @@
 """Fixtures that several test folders share, and how tests share the processors."""
 
+import gc
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import hypothesis
 import pytest
@@ -48,6 +50,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("real_data")
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).parts[0], len(LONGEST)))
+
+
+def pytest_collection_finish() -> None:
+    """All modules and tests are loaded and stay: the garbage collector need not look at them after every few tests."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced() -> Iterator[None]:
+    """Nothing waits for the disk: processes are killed in tests, but no machine loses its power."""
+    with mock.patch.object(os, "fsync", lambda descriptor: None):
+        yield
 
 
 @pytest.fixture(scope="session")

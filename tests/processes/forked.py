@@ -25,6 +25,8 @@ from typing import Any, NoReturn
 SERVER = "HATCHERY_TESTS_FORK_SERVER"
 # Names a file that the paths of all files go to that a forked process opens, a line each.
 WATCH = "HATCHERY_TESTS_WATCH"
+# Names a folder that notes stages: the first job of each is started as a user's is, and tells what it imports.
+FIRST = "HATCHERY_TESTS_FIRST"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
@@ -191,6 +193,10 @@ def _load() -> None:
         if not module.name.startswith(LARGE):
             importlib.import_module(module.name)
     importlib.import_module("hatchery.training.processes").import_deepspeed(torch.device("cpu"))
+    # Kept for the rest of the process: the versions of packages and of this code.
+    importlib.import_module("hatchery.artifacts.host").surroundings(0)
+    # Nobody waits for the disk: jobs are killed in tests, but no machine loses its power.
+    os.fsync = lambda descriptor: None  # type: ignore[assignment]
     # Collecting garbage would copy the memory that children share.
     gc.collect()
     gc.freeze()
@@ -323,11 +329,23 @@ def _run(arguments: list[str]) -> NoReturn:
     os._exit(status & 255)
 
 
+def _is_first(arguments: list[str], environment: dict[str, str]) -> bool:
+    if FIRST not in environment or arguments[0] != "scripts/run.py":
+        return False
+    try:
+        Path(environment[FIRST], arguments[1]).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def _pass_on(arguments: list[str]) -> int:
     """What `python` is in the shell commands of a workflow: the server's child, or the real Python."""
     folder, environment = str(Path.cwd()), dict(os.environ)
     if not arguments or not can_be_forked(arguments, folder, environment):
         os.execv(sys.executable, [sys.executable, *arguments])
+    if _is_first(arguments, environment):
+        os.execve(sys.executable, [sys.executable, *arguments], {**environment, "PYTHONPROFILEIMPORTTIME": "1"})
     connection, child = _request(environment[SERVER], arguments, folder, environment, [0, 1, 2], False)
     for number in FORWARDED:
         signal.signal(number, lambda given, _: os.kill(child, given))

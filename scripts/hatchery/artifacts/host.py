@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def surroundings(started: float) -> dict[str, object]:
     }
 
 
+@cache
 def _package_versions() -> dict[str, str]:
     versions = {}
     for package in PACKAGES:
@@ -41,6 +43,7 @@ def _package_versions() -> dict[str, str]:
     return versions
 
 
+@cache
 def _code_revision() -> str:
     """The commit of this code, with `-dirty` when tracked files were edited; `unknown` outside a checkout."""
     try:

@@ -124,7 +124,7 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
     if (engine := figure.get_layout_engine()) is not None:
         # Once: saving would do it twice, and again for each format, and takes longer for it than for all else.
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
     return buffer.getvalue()
