@@ -126,38 +126,58 @@ def causal_step(kind: str, setting: Any) -> Callable[[], None]:
 
 
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics."""
+    """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics.
+
+    Of a narrow model, and of four layers as wide as those of base.
+    """
     from read_tokens import write_shards
-    from training_loop import causal_model, make_model, run
+    from training_loop import initialised, run
+    from training_step import Width
 
     from hatchery.training.topology import read_topology
 
     peer = is_there("transformers", "accelerate")
     # The Trainer loads it, and not every version of it goes with every one of the hub's library.
     is_there("datasets")
-    sequences, steps = (8, 4) if arguments.tiny else (64, 8)
-    # Of long texts, so that 6 % of a batch is padding: tokens of text count, and the Trainer's rows are full of them.
-    shards = write_shards(folder / "tokens", 40_000 if arguments.tiny else 400_000, 4000, 4096)
-    given = argparse.Namespace(
-        tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
-        precision="fp32",
-    )  # fmt: skip
-    causal = CausalSettings()
-    for name, of, objective in (("BERT", make_model, MaskedSettings()), ("GPT-2", causal_model, causal)):
-        ours, theirs = 0.0, 0.0
-        for _ in range(1 if arguments.tiny else min(2, arguments.repetitions)):
-            with tempfile.TemporaryDirectory() as run_folder:
-                found = run(given, read_topology({}), Path(run_folder), of, beside_bare=False, objective=objective)
-                ours = max(ours, found["loop"])
-            # What a run with one process says of itself makes the Trainer look for others.
-            for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
-                os.environ.pop(variable, None)
-            theirs = max(theirs, trainer_speed(folder, sequences, steps, name == "GPT-2"))
-        work = "causal" if objective is causal else "masked"
-        yield f"whole {work} loop, 128 wide, 6 layers, 128 tokens", f"{name} and Trainer, {peer}", ours / theirs
+    narrow = Width(4096, 128, 4, 344)
+    sizes = [(narrow, 6, 8, 4)] if arguments.tiny else [(narrow, 6, 64, 8), (Width(), 4, 16, 5)]
+    for width, layers, sequences, steps in sizes:
+        own = folder / str(width.hidden)
+        own.mkdir()
+        # Of long texts: 6 % of a batch is padding. Tokens of text count, and the Trainer's rows are full of them.
+        shards = write_shards(own / "tokens", 40_000 if arguments.tiny else 400_000, 4000, width.vocabulary)
+        given = argparse.Namespace(
+            tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
+            precision="fp32",
+        )  # fmt: skip
+        config = LtgBertConfig(
+            vocab_size=width.vocabulary,
+            hidden_size=width.hidden,
+            intermediate_size=width.intermediate,
+            num_hidden_layers=layers,
+            num_attention_heads=width.heads,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+        for name, work, objective in (("BERT", "masked", MaskedSettings()), ("GPT-2", "causal", CausalSettings())):
+
+            def model_of(_: int, device: torch.device, causal: bool = work == "causal") -> LanguageModel:
+                return initialised(config, device, causal)  # noqa: B023 it is called within this turn
+
+            ours, theirs = 0.0, 0.0
+            for _ in range(1 if arguments.tiny else min(2, arguments.repetitions)):
+                with tempfile.TemporaryDirectory() as run_folder:
+                    found = run(given, read_topology({}), Path(run_folder), model_of, False, objective)
+                    ours = max(ours, found["loop"])
+                # What a run with one process says of itself makes the Trainer look for others.
+                for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+                    os.environ.pop(variable, None)
+                theirs = max(theirs, trainer_speed(own, width, layers, sequences, steps, work == "causal"))
+            name = f"{name} and Trainer, {peer}"
+            yield f"whole {work} loop, {width.hidden} wide, {layers} layers, 128 tokens", name, ours / theirs
 
 
-def trainer_speed(folder: Path, sequences: int, steps: int, causal: bool) -> float:
+def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: int, causal: bool) -> float:
     """Tokens in a processor second of the library's Trainer, in the steps behind the second."""
     from transformers import (
         BertConfig,
@@ -170,15 +190,22 @@ def trainer_speed(folder: Path, sequences: int, steps: int, causal: bool) -> flo
         TrainingArguments,
     )
 
+    # As many weights in a feed-forward block as our gated one has.
+    vocabulary, feed_forward = width.vocabulary, 3 * width.intermediate // 2
     if causal:
-        sizes = {"n_embd": 128, "n_layer": 6, "n_head": 4, "n_inner": 516, "n_positions": 128}
+        sizes = {"n_embd": width.hidden, "n_layer": layers, "n_head": width.heads, "n_inner": feed_forward}
         nothing = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        model = GPT2LMHeadModel(GPT2Config(vocab_size=4096, **sizes, **nothing))
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes, **nothing, n_positions=128))
     else:
-        sizes = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 516}
+        sizes = {
+            "hidden_size": width.hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": width.heads,
+            "intermediate_size": feed_forward,
+        }
         nothing = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        model = BertForMaskedLM(BertConfig(vocab_size=4096, **sizes, **nothing, max_position_embeddings=128))
-    rows = torch.randint(8, 4096, (sequences * steps, 128), generator=torch.Generator().manual_seed(2))
+        model = BertForMaskedLM(BertConfig(vocab_size=vocabulary, **sizes, **nothing, max_position_embeddings=128))
+    rows = torch.randint(8, vocabulary, (sequences * steps, 128), generator=torch.Generator().manual_seed(2))
 
     def batch_of(batch: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         ids = torch.stack([row["input_ids"] for row in batch])

@@ -57,7 +57,7 @@ OBJECTIVE = MaskedSettings()
 OPTIMIZER = OptimizerSettings()
 
 
-def make_model(vocabulary_size: int, device: torch.device, causal: bool = False) -> LanguageModel:
+def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
     """LTG-BERT of the size `ltg_mini` (config/models)."""
     config = LtgBertConfig(
         vocab_size=vocabulary_size,
@@ -68,12 +68,7 @@ def make_model(vocabulary_size: int, device: torch.device, causal: bool = False)
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    return initialised(config, device, causal)
-
-
-def causal_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
-    """The same, for next tokens."""
-    return make_model(vocabulary_size, device, causal=True)
+    return initialised(config, device)
 
 
 def initialised(config: LtgBertConfig, device: torch.device, causal: bool = False) -> LanguageModel:

@@ -327,7 +327,11 @@ PROBE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-import torch, torch.utils.cpp_extension
+import logging, torch
+# Where CUDA's tools are and no GPU is, this import says so; nothing of ours makes it.
+logging.disable(logging.WARNING)
+import torch.utils.cpp_extension
+logging.disable(logging.NOTSET)
 def refuse(*arguments, **options):
     raise SystemExit("DeepSpeed tried to compile something")
 torch.utils.cpp_extension.load = refuse
