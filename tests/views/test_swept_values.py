@@ -42,6 +42,7 @@ runs:
     pretraining: {optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}}
     seeds: [1, 2]
 """
+SHARES = "objective: {task: hybrid, causal_share: {sweep: [0.5, 0.75, 1.0]}}"
 
 
 @pytest.fixture
@@ -100,9 +101,23 @@ def bars_of(axes: Axes) -> Bbox:
 @pytest.mark.parametrize("width", [7.0, NARROW_INCHES])
 def test_nothing_overlaps_at_either_width(experiment: Any, settings: FigureSettings, width: float) -> None:
     tables = tables_of(experiment, settings)
-    values = main_values(read_measurements(tables["measurements"], settings.runs))
+    values = main_values(read_measurements(tables["measurements"], settings.runs), settings.objectives)
     panels = swept_panels(settings.runs, settings.swept, values, {})
     assert_nothing_overlaps(draw_swept(FigureSettings("rates", settings.runs, Style(width_inches=width)), panels))
+
+
+def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(experiment: Any, configuration: Path) -> None:
+    shares = EXPERIMENT.replace("optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}", SHARES)
+    (configuration / "experiments/shares.yaml").write_text(shares.replace("{sweep: [0.0, 0.1]}", "0.1"))
+    settings = build(FigureSettings, figure_settings(Project(configuration), "shares", "swept_values"))
+    assert sorted(settings.objectives.values()) == ["causal", "hybrid", "hybrid"]
+    for run in settings.runs:
+        row = {"step": 1, "tokens": 10, "loss": 3.0, "development_loss": 3.0, "development_perplexity": 5.0 + run.seed}
+        experiment.add_model(run.model, run.seed, [row])
+    panels = {axes.get_title(loc="left"): axes for axes in draw(settings, experiment.tables()).axes}
+    assert list(panels) == [f"development perplexity while training of {task} models" for task in ("hybrid", "causal")]
+    hybrid, causal = ([list(line.get_xdata()) for line in axes.lines] for axes in panels.values())
+    assert (hybrid, causal) == ([[0.5, 0.75]], [[1.0]])
 
 
 def test_models_of_a_grid_stand_at_their_parameters_and_sets_and_variants_are_told_apart(repository: Path) -> None:

@@ -115,6 +115,8 @@ class FigureSettings(Settings):
     regularised: dict[str, RegularisedStart] = omitted_at_default({})
     # Models that sweeps or grids made.
     swept: dict[str, SweptValues] = omitted_at_default({})
+    # By which task held-out text is asked of each model that sweeps or grids made, where it is not the same.
+    objectives: dict[str, str] = omitted_at_default({})
     # Models of inside the trainings of the runs.
     milestones: tuple[SeededRun, ...] = omitted_at_default(())
     # All models of a study, where some that are not drawn stand between those that are.
@@ -174,6 +176,11 @@ def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[
 
 MOST_BY_NAME = 12
 """Models that a figure or a table can tell apart by their names alone."""
+
+
+def asked_tasks(experiment: "experiment_file.Experiment") -> dict[str, str]:
+    """By which task held-out text is asked of each run."""
+    return {run: entry.pretraining.objective.asked_as for run, entry in experiment.runs.items()}
 
 
 def published_of(

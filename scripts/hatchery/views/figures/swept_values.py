@@ -62,10 +62,13 @@ of a seed is the mean over its fine-tuning. An open diamond is the published val
 no grid made are not drawn. Axes are logarithmic where values differ by a factor of four, perplexities where they differ
 by one of twenty.
 
+Perplexities of models that are asked for different tokens, hidden or following ones, have panels of their own.
+
 Source: `measurements.parquet` and `runs.parquet`.
 """,
 )
 
+PREDICTIONS = ("pretraining", "perplexity")
 PARAMETERS, PERCENT = "parameters", "(%)"
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # More values than this have no tick each.
@@ -93,7 +96,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
     runs = [run for run in settings.runs if run.model in settings.swept]
     parameters = {row["run"]: float(row["parameters"]) for row in read_runs(tables["runs"], settings.runs)}
-    values = main_values(read_measurements(tables["measurements"], settings.runs))
+    values = main_values(read_measurements(tables["measurements"], settings.runs), settings.objectives)
     marks = published_values(comparable_values(settings, tables))
     return draw_swept(settings, [*swept_panels(runs, settings.swept, values, parameters, marks)])
 
@@ -107,13 +110,17 @@ def published_values(known: PublishedMarks) -> Values:
     return found
 
 
-def main_values(measured: pl.DataFrame) -> Values:
-    """Perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run."""
+def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
+    """Perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run.
+
+    Models whose `objectives` differ are asked for other tokens, so that their perplexities are other numbers.
+    """
     found: Values = {}
     tuned = pl.col("kind") == "finetuning"
     for each in measured.filter(~tuned, pl.col("value").is_not_null()).iter_rows(named=True):
         if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
-            found.setdefault(title, {})[each["run"]] = each["value"]
+            task = objectives.get(each["model"]) if each["kind"] in PREDICTIONS else None
+            found.setdefault(f"{title} of {task} models" if task else title, {})[each["run"]] = each["value"]
     by_run = measured.filter(tuned).partition_by("suite", "run", as_dict=True, maintain_order=True)
     for (suite, run), rows in by_run.items():
         for task, mean in _averages(suite, rows):
@@ -122,7 +129,7 @@ def main_values(measured: pl.DataFrame) -> Values:
 
 
 def _title(kind: str, suite: str, task: str, metric: str) -> str:
-    if kind in ("pretraining", "perplexity") and metric == "perplexity":
+    if kind in PREDICTIONS and metric == "perplexity":
         while_training = " while training" if kind == "pretraining" else ""
         return f"{readable(task)} perplexity{while_training}"
     if kind == "minimal_pairs" and (task, metric) == (PHENOMENON_AVERAGE, ACCURACY):

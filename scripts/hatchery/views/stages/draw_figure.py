@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import (
     FigureSettings,
     SeededRun,
+    asked_tasks,
     baseline_runs,
     models_in_order,
     published_of,
@@ -56,6 +57,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         # A model has the place, and so the colour, that it has where all are shown.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
+        "objectives": _different_objectives(project, experiment, drawn) if "sweeps" in needs else {},
         "milestones": _milestones(project, experiment, drawn[:most]) if "milestones" in needs else (),
         **chosen,
     }
@@ -95,6 +97,12 @@ def _swept(project: "Project", experiment: str) -> Mapping[str, object]:
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()
     }
+
+
+def _different_objectives(project: "Project", experiment: str, drawn: Sequence[str]) -> Mapping[str, str]:
+    tasks = project.of_members(experiment, lambda part: asked_tasks(project.experiment(part)))
+    asked = {model: tasks[model] for model in drawn}
+    return asked if len(set(asked.values())) > 1 else {}
 
 
 # The models that a figure of these results draws, by the key of its settings that tells of them.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import OTHER, SummarySettings, baseline_runs, published_of
+from hatchery.analysis.settings import OTHER, SummarySettings, asked_tasks, baseline_runs, published_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.rendering.escaping import readable
@@ -36,8 +36,7 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
     """By which task every model is asked that does not guess masked text; of models of others, that they are such."""
-    tasks = {run: entry.pretraining.objective.asked_as for run, entry in experiment.runs.items()}
-    others = {run: task for run, task in tasks.items() if task != DEFAULT_TASK}
+    others = {run: task for run, task in asked_tasks(experiment).items() if task != DEFAULT_TASK}
     measured = experiment.baselines if experiment.perplexity.splits else ()
     return others | {name: f"{OTHER} {readable(project.baseline(name).architecture)}" for name in measured}
 
