@@ -102,7 +102,7 @@ $(TRANSFORMERS_4)/installed: tests/export/transformers-4.lock
 test-transformers-4: env ## test exported models with the version of transformers that BabyLM pins
 	@$(MAKE) --no-print-directory $(TRANSFORMERS_4)/installed
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
-	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) $(PYTEST_OPTIONS) tests/export
+	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m hub $(PYTEST_OPTIONS) tests/export
 
 # What others use exported models with; nothing of ours needs it.
 TOOLS := .tools

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product as product_of
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -171,49 +170,35 @@ def finetuning(bench: Bench) -> Rows:
     # Sums over position tables in a fixed order may cost much on a GPU; a CPU knows no other.
     modes = {"": "warn", ", order of sums left open": "default"} if bench.on_gpu else {"": "default"}
 
-    def compiled() -> Any:
-        model = make()
-        compile_layers_(model, bench.sizes.compiler, any_length=True)
-        return model
-
-    def compiled_row(what: str, segments: int, n_words: int) -> Row:
-        torch.set_deterministic_debug_mode(modes[""])
+    def trained(what: str, segments: int, n_words: int, mode: str, compiled: bool = False) -> Row:
+        torch.set_deterministic_debug_mode(mode)
         examples = finetune.make_examples(words, sizes.examples, segments, n_words)
         data = encode_texts(examples, tokenizer, finetune.MAX_LENGTH)
-        # Models of one size share the code, as the runs of a stage do.
+        share = None if compiled else finetune.loop_share(make, data, 1, bench.device)
         seconds = []
-        for model in (compiled(), compiled()):
+        # Models of one size share the code, as the runs of a stage do: it is compiled for the first one.
+        for _ in range(1 + compiled):
+            model = make()
+            if compiled:
+                compile_layers_(model, sizes.compiler, any_length=True)
             bench.wait()
             started = time.perf_counter()
             train_model(model, data, None, finetune.PROTOCOL, 5e-5, 12, bench.device)
             bench.wait()
             seconds.append(time.perf_counter() - started)
-        remark = (
-            f"{len(examples) / seconds[1]:,.0f} examples/s; {seconds[0] - seconds[1]:.0f} s more when it is compiled"
-        )
-        return Row("finetune", what, int(data.lengths.sum()) / seconds[1], remark=remark)
+        remark = f"{len(examples) / seconds[-1]:,.0f} examples/s"
+        if share is None:
+            remark += f"; {seconds[0] - seconds[-1]:.0f} s more when it is compiled"
+        else:
+            remark += f", {share:.2f} of bare forward and backward"
+        return Row("finetune", what, int(data.lengths.sum()) / seconds[-1], remark=remark)
 
     for (name, segments, n_words), (suffix, mode) in product_of(finetune.TASKS[::2], modes.items()):
-
-        def trained(what: str, segments: int, n_words: int, mode: str) -> Row:
-            torch.set_deterministic_debug_mode(mode)
-            examples = finetune.make_examples(words, sizes.examples, segments, n_words)
-            data = encode_texts(examples, tokenizer, finetune.MAX_LENGTH)
-            share = finetune.loop_share(make, data, 1, bench.device)
-            model = make()
-            bench.wait()
-            started = time.perf_counter()
-            train_model(model, data, None, finetune.PROTOCOL, 5e-5, 12, bench.device)
-            bench.wait()
-            seconds = time.perf_counter() - started
-            remark = f"{len(examples) / seconds:,.0f} examples/s, {share:.2f} of bare forward and backward"
-            return Row("finetune", what, int(data.lengths.sum()) / seconds, remark=remark)
-
         what = name + suffix
         yield attempted("finetune", what, partial(trained, what, segments, n_words, mode))
     name, segments, n_words = finetune.TASKS[0]
     what = f"{name}, layers compiled"
-    yield attempted("finetune", what, partial(compiled_row, what, segments, n_words))
+    yield attempted("finetune", what, partial(trained, what, segments, n_words, modes[""], compiled=True))
 
 
 # Kill and resume ------------------------------------------------------------------------------------------------------

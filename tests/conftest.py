@@ -44,10 +44,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no process is left with them at the end; tests on real data get their mark."""
+    """The longest first, so that no process is left with them at the end; a mark for what these fixtures give."""
     for item in items:
-        if "real_data" in getattr(item, "fixturenames", ()):
-            item.add_marker("real_data")
+        for name in {"real_data", "hub"} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(name)
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).parts[0], len(LONGEST)))
 

@@ -14,6 +14,9 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 
+# Another version of transformers brings one of tokenizers.
+pytestmark = pytest.mark.hub
+
 KINDS: dict[str, dict[str, Any]] = {
     "byte-level WordPiece": {"kind": "wordpiece"},
     "byte-level BPE": {"kind": "byte_bpe"},

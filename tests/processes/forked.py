@@ -181,6 +181,7 @@ def _load() -> None:
     import importlib
     import pkgutil
     import runpy
+    from unittest import mock
 
     import torch
 
@@ -193,6 +194,9 @@ def _load() -> None:
         if not module.name.startswith(LARGE):
             importlib.import_module(module.name)
     importlib.import_module("hatchery.training.processes").import_deepspeed(torch.device("cpu"))
+    # Every process with ZeRO imports it, and its decorators the compiler, for an optimizer that nobody has here.
+    with mock.patch.object(torch, "compile", lambda function: function):
+        importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
     # Kept for the rest of the process: the versions of packages and of this code.
     importlib.import_module("hatchery.artifacts.host").surroundings(0)
     # Nobody waits for the disk: jobs are killed in tests, but no machine loses its power.

@@ -138,17 +138,21 @@ def files_read(project: Path, watched: Path) -> dict[tuple[str, str], Path]:
 
 
 def damages(read: Mapping[tuple[str, str], Path]) -> Iterator[tuple[Path, Sequence[str]]]:
-    """The damage that each file gets: every kind, but two in turn to one of a page's many files of an equal name.
+    """The damage that each file gets: every kind, but one to all but the first of a page's many files of an equal name.
 
-    They differ in their folder alone, and are read by the same lines.
+    They differ in their folder alone, and are read by the same lines. Every second one gets what only a checksum tells,
+    a changed digit, and the others every kind in turn.
     """
     names = Counter(path.name for path in read.values())
     equal = Counter[str]()
     for path in read.values():
-        place, turn = equal[path.name], 2 * (equal[path.name] - 1) % len(DAMAGE)
+        place = equal[path.name]
         equal[path.name] += 1
         every = tuple(DAMAGE)
-        yield path, every if place == 0 or names[path.name] < MANY else (every + every)[turn : turn + 2]
+        if place == 0 or names[path.name] < MANY:
+            yield path, every
+        else:
+            yield path, ("digit changed",) if place % 2 else (every[place // 2 % len(every)],)
 
 
 def is_reported(outcome: Outcome, path: Path) -> bool:

@@ -108,7 +108,9 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
     experiment = folder / "config/experiments/tiny.yaml"
     text = experiment.read_text(encoding="utf-8")
     # Long enough to be met at work, short enough to be ended.
-    experiment.write_text(text.replace("  steps: 12\n", "  steps: 600\n", 1), encoding="utf-8")
+    experiment.write_text(text.replace("  steps: 12\n", "  steps: 400\n", 1), encoding="utf-8")
+    before = snakemake(folder, "--cores", "2", "--until", "encode_corpus", "--", TARGET)
+    assert before.returncode == 0, before.stdout + before.stderr
     process = subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--cores", "2", TARGET],
         cwd=folder,
@@ -120,7 +122,7 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
     )
     try:
         end = time.monotonic() + 300
-        while "600 steps to do" not in _log(folder):
+        while "400 steps to do" not in _log(folder):
             assert process.poll() is None and time.monotonic() < end, process.communicate(timeout=60)[0]
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGINT)
@@ -129,7 +131,7 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1
-    stopped = re.search(r"stopped by SIGINT after step (\d+) of 600; a checkpoint is saved", output.splitlines()[-2])
+    stopped = re.search(r"stopped by SIGINT after step (\d+) of 400; a checkpoint is saved", output.splitlines()[-2])
     assert stopped is not None, output
     # What the user has stopped did not fail.
     assert output.splitlines()[-1] == GO_ON
