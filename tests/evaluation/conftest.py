@@ -72,15 +72,15 @@ def small_model() -> Callable[..., LanguageModel]:
 def make_model_manifest(
     tmp_path_factory: pytest.TempPathFactory, small_model: Callable[..., LanguageModel]
 ) -> Callable[..., Path]:
-    """Lay a small model with random weights out as pretraining leaves it; returns its manifest."""
+    """Lay a small model with random weights out as pretraining leaves it; returns its manifest (with `more` in it)."""
 
-    def make(causal: bool = False) -> Path:
+    def make(causal: bool = False, **more: Any) -> Path:
         folder = tmp_path_factory.mktemp("pretrained")
         lines = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She likes old houses and sleeps ."]
         tokenizer = train(iter(lines * 20), TokenizerSettings("wordpiece", vocabulary_size=320, min_frequency=2))
         tokenizer.save(str(folder / "tokenizer.json"))
         model = small_model(load_tokenizer(folder / "tokenizer.json").vocabulary_size, causal)
-        with stage_run(folder / "manifest.json", {"stage": "pretrain", "stage_version": 1}) as run:
+        with stage_run(folder / "manifest.json", {"stage": "pretrain", "stage_version": 1, **more}) as run:
             for path in [*save_model(folder, model), folder / "tokenizer.json"]:
                 run.add_output(path)
         return folder / "manifest.json"

@@ -16,6 +16,8 @@ import torch
 
 import hatchery
 from hatchery.evaluation.filled_sentences import continuation, guesses, left_out
+from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.sentences_file import GAP
 
@@ -67,6 +69,20 @@ def test_a_beginning_goes_on_as_on_the_page_and_draws_depend_on_their_seed_alone
     assert len({model.continuation("The old", seed=seed) for seed in range(5)}) > 1
     attentions = model.hidden_states("The old dogs").attentions
     assert attentions is not None and np.all(np.triu(attentions, k=1) == 0), "nothing behind a token is seen"
+
+
+def test_a_hybrid_model_is_asked_from_left_to_right_where_that_is_wanted(make_model_manifest) -> None:
+    manifest = make_model_manifest(objective={"task": "hybrid"})
+    model, (network, tokenizer) = hatchery.model(manifest), load_pretrained(manifest)
+    causal = HatcheryModel(network, tokenizer, torch.device("cpu"), "causal")
+    expected = sentence_scores(token_scores(causal, causal.encode(SENTENCES), "left_to_right"))
+    found = model.scores(SENTENCES, scoring="left_to_right")["score"]
+    assert found.to_numpy() == pytest.approx(expected)
+    words = model.surprisals(SENTENCES, scoring="left_to_right")
+    bits = words.group_by("sentence", maintain_order=True).agg(pl.col("surprisal").sum())["surprisal"]
+    assert bits.to_numpy() == pytest.approx(-expected / math.log(2))
+    both = model.scores(SENTENCES)["score"] + found
+    assert model.scores(SENTENCES, scoring="fused")["score"].to_numpy() == pytest.approx(both.to_numpy())
 
 
 @pytest.mark.parametrize(
@@ -131,7 +147,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert "  1  a-s1" in answers[0] and "  2  b-s1" in answers[0]
     assert answers[1].count(" %") == 5
     assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
-    assert "reads from left to right alone" in answers[4]
+    assert "reads from left to right alone: it fills no ____" in answers[4]
     assert answers[6].count(" bits") == 3
     first, second, verdict = (line.split() for line in answers[7].splitlines()[:3])
     assert (first[-2:], second[-2:]) == (["The", "dogs"], ["A", "cat"])

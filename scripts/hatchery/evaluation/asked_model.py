@@ -18,7 +18,7 @@ from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
 from hatchery.evaluation.filled_sentences import MOST_TOKENS, best_subwords, continuation, subword_texts
-from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.minimal_pairs.scoring import required_architecture, sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.sentences_file import GAP
@@ -87,14 +87,14 @@ class AskedModel:
         ways are those of docs/evaluation.md. Raises EvaluationError for a sentence without tokens, ConfigError for a
         way that does not fit the model.
         """
-        sentences = _listed(sentences)
-        values = token_scores(self._model, self._model.encode(sentences, words=True), scoring)
+        sentences, model = _listed(sentences), self._asked_as(scoring)
+        values = token_scores(model, model.encode(sentences, words=True), scoring)
         columns = {"sentence": sentences, "score": sentence_scores(values), "tokens": [len(v) for v in values]}
         return pl.DataFrame(columns, schema={"sentence": pl.String, "score": pl.Float64, "tokens": pl.Int64})
 
     def surprisals(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
         """The surprisal of every word in bits, a row each; see `evaluation.surprisal.words.word_surprisals`."""
-        return word_surprisals(self._model, _listed(sentences), scoring=scoring)
+        return word_surprisals(self._asked_as(scoring), _listed(sentences), scoring=scoring)
 
     @torch.no_grad()
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
@@ -149,6 +149,11 @@ class AskedModel:
             states = BaselineEncoder(model.network, model.architecture, model.tokenizer)(inputs)
         tokens = tuple(subword_texts(model.tokenizer, ids))
         return HiddenStates(tokens, torch.cat(states).float().cpu().numpy(), attentions)
+
+    def _asked_as(self, scoring: str) -> HatcheryModel | BaselineModel:
+        """The model as `scoring` asks it: a hybrid one is else asked for hidden tokens."""
+        causal = self._model.left_to_right
+        return causal if causal and required_architecture(scoring, self.kinds) == "causal" else self._model
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
         """The framed sentence with a mask at each gap, and where these are."""

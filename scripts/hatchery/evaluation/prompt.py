@@ -75,6 +75,10 @@ def answer(model: "AskedModel", line: str) -> Iterator[str]:
             raise ConfigError(f"two sentences are compared as they are written; put a word in place of {GAP}")
         yield from _compared(model, [part.strip() for part in line.split(BETWEEN)])
     elif GAPS.search(line):
+        if not model.fills_gaps:
+            raise ConfigError(
+                f"this model reads from left to right alone: it fills no {GAP}, but goes on with a beginning"
+            )
         rows = model.fill(line).rows(named=True)
         several = rows[-1]["gap"] > 1
         for row in rows:
