@@ -108,7 +108,9 @@ class _Dumper(yaml.SafeDumper):
 
 def schema_texts() -> dict[Path, str]:
     """The schema files for editors, by their paths, as they have to be."""
-    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in file_schemas().items()}
+    schemas = file_schemas()
+    schemas["study"] = _with_base(schemas["study"])
+    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in schemas.items()}
 
 
 def file_schemas() -> dict[str, JsonSchemaValue]:
@@ -128,6 +130,27 @@ def file_schemas() -> dict[str, JsonSchemaValue]:
     # Without a corpus it is trained on that of the experiment.
     del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
+
+
+def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of studies, of which one with a base needs no key, may say parts of an analysis, or null for none."""
+    analyses = dict(study["properties"]["analyses"])
+    ((pattern, entry),) = analyses.pop("patternProperties").items()
+    parts = [{key: rules for key, rules in each.items() if key != "required"} for each in entry["anyOf"]]
+
+    def with_analyses(rules: JsonSchemaValue) -> JsonSchemaValue:
+        # Where names are refused, they have to stand beside the one that is not.
+        return {"properties": {"analyses": {**analyses, "patternProperties": {pattern: rules}}}}
+
+    kept = {key: rules for key, rules in study.items() if key != "required"}
+    kept["properties"] = study["properties"] | {"analyses": {"description": analyses["description"]}}
+    without = {**with_analyses(entry), "required": study["required"]}
+    return {
+        **kept,
+        "if": {"required": ["base"]},
+        "then": with_analyses({"anyOf": [*parts, {"type": "null"}]}),
+        "else": without,
+    }
 
 
 def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:

@@ -51,6 +51,46 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{task: causal, mask_probability: 0.4}",
             "objective.mask_probability: unknown key here: it belongs to task masked; allowed are: reset_attention",
         ),
+        "a key one level too high": (
+            "optimizer: {learning_rate: 0.008}",
+            "learning_rate: 0.008",
+            "pretraining.learning_rate: unknown key here: it belongs under `optimizer`; allowed are: batch_size",
+        ),
+        "a key one level too deep": (
+            "{learning_rate: 0.008}",
+            "{learning_rate: 0.008, precision: bf16}",
+            "optimizer.precision: unknown key here: it belongs under `pretraining`; allowed are: beta1",
+        ),
+        "a key of the whole inside": (
+            "steps: 1400",
+            "steps: 1400\n  corpus: demo",
+            "pretraining.corpus: unknown key here: it belongs to the top level; allowed are: batch_size",
+        ),
+        "a unit that is none": (
+            "steps: 1400",
+            "budget: {words_seen: 10MB}",
+            "budget.words_seen: got '10MB', expected a whole number, or one such as 100K or 100M",
+        ),
+        "more steps than a plan holds": (
+            "steps: 1400",
+            "steps: 2000000000",
+            "pretraining.steps: got 2000000000, expected at most 100,000,000 steps",
+        ),
+        "a budget of more steps": (
+            "steps: 1400",
+            "budget: {words_seen: 1000000000000}",
+            "pretraining.budget: got 1582031250, expected at most 100,000,000 steps",
+        ),
+        "more digits than a number has": (
+            "batch_size: 32",
+            "batch_size: 99999999999999999999999",
+            "demo.yaml:7: a number of 23 digits, expected at most 18",
+        ),
+        "a second document": (
+            "runs:",
+            "---\nruns:",
+            "expected a single document in the stream, but found another document",
+        ),
         "a start without a place": (
             "{model: elc_demo}",
             "{model: elc_demo, pretraining: {initialise_from: {take: weights}}}",

@@ -214,10 +214,21 @@ def test_editors_accept_every_shipped_file(kind: str, texts: dict[Path, str], re
     for path in sorted((repository / "config" / FOLDERS[kind]).glob("*.yaml")):
         document = read_yaml(path)
         # Such a file may say parts of what its base says in full.
-        if "base" in document and kind in ("task", "experiment", "study"):
+        if "base" in document and kind in ("task", "experiment"):
             continue
         problems = [error.message for error in validator.iter_errors(document)]
         assert problems == [], path
+
+
+def test_editors_take_parts_of_analyses_of_a_study_with_a_base_alone(texts: dict[Path, str]) -> None:
+    schema = Draft202012Validator(yaml.safe_load(texts[SCHEMAS / "study.schema.yaml"]))
+    part = {"analyses": {"types": {"analysis": "tokenizer_sweep"}}}
+    assert schema.is_valid({"base": "other", **part}) and schema.is_valid(
+        {"base": "other", "analyses": {"types": None}}
+    )
+    assert schema.is_valid({"experiments": ["demo"]}) and not schema.is_valid({})
+    assert not schema.is_valid({"experiments": ["demo"], **part})
+    assert not schema.is_valid({"base": "other", "analyses": {"types": {"swep": "demo"}}})
 
 
 def test_every_class_inside_settings_is_one_of_settings() -> None:

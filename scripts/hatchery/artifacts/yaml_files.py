@@ -25,8 +25,8 @@ DEEPEST = 50
 """Levels of nesting; a configuration has six, and Python's own limit would end in a traceback."""
 MOST_REPEATED = 100_000
 """Values that all aliases of a file may stand for: ten lines of ten aliases each would be ten thousand million."""
-LONGEST_NUMBER = 1000
-"""Characters of a number; Python refuses to read more than 4,300 digits."""
+LONGEST_NUMBER = 18
+"""Characters of a whole number: such ones fit into 64 bits."""
 
 
 class _Rules(Composer, SafeConstructor, Resolver):
@@ -76,7 +76,9 @@ def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     # Decimal always: YAML 1.1 reads 010 as eight.
     text = loader.construct_scalar(node)
     if len(text) > LONGEST_NUMBER:
-        raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text)} digits", node.start_mark)
+        raise yaml.constructor.ConstructorError(
+            None, None, f"a number of {len(text)} digits, expected at most {LONGEST_NUMBER}", node.start_mark
+        )
     return int(text)
 
 
@@ -157,6 +159,8 @@ def yaml_value(text: str, where: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}" if mark else where
-        raise ConfigError(f"{place}: {error.problem or error.context}") from error
+        # Of what is expected and what was found, PyYAML says the former apart where a second document begins.
+        problem = f"{error.context}, {error.problem}" if str(error.problem).startswith("but ") else error.problem
+        raise ConfigError(f"{place}: {problem or error.context}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{where}: not YAML: {first_line(error)}") from error

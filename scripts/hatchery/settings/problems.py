@@ -15,7 +15,17 @@ from annotated_types import MinLen
 
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.settings.base import BOUNDS, Range, RefusedError, shortened
-from hatchery.settings.fields import ABSENT, ChosenBy, PartOf, Text, hints_of, markers_of, members_of, metadata
+from hatchery.settings.fields import (
+    ABSENT,
+    ChosenBy,
+    PartOf,
+    ShortNumber,
+    Text,
+    hints_of,
+    markers_of,
+    members_of,
+    metadata,
+)
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -145,9 +155,9 @@ def _problem(detail: Mapping[str, Any], place: Place) -> str:
             return "the key is missing"
         case _ if kind in _UNKNOWN:
             cls = above.classes()[0]
-            return (
-                f"{_whose(keys[-1], cls, above.hint)}{alternatives(keys[-1], sorted(hints_of(cls)), '; allowed are')}"
-            )
+            if home := _home(keys[-1], cls, above):
+                return f"unknown key here: it {home}; allowed are: {', '.join(sorted(hints_of(cls)))}"
+            return f"unknown key{alternatives(keys[-1], sorted(hints_of(cls)), '; allowed are')}"
         case "value_error" | "json_invalid":
             return str(detail["msg"]).removeprefix("Value error, ")
     got = f"got {shortened(value)}"
@@ -169,15 +179,23 @@ def _problem(detail: Mapping[str, Any], place: Place) -> str:
     return f"{got}, expected {_expected(hint, bounds=False)}"
 
 
-def _whose(key: str, own: type, hint: Any) -> str:
-    """What is wrong with a key that the class `own` of settings does not have: another one may."""
+def _home(key: str, own: type, above: Place) -> str:
+    """Whose a key is that the class `own` of settings at the place `above` does not have; empty where nobody's."""
     if place := getattr(own, "DECIDED_BY", {}).get(key):
-        return f"unknown key here: it follows from {place}"
-    for choice in markers_of(hint, ChosenBy):
-        for cls in _classes(hint):
+        return f"follows from {place}"
+    for choice in markers_of(above.hint, ChosenBy):
+        for cls in _classes(above.hint):
             if key in hints_of(cls):
-                return f"unknown key here: it belongs to {choice.key} {get_args(hints_of(cls)[choice.key])[0]}"
-    return "unknown key"
+                return f"belongs to {choice.key} {get_args(hints_of(cls)[choice.key])[0]}"
+    for name, hint in hints_of(own).items():
+        if any(key in hints_of(cls) for cls in _classes(hint)):
+            return f"belongs under `{name}`"
+    outer = above.above
+    while outer is not None:
+        if any(key in hints_of(cls) for cls in outer.classes()):
+            return f"belongs under `{outer.keys[-1]}`" if outer.keys else "belongs to the top level"
+        outer = outer.above
+    return ""
 
 
 def _expected(hint: Any, bounds: bool = True) -> str:
@@ -198,6 +216,8 @@ def _parts(hint: Any, with_bounds: bool) -> Iterator[str]:
             yield "text that is not empty"
         elif any(isinstance(meta, PartOf) for meta in about) or is_dataclass(member) or get_origin(member) is dict:
             yield "keys with values"
+        elif any(isinstance(meta, ShortNumber) for meta in about):
+            yield f"{_TYPES[member]}, or one such as 100K or 100M"
         elif get_origin(member) in (list, tuple):
             yield "a list"
         else:

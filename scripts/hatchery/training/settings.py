@@ -76,6 +76,8 @@ class OptimizerSettings(Settings):
 TOKENS_PER_WORD = 1.62
 # A guess where nobody knows the device: estimates of cost have a better one.
 STEPS_PER_MINUTE = 60
+MOST_STEPS = 100_000_000
+"""A plan holds a number for each step; these are some thousand times the steps of the papers."""
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
 """The default stands for an evaluation at the end of shorter trainings."""
@@ -218,17 +220,23 @@ class TrainingSettings(Settings):
         """With the steps that a budget is probably spent in, as far as they are known before there is any text."""
         if self.steps is not ABSENT or self.budget is None:
             return self
-        if self.budget.words is None:
-            return self.with_steps(max(1, round(STEPS_PER_MINUTE * self.budget.minutes)))
+        return self.with_steps(self._likely_steps(self.budget))
+
+    def _likely_steps(self, budget: BudgetSettings) -> int:
+        if budget.words is None:
+            return max(1, round(STEPS_PER_MINUTE * budget.minutes))
         batch = self.batch_size * (1 + self.initial_batch_fraction) / 2
         sequences = self.objective.sequences_of_step(1, self.sequence_length) * self.objective.texts_of_sequence
         tokens_per_step = batch * sequences * self.sequence_length
-        return self.with_steps(max(1, round(self.budget.words * TOKENS_PER_WORD / tokens_per_step)))
+        return max(1, round(budget.words * TOKENS_PER_WORD / tokens_per_step))
 
     def _check_budget(self) -> None:
         """Refuse steps and a budget that exclude each other, and marks that belong to neither."""
         if self.steps is ABSENT and self.budget is None:
             raise RefusedError("steps", "the key is missing; expected it, or a `budget`")
+        key = "steps" if self.budget is None else "budget"
+        steps = self.steps if self.budget is None else self._likely_steps(self.budget)
+        require(steps <= MOST_STEPS, key, steps, f"at most {MOST_STEPS:,} steps")
         if self.steps is not ABSENT and self.steps and self.budget is not None:
             raise refused("steps", self.steps, "no steps beside `budget`, from which they follow; 0 trains nothing")
         if self.checkpoints_at and self.words_budget is None:
