@@ -32,8 +32,9 @@ STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 # Beside the scripts and the library, what these, and Snakemake, import when they need it.
 LOADED = (
-    *("transformers", "scipy.special", "scipy.stats"),
+    *("transformers", "scipy.special", "scipy.stats", "sacrebleu"),
     *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
+    *("snakemake.assets", "snakemake.benchmark", "snakemake.storage", "smart_open", "pydantic.dataclasses"),
 )
 # Not loaded, since few processes need it and every fork would copy its memory; and what needs Triton, which has no
 # wheel for a processor.
@@ -197,6 +198,10 @@ def _load() -> None:
     # Every process with ZeRO imports it, and its decorators the compiler, for an optimizer that nobody has here.
     with mock.patch.object(torch, "compile", lambda function: function):
         importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
+    # What every call of Snakemake begins with: finding its plugins, and what validates each class of settings.
+    importlib.import_module("snakemake.cli").get_argument_parser()
+    project = importlib.import_module("hatchery.experiment.project").Project(SCRIPTS.parent / "config")
+    project.experiment("strict_mini")
     # Kept for the rest of the process: the versions of packages and of this code.
     importlib.import_module("hatchery.artifacts.host").surroundings(0)
     # Nobody waits for the disk: jobs are killed in tests, but no machine loses its power.

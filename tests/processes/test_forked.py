@@ -55,18 +55,6 @@ def test_jobs_of_a_forked_snakemake_are_forked(repository: Path, tmp_path: Path)
     assert (tmp_path / "found").read_text(encoding="utf-8").strip() == str(python_beside(Path(surroundings()[SERVER])))
 
 
-def test_servers_differ_in_the_seed_of_hashes(tmp_path: Path) -> None:
-    """What depends on the order of a set comes out otherwise with the jobs of another server."""
-    words = [f"word {number}" for number in range(40)]
-    (tmp_path / "Snakefile").write_text(f"print(*set({words}))\nrule:\n    shell: 'true'\n", encoding="utf-8")
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    said = [
-        run(command, cwd=tmp_path, env={**os.environ, **surroundings(number)}, capture_output=True, check=True).stdout
-        for number in (0, 0, 1)
-    ]
-    assert said[0] == said[1] != said[2]
-
-
 def test_a_signal_reaches_the_process_and_is_its_status(repository: Path) -> None:
     with Forked([sys.executable, "-m", "snakemake", "--help"], cwd=repository, stdout=subprocess.PIPE) as process:
         process.send_signal(signal.SIGSTOP)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars
 import pytest
+from forked import surroundings
 from lxml import etree
 from projects import rows_of, snakemake
 
@@ -128,6 +129,14 @@ def test_two_runs_from_scratch_give_the_same_bytes(finished_project: Path, secon
             assert ours == theirs, f"{relative} differs between two runs"
             compared += 1
     assert compared > 40
+
+
+def test_servers_differ_in_the_seed_of_hashes(tmp_path: Path) -> None:
+    """What depends on the order of a set comes out otherwise with the jobs of the second project."""
+    words = [f"word {number}" for number in range(40)]
+    (tmp_path / "Snakefile").write_text(f"print(*set({words}))\nrule:\n    shell: 'true'\n", encoding="utf-8")
+    said = [snakemake(tmp_path, "--cores", "1", environment=surroundings(number)).stdout for number in (0, 0, 1)]
+    assert said[0] == said[1] != said[2]
 
 
 def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, tmp_path: Path) -> None:
