@@ -61,6 +61,11 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{learning_rate: 0.008, precision: bf16}",
             "optimizer.precision: unknown key here: it belongs under `pretraining`; allowed are: beta1",
         ),
+        "a misspelt key that another place has": (
+            "  steps: 1400",
+            "  step: 1400",
+            "unknown key; did you mean 'steps'?",
+        ),
         "a key of the whole inside": (
             "steps: 1400",
             "steps: 1400\n  corpus: demo",

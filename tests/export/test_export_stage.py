@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as Backend
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError
-from hatchery.evaluation.sentences_file import GAP, Answer, Example, Examples
+from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentence, FilledSentences
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.stages.export_model import DataSource, ExportSettings, export_model
 from hatchery.export.stages.list_exported_models import list_exported_models
@@ -138,8 +138,8 @@ def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings,
 def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_settings):
     settings = build(ExportSettings, stage_body(export_settings))
     facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]", ("masked",))
-    example = Example(f'"); import os\n```\n\x1b[2J\u202e({GAP} near\x9b', "dogs", (Answer("cats"),))
-    written = Examples("fill", (example,))
+    example = FilledSentence(f'"); import os\n```\n\x1b[2J\u202e({GAP} near\x9b', "dogs", (Answer("cats"),))
+    written = FilledSentences("fill", (example,))
     code = code_of(model_card(settings, facts, [], written))
     (loop,) = [line for line in code.splitlines() if line.startswith("for guess in fill(")]
     text = json.loads(loop.removeprefix("for guess in fill(").removesuffix("):"))

@@ -17,8 +17,8 @@ from hatchery.evaluation.sentences_file import (
     GAP,
     SENTENCES_FILE,
     Answer,
-    Example,
-    Examples,
+    FilledSentence,
+    FilledSentences,
 )
 from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
@@ -136,8 +136,8 @@ class Site:
         guesses = [Answer("sleep", 40.0), Answer("…ing", 0.4)]
         with stage_run(output, {}) as run:
             ranked = guesses if name.startswith("ltg") else guesses[::-1]
-            example = Example(f"The dogs {GAP} near <the> house.", "sleep", tuple(ranked))
-            write_json(run.folder / SENTENCES_FILE, asdict(Examples("fill", (example,))))
+            example = FilledSentence(f"The dogs {GAP} near <the> house.", "sleep", tuple(ranked))
+            write_json(run.folder / SENTENCES_FILE, asdict(FilledSentences("fill", (example,))))
             run.add_output(run.folder / SENTENCES_FILE)
             run.measures["split"] = "dev"
         return output

@@ -36,7 +36,7 @@ from hatchery.views.figures.phenomena import (
 from hatchery.views.stages.draw_figure import draw_figure
 
 
-def panels_of(experiment: Any) -> list[layer_weights.Panel]:
+def panels_of(experiment: Any) -> list[layer_weights.LayerPanel]:
     settings = typed(experiment)
     return layer_weights.panels_of(
         settings, read_tables.read_layer_weights(experiment.tables()["layers"], settings.runs)

@@ -16,7 +16,7 @@ from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, Example, Examples
+from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, FilledSentence, FilledSentences
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.citation import how_to_cite
 from hatchery.rendering.style import Style, model_styles
@@ -244,9 +244,11 @@ def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
 
 def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_path: Path) -> None:
     examples = {
-        "masked": Examples("fill", (Example(f"A {GAP} sleeps.", "dog", (Answer("cat", 12.0),)),)),
-        "causal": Examples("continue", (Example("The dogs", "are old.", (Answer("sleep."), Answer("eat."))),)),
-        "nmt": Examples("translate", (Example("Der Hund", "the dog", (Answer("a dog"),)),)),
+        "masked": FilledSentences("fill", (FilledSentence(f"A {GAP} sleeps.", "dog", (Answer("cat", 12.0),)),)),
+        "causal": FilledSentences(
+            "continue", (FilledSentence("The dogs", "are old.", (Answer("sleep."), Answer("eat."))),)
+        ),
+        "nmt": FilledSentences("translate", (FilledSentence("Der Hund", "the dog", (Answer("a dog"),)),)),
     }
     manifests = {}
     for name, written in examples.items():

@@ -20,7 +20,7 @@ from hatchery.typed import build
 from hatchery.views.figures.needs import drawable
 from hatchery.views.figures.swept_values import (
     PARAMETERS,
-    Panel,
+    SweptPanel,
     draw,
     draw_swept,
     main_values,
@@ -84,7 +84,7 @@ def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(
 def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: FigureSettings) -> None:
     for axis, drawn in (("rate", lambda axes: axes.collections[0].get_paths()[0].get_extents()), (PARAMETERS, bars_of)):
         panels = [
-            Panel(title, axis, {"swept": [(0.1, 90.0, 20.0), (0.2, 99.0, 2.0)]})
+            SweptPanel(title, axis, {"swept": [(0.1, 90.0, 20.0), (0.2, 99.0, 2.0)]})
             for title in ("glue: average (%)", "test BLEU")
         ]
         percent, points = (drawn(axes) for axes in draw_swept(settings, panels).axes)

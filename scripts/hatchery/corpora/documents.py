@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from hatchery.corpora.raw_files import Piece
 from hatchery.raw.registration import RawSource
-from hatchery.raw.settings import SourceKeys as RawInput
+from hatchery.raw.settings import SourceKeys
 from hatchery.settings.fields import ABSENT, BlockName, DataName, NameOr, OneOfKeys, hints_of
 
 Split = Literal["train", "dev", "test"]
@@ -128,14 +128,14 @@ def cut(lines: Iterable[str], lines_per_document: int | None) -> Iterator[list[s
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceKeys(OneOfKeys):
+class CorpusSourceKeys(OneOfKeys):
     """A raw source of a corpus."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}
 
     name: BlockName
     """Appears in the documents and the statistics."""
-    data: Annotated[DataName | RawInput, NameOr()] = ABSENT
+    data: Annotated[DataName | SourceKeys, NameOr()] = ABSENT
     """Name of a raw input in config.yaml, or the keys that it would have there. Then it is called like the corpus, and
     one source alone may say it so."""
     embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT

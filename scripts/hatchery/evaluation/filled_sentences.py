@@ -28,7 +28,7 @@ from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import CorpusError, EvaluationError
 from hatchery.evaluation.baselines.loading import BaselineTokenizer
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, Example, Examples
+from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, FilledSentence, FilledSentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.encoder_decoder.model import TranslationModel
@@ -109,7 +109,7 @@ MOST_TOKENS = 20
 SEED = 20_231_106
 
 
-def continued_sentence(model: LanguageModel, tokenizer: Tokenizer, sentence: str) -> Example:
+def continued_sentence(model: LanguageModel, tokenizer: Tokenizer, sentence: str) -> FilledSentence:
     """The first half of the words of `sentence`, how it goes on, and two ways of `model`, in evaluation mode."""
     words = sentence.split()
     half = (len(words) + 1) // 2
@@ -119,7 +119,7 @@ def continued_sentence(model: LanguageModel, tokenizer: Tokenizer, sentence: str
         Answer(tokenizer.decode(continuation(model, tokenizer, [tokenizer.cls_id, *ids], generator)).strip())
         for generator in (None, np.random.Generator(np.random.Philox(SEED)))
     )
-    return Example(before, original, tuple(answers))
+    return FilledSentence(before, original, tuple(answers))
 
 
 @torch.no_grad()
@@ -159,7 +159,7 @@ def continuation(
 
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
-) -> tuple[str, list[Example]]:
+) -> tuple[str, list[FilledSentence]]:
     """The split that is taken, and at most `number` of its pairs with the model's own translation.
 
     `model` is in evaluation mode and searches as in its training, whose manifest is `pretraining`. Raises
@@ -182,7 +182,7 @@ def translated_sentences(
     device = torch.device("cpu")
     found = translate(model, tokenizer, sources, objective.search, settings.sequence_length, device)
     return split, [
-        Example(pair[source], pair[target], (Answer(text),)) for pair, text in zip(pairs, found, strict=True)
+        FilledSentence(pair[source], pair[target], (Answer(text),)) for pair, text in zip(pairs, found, strict=True)
     ]
 
 
@@ -198,7 +198,7 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
     kinds = use_of(trained, model).kinds
     if isinstance(model, TranslationModel):
         split, translated = translated_sentences(model, tokenizer, trained, corpus, SENTENCES)
-        written = Examples("translate", tuple(translated))
+        written = FilledSentences("translate", tuple(translated))
     else:
         split, sentences = candidates(corpus)
         if not sentences:
@@ -206,21 +206,21 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
             run.measures["beginnings"] = True
         if "causal" in kinds:
             continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
-            written = Examples("continue", tuple(continued))
+            written = FilledSentences("continue", tuple(continued))
         else:
-            written = Examples("fill", tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
+            written = FilledSentences("fill", tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
     write_json(run.folder / SENTENCES_FILE, asdict(written))
     run.add_output(run.folder / SENTENCES_FILE)
     run.measures.update(sentences=len(written.examples), split=split)
 
 
-def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[Example]:
+def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[FilledSentence]:
     limit = model.config.position_limit
     for sentence in sentences:
         gap = left_out(tokenizer, sentence)
         if gap is not None and (limit is None or len(gap.ids) <= limit):
             before, word, after = gap.parts
-            yield Example(f"{before}{GAP}{after}", word, tuple(guesses(model, tokenizer, gap.ids, GUESSES)))
+            yield FilledSentence(f"{before}{GAP}{after}", word, tuple(guesses(model, tokenizer, gap.ids, GUESSES)))
 
 
 class Gap:

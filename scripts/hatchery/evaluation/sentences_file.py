@@ -23,7 +23,7 @@ class Answer(Record):
 
 
 @dataclass(frozen=True)
-class Example(Record):
+class FilledSentence(Record):
     """What a model was given, what stands there in the corpus, and the model's answers, the first one first.
 
     What it was given is a sentence with GAP in the place of a word, the beginning of one, or one to translate.
@@ -68,11 +68,11 @@ WORDINGS = {
 
 
 @dataclass(frozen=True)
-class Examples(Record):
+class FilledSentences(Record):
     """What one model wrote: a masked one fills words in, a causal one continues sentences, others translate them."""
 
     task: Literal["fill", "continue", "translate"]
-    examples: tuple[Example, ...]
+    examples: tuple[FilledSentence, ...]
 
     @property
     def wording(self) -> Wording:
@@ -88,6 +88,6 @@ def text_of_sentences(manifest: Path) -> str:
     return f"{text} (the beginnings of longer ones)" if measures.get("beginnings") else text
 
 
-def read_examples(manifest: Path) -> Examples:
+def read_examples(manifest: Path) -> FilledSentences:
     """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
-    return json_record(read_manifest(manifest).file(SENTENCES_FILE), Examples)
+    return json_record(read_manifest(manifest).file(SENTENCES_FILE), FilledSentences)

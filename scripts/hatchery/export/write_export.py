@@ -16,7 +16,7 @@ from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import ModelError
-from hatchery.evaluation.sentences_file import GAP, Answer, Examples, read_examples, text_of_sentences
+from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentences, read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.stages.export_model import BRANCHES, DataSource, ExportSettings
@@ -64,7 +64,7 @@ def _write_branch(
     settings: ExportSettings,
     pretraining: Manifest,
     scores: Sequence[SummaryRow],
-    examples: tuple[()] | tuple[Examples, str],
+    examples: tuple[()] | tuple[FilledSentences, str],
     end: str = "",
 ) -> "ModelFacts":
     """Write model, tokenizer, code and card into `folder`; `end` is that of the model's name."""
@@ -167,7 +167,7 @@ def model_card(
     settings: ExportSettings,
     facts: ModelFacts,
     scores: Sequence[SummaryRow],
-    written: Examples | None = None,
+    written: FilledSentences | None = None,
     text: str = "text",
 ) -> str:
     """The text of README.md; `written` are examples of what the model writes, of sentences of the corpus's `text`."""
@@ -230,7 +230,7 @@ def _is_unknown(licence: str) -> bool:
     return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 
 
-def _example(settings: ExportSettings, facts: ModelFacts, written: Examples | None) -> str:
+def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
     """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:
@@ -314,7 +314,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _examples_table(written: Examples) -> Table:
+def _examples_table(written: FilledSentences) -> Table:
     """The examples of the model."""
     wording = written.wording
     rows = [

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
+# So near to a key of this place (1: equal), a key is taken for that one, though another place has one of its name.
+ONLY_MISSPELT = 0.8
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
@@ -187,6 +189,8 @@ def _home(key: str, own: type, above: Place) -> str:
         for cls in _classes(above.hint):
             if key in hints_of(cls):
                 return f"belongs to {choice.key} {get_args(hints_of(cls)[choice.key])[0]}"
+    if difflib.get_close_matches(key, hints_of(own), n=1, cutoff=ONLY_MISSPELT):
+        return ""
     for name, hint in hints_of(own).items():
         if any(key in hints_of(cls) for cls in _classes(hint)):
             return f"belongs under `{name}`"

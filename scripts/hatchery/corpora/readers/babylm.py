@@ -21,7 +21,7 @@ from typing import Literal
 
 from hatchery.corpora.babylm import Treatment, speech, writing
 from hatchery.corpora.babylm.prepared import PREPARED, WITH_SPEAKERS
-from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys, Split, cut, document_text
+from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext, Split, cut, document_text
 from hatchery.corpora.raw_files import matching_names
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
@@ -152,7 +152,7 @@ class BabylmOptions(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BabylmSource(SourceKeys):
+class BabylmSource(CorpusSourceKeys):
     """A source from a release of BabyLM."""
 
     reader: Literal["babylm"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
+from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext
 from hatchery.corpora.raw_files import matching_names
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
@@ -23,7 +23,7 @@ class BncOptions(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BncSource(SourceKeys):
+class BncSource(CorpusSourceKeys):
     """A source in the XML of the BNC."""
 
     reader: Literal["bnc_xml"]

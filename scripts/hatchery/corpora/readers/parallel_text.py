@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
-from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys, Split
+from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext, Split
 from hatchery.corpora.raw_files import matching_names, uncompressed_suffix
 from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines
@@ -58,7 +58,7 @@ class ParallelTextOptions(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelTextSource(SourceKeys):
+class ParallelTextSource(CorpusSourceKeys):
     """A source of sentences and their translations."""
 
     reader: Literal["parallel_text"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
+from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext
 from hatchery.corpora.prose import (
     LineForm,
     Named,
@@ -96,7 +96,7 @@ class PlainTextOptions(ProseOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainTextSource(SourceKeys):
+class PlainTextSource(CorpusSourceKeys):
     """A source of one's own."""
 
     reader: Literal["plain_text"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
+from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext
 from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
 from hatchery.corpora.raw_files import Piece, pieces_between
 from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
@@ -35,7 +35,7 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawTextSource(SourceKeys):
+class RawTextSource(CorpusSourceKeys):
     """A source in the format of a large corpus."""
 
     reader: Literal["raw_text"]

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from annotated_types import MaxLen, MinLen
 
-from hatchery.corpora.documents import RawDocument, Reader, ReaderContext, SourceKeys
+from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext
 from hatchery.corpora.raw_files import uncompressed_suffix
 from hatchery.corpora.readers import parallel_text
 from hatchery.corpora.rows import RECORD_BYTES
@@ -45,7 +45,7 @@ class Wit3Options(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wit3Source(SourceKeys):
+class Wit3Source(CorpusSourceKeys):
     """Transcripts of talks and their translations."""
 
     reader: Literal["wit3"]

@@ -53,7 +53,7 @@ LAYERS_FOR_TWO_COLUMNS = 14
 
 
 @dataclass(frozen=True)
-class Panel:
+class LayerPanel:
     """One heatmap under a title."""
 
     title: str
@@ -70,7 +70,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     return draw_layer_weights(settings, panels_of(settings, read_layer_weights(tables["layers"], settings.runs)))
 
 
-def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:
+def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[LayerPanel]:
     """Panels in the order of the configuration, averaged over the seeds of a model.
 
     Models without layer weighting look all the same, so those of one depth share one panel, which comes first. Raises
@@ -86,9 +86,9 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
             plain.setdefault(seeds[0].layers, []).append(model)
             continue
         mean = {pair: math.fsum(seed.scaled[pair] for seed in seeds) / len(seeds) for pair in seeds[0].scaled}
-        weighted.append(Panel(label, LayerWeights(seeds[0].layers, False, mean)))
+        weighted.append(LayerPanel(label, LayerWeights(seeds[0].layers, False, mean)))
     units = [
-        Panel(
+        LayerPanel(
             f"{', '.join(models)} (unit\N{NO-BREAK SPACE}weights)",
             LayerWeights(layers, True, {(n, i): 1.0 for n in range(1, layers + 1) for i in range(n)}),
         )
@@ -97,7 +97,7 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
     return units + weighted
 
 
-def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
+def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -> Figure:
     """The figure: heatmaps with one common colour scale, every cell annotated with its weight."""
     style = settings.style
     depth = max(panel.consumers for panel in panels)
@@ -133,7 +133,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Fig
     return figure
 
 
-def _heatmap(axes: Axes, panel: Panel, mapping: ScalarMappable, font_size: float) -> None:
+def _heatmap(axes: Axes, panel: LayerPanel, mapping: ScalarMappable, font_size: float) -> None:
     """Draw the cells one by one: an image would be a bitmap inside the SVG."""
     depth = panel.consumers
     axes.set_aspect("equal")
@@ -147,7 +147,7 @@ def _heatmap(axes: Axes, panel: Panel, mapping: ScalarMappable, font_size: float
         axes.text(producing, consuming, text, ha="center", va="center", fontsize=font_size, color=colour_on(fill))
 
 
-def _label(axes: Axes, panel: Panel, title: str, first_column: bool) -> None:
+def _label(axes: Axes, panel: LayerPanel, title: str, first_column: bool) -> None:
     depth = panel.consumers
     axes.set_xticks(range(depth), [str(i) for i in range(depth)])
     names = [str(n) if n <= panel.table.layers else "output" for n in range(1, depth + 1)]

@@ -79,7 +79,7 @@ Values = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Panel:
+class SweptPanel:
     """`axis` is the swept key; `lines` are points by what tells lines apart, `ticks` the names of words on the axis.
 
     `published` are places and values of what a paper prints.
@@ -161,7 +161,7 @@ def swept_panels(
     values: Values,
     parameters: Mapping[str, float],
     published: Values | None = None,
-) -> list[Panel]:
+) -> list[SweptPanel]:
     """A panel for every number and every group of runs with the same swept keys, that has any number."""
     groups: dict[tuple[bool, tuple[str, ...]], list[SeededRun]] = {}
     for run in runs:
@@ -190,7 +190,7 @@ def swept_panels(
                         marks[x] = printed[run.model]
             made = {name: sorted(point_of(*each) for each in points.values()) for name, points in lines.items()}
             if made:
-                panels.append(Panel(title, axis, made, ticks, sorted(marks.items())))
+                panels.append(SweptPanel(title, axis, made, ticks, sorted(marks.items())))
     return panels
 
 
@@ -204,7 +204,7 @@ def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
     return max(keys, key=rank)
 
 
-def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
+def draw_swept(settings: FigureSettings, panels: Sequence[SweptPanel]) -> Figure:
     """The figure, its panels side by side or, on phones, below each other, over one legend."""
     style, size = settings.style, settings.style.font_size
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
@@ -233,7 +233,7 @@ def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], style: Style) -> None:
+def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], style: Style) -> None:
     size = style.font_size
     highest = 100.0 if panel.title.endswith(PERCENT) else None
     for name, points in panel.lines.items():
