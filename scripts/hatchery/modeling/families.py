@@ -13,6 +13,7 @@ from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.family import Family
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
 from hatchery.settings.base import require
+from hatchery.sums import plain_sum
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.typed import build
 
@@ -55,7 +56,7 @@ def forward_flops(config: ModelConfig, shape: PassShape) -> dict[str, float]:
 
 def training_flops(config: ModelConfig, shape: PassShape) -> float:
     """Operations of forward and backward of one pass: three times the forward products."""
-    return (1 + BACKWARD_FACTOR) * sum(forward_flops(config, shape).values())
+    return (1 + BACKWARD_FACTOR) * plain_sum(forward_flops(config, shape).values())
 
 
 def training_flops_per_sequence(
@@ -79,5 +80,5 @@ def training_flops_per_sequence(
     config = model_config({**model, "vocab_size": vocabulary_size})
     parts = forward_flops(config, PassShape(1, sequence_length, labelled_share * sequence_length, pairs=True))
     shared = parts.pop("position_table")
-    forward = sum(parts.values()) + (shared / batch_size if batch_size is not None else 0.0)
+    forward = plain_sum(parts.values()) + (shared / batch_size if batch_size is not None else 0.0)
     return (1 + BACKWARD_FACTOR) * forward

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hatchery.modeling.flops import FlopsPerSequence
+from hatchery.sums import plain_sum
 from hatchery.training.learning_rates import learning_rate
 from hatchery.training.settings import TrainingSettings
 
@@ -146,17 +147,17 @@ class StepPlan:
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
         """About how many full sequences these steps are worth."""
-        return sum(work.sequences for work in self.work(first, end))
+        return plain_sum(work.sequences for work in self.work(first, end))
 
     def tokens(self, first: int = 0, end: int | None = None) -> int:
         """Positions of all sequences of these steps, padding included; of pairs, of both texts."""
         texts = self.settings.objective.texts_of_sequence
-        return round(sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts
+        return round(plain_sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts
 
     def flops(self, per_sequence: FlopsPerSequence, first: int = 0, end: int | None = None) -> float:
         """Operations of these steps, forward and backward."""
         parts = self.work(first, end)
-        return sum(part.sequences * per_sequence(part.sequence_length, part.labelled_share) for part in parts)
+        return plain_sum(part.sequences * per_sequence(part.sequence_length, part.labelled_share) for part in parts)
 
     def _read(self, first: int, end: int) -> tuple[int, ...]:
         return tuple((self._until[end] - self._until[first]).tolist())

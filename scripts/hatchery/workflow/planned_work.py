@@ -17,6 +17,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.modeling.flops import FlopsPerSequence
+from hatchery.sums import plain_sum
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.workflow.cost_estimate import cost_settings, development_flops, planned_at
@@ -84,7 +85,7 @@ class PlannedWork:
             return None
 
         def seconds() -> float:
-            flops = sum(one.flops(self._per_sequence(run)) for one in known)
+            flops = plain_sum(one.flops(self._per_sequence(run)) for one in known)
             return evaluation_seconds(flops, replace(self._plan, threads=self._evaluation_threads))
 
         return self._once(key, seconds)

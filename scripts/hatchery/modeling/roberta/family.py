@@ -14,6 +14,7 @@ from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops, reduced_vocabulary_flops
 from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, require
+from hatchery.sums import plain_sum
 
 PADDING_POSITION = 1
 """Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
@@ -106,7 +107,7 @@ def _paper_flops(config: RobertaConfig, parameters: int, work: Sequence[tuple[in
     sizes = (config.embedding_width, config.hidden_size, config.intermediate_size)
     depth = (config.num_hidden_layers, config.num_attention_heads)
     rows = config.vocabulary_rows
-    return sum(
+    return plain_sum(
         sequences * reduced_vocabulary_flops(*sizes, *depth, vocabulary_rows=rows, sequence_length=length)
         for sequences, length in work
     )
