@@ -15,6 +15,7 @@ from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHEN
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
+from hatchery.settings.fields import ABSENT
 from hatchery.typed import build, stage_body
 from hatchery.views.figures import task_scores
 from hatchery.views.figures.marks import comparable_values
@@ -59,7 +60,8 @@ def test_figures_of_what_models_are_evaluated_on_have_models_of_others_last(
     project = Project(repository / "config")
     ours, others = project.seeded_runs(experiment), project.experiment(experiment).baselines
     for name, drawn in (*((figure, others) for figure in figures), ("learning_curves", ())):
-        settings = build(FigureSettings, figure_settings(project, experiment, name))
+        told = figure_settings(project, experiment, name)
+        settings = build(FigureSettings, {key: value for key, value in told.items() if value is not ABSENT})
         assert [run.model for run in settings.runs] == [*(run.model for run in ours), *drawn], name
         assert [run.model for run in settings.runs if run.is_baseline] == list(drawn)
 

@@ -10,6 +10,7 @@ Evaluation is left out: how many pairs and rows there are stands in the data (`e
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def estimate(settings: CostSettings) -> list[RunCost]:
     return [_cost_of(run, settings) for run in settings.runs]
 
 
+@cache
 def parameters_of(config: ModelConfig) -> int:
     """Parameters of a model, shared ones once, from the modules themselves but without memory for their values."""
     from hatchery.modeling.language_model import empty_language_model
