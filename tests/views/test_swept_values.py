@@ -1,6 +1,7 @@
 """The figure of sweeps and grids: swept values on the axis, means over seeds with a band, other keys as lines."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,10 @@ def test_nothing_overlaps_at_either_width(experiment: Any, settings: FigureSetti
     assert_nothing_overlaps(draw_swept(FigureSettings("rates", settings.runs, Style(width_inches=width)), panels))
 
 
-def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(experiment: Any, configuration: Path) -> None:
+@pytest.mark.parametrize("width", [7.0, NARROW_INCHES])
+def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(
+    experiment: Any, configuration: Path, width: float
+) -> None:
     shares = EXPERIMENT.replace("optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}", SHARES)
     (configuration / "experiments/shares.yaml").write_text(shares.replace("{sweep: [0.0, 0.1]}", "0.1"))
     settings = build(FigureSettings, figure_settings(Project(configuration), "shares", "swept_values"))
@@ -114,10 +118,12 @@ def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(experiment:
     for run in settings.runs:
         row = {"step": 1, "tokens": 10, "loss": 3.0, "development_loss": 3.0, "development_perplexity": 5.0 + run.seed}
         experiment.add_model(run.model, run.seed, [row])
-    panels = {axes.get_title(loc="left"): axes for axes in draw(settings, experiment.tables()).axes}
-    assert list(panels) == [f"development perplexity while training of {task} models" for task in ("hybrid", "causal")]
+    figure = draw(replace(settings, style=Style(width_inches=width)), experiment.tables())
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert list(panels) == [f"development perplexity\nwhile training of {task} models" for task in ("hybrid", "causal")]
     hybrid, causal = ([list(line.get_xdata()) for line in axes.lines] for axes in panels.values())
     assert (hybrid, causal) == ([[0.5, 0.75]], [[1.0]])
+    assert_nothing_overlaps(figure)
 
 
 def test_models_of_a_grid_stand_at_their_parameters_and_sets_and_variants_are_told_apart(repository: Path) -> None:

@@ -120,7 +120,10 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
     for each in measured.filter(~tuned, pl.col("value").is_not_null()).iter_rows(named=True):
         if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
             task = objectives.get(each["model"]) if each["kind"] in PREDICTIONS else None
-            found.setdefault(f"{title} of {task} models" if task else title, {})[each["run"]] = each["value"]
+            if task:
+                # In two lines, or it does not fit above half of the width.
+                title = f"{title} of {task} models".replace(" while", "\nwhile")
+            found.setdefault(title, {})[each["run"]] = each["value"]
     by_run = measured.filter(tuned).partition_by("suite", "run", as_dict=True, maintain_order=True)
     for (suite, run), rows in by_run.items():
         for task, mean in _averages(suite, rows):
