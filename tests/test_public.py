@@ -84,6 +84,9 @@ def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, r
     trained.mkdir(parents=True)
     (trained / "manifest.json").touch()
     (project / "results/demo/measurements.parquet").touch()
+    for step in range(40):
+        (project / f"milestones/step_{step}").mkdir(parents=True)
+        (project / f"milestones/step_{step}/manifest.json").touch()
     for ask, message in (
         (lambda: hatchery.results(folder).measurements, "measurements.parquet: has the checksum|expected"),
         (lambda: hatchery.results(folder).summary, "summary.parquet"),
@@ -94,7 +97,8 @@ def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, r
         (lambda: hatchery.results(project / "results/dem"), "snakemake results/dem/summary.csv; did you mean 'demo'"),
         (lambda: hatchery.experiment("demo"), "expected a file such as config/experiments/demo.yaml"),
         (lambda: hatchery.experiment(repository / "config/experiments/dem.yaml"), "did you mean 'demo'"),
-        (lambda: hatchery.model(folder), "there is no model here; expected a folder such as results/[^;]*$"),
+        (lambda: hatchery.model(project), "there is no model here; expected a folder such as results/[^;]*$"),
+        (lambda: hatchery.model(project / "milestones/step_50"), r"results/[^;]*; did you mean 'step_5'\?$"),
         (lambda: hatchery.model(trained.with_name("ltg_bert")), "did you mean 'ltg_bert-s42'"),
         (lambda: hatchery.model(trained / "manifest.json"), "the manifest cannot be read"),
     ):

@@ -20,11 +20,14 @@ from hatchery.evaluation.asked_model import AskedModel
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.settings.base import DeviceName
-from hatchery.settings.problems import alternatives
+from hatchery.settings.problems import alternatives, nearest
 from hatchery.training.stages.pretrain import pretraining_settings
 from hatchery.typed import build, plain
 from hatchery.workflow.cost_estimate import estimate
 from hatchery.workflow.stages.write_cost import CostSettings, cost_settings
+
+MOST_LISTED = 30
+"""Names that a message has room for; an experiment has 28 milestones and more."""
 
 
 class Results:
@@ -134,9 +137,10 @@ def model(path: str | Path, device: DeviceName = "cpu") -> AskedModel:
 
 
 def _beside(folder: Path, file: str) -> str:
-    """The folders that lie beside `folder` and have `file`, as what could have been meant; nothing without any."""
+    """The folders that lie beside `folder` and have `file`, of very many the nearest; nothing without any."""
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
-    return alternatives(folder.name, names) if names else ""
+    listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
+    return listed(folder.name, names)
 
 
 __all__: Sequence[str] = ["experiment", "model", "results"]
