@@ -26,6 +26,7 @@ from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.page import compose_page
+from hatchery.views.page_runs import LOSSES
 from hatchery.views.paper_tables.write_all import PaperTableView, views_json
 from hatchery.views.stages.write_page import PageInputs, PageSettings
 from hatchery.views.stages.write_provenance import write_provenance
@@ -101,7 +102,7 @@ class Site:
         self.pretraining[name] = output
         self.runs.append({"name": name, "model": model, "seed": 1})
         counts = {"parameters": 12345, "steps": last["step"], "tokens": last["tokens"], "training_flops": 5e6}
-        losses = {name: last.get(name) for name in ("loss", "development_loss", "development_perplexity")}
+        losses = {name: last.get(name) for name in LOSSES}
         initial = (measures or {}).get("initial_model", {})
         start = {"initial": initial.get("take", ""), "earlier_tokens": initial.get("earlier_tokens")}
         place = {"experiment": "demo", "model": model, "run": name, "seed": 1, "label": model}
@@ -213,7 +214,7 @@ METRICS = [
     {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 1.0}
     for step in (1, 2, 3)
 ]
-METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1}
+METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1, "development_bits_per_byte": 2.345}
 # Lines of the summary of `two_runs`, and of a model that others pretrained.
 ROWS = (
     "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,0,,,,,",

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from hatchery.analysis.measurements import development_measurements, learning_measurements
-from hatchery.analysis.pretrained_run import imported_run, pretrained_run
+from hatchery.analysis.measurements import DEVELOPMENT_BITS, development_measurements, learning_measurements
+from hatchery.analysis.pretrained_run import PretrainedRun, imported_run, pretrained_run
 from hatchery.analysis.settings import CollectSettings, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.artifacts.manifests import Manifest, read_manifest
@@ -27,7 +27,7 @@ from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT, s
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
-from hatchery.units import tokens_per_byte
+from hatchery.units import bits_per_byte, tokens_per_byte
 
 
 class HeldOutText:
@@ -132,14 +132,15 @@ def collect(
                 runs.append(place | {"initial": ""} | own | known | unshared)
                 continue
             run = pretrained_run(manifest)
-            curves.add([place | row for row in run.curve])
-            layers += [place | row for row in run.layers]
             blind = per_byte = None
             if run.facts["development_loss"] is not None:
                 objective = objective_of_model(manifest)
                 blind = text.loss(manifest, objective, DEVELOPMENT_SPLIT)
                 asked = text.n_asked(manifest, objective, DEVELOPMENT_SPLIT)
                 per_byte = tokens_per_byte(asked, text.n_bytes(manifest, DEVELOPMENT_SPLIT))
+                run = _with_bits_per_byte(run, per_byte)
+            curves.add([place | row for row in run.curve])
+            layers += [place | row for row in run.layers]
             milestones |= {(manifest.digest, milestone): facts for milestone, facts in run.milestones.items()}
             if run.taken is not None:
                 taken[len(runs)] = run.taken
@@ -168,6 +169,19 @@ def collect(
     write_rows(RUNS.in_folder_of(output), RUNS, runs)
     write_rows(LAYERS.in_folder_of(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)
+
+
+def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> PretrainedRun:
+    """The run with its development losses in bits per byte, too, where it is known what is asked for `per_byte`."""
+    if per_byte is None:
+        return run
+
+    def of(row: TidyRow) -> TidyRow:
+        loss = row.get("development_loss")
+        return row | {DEVELOPMENT_BITS: None if loss is None else bits_per_byte(loss, per_byte)}
+
+    milestones = {name: of(facts) for name, facts in run.milestones.items()}
+    return replace(run, facts=of(run.facts), curve=[of(row) for row in run.curve], milestones=milestones)
 
 
 def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Path]]:

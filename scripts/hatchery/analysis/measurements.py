@@ -13,10 +13,11 @@ from hatchery.evaluation.evaluation import TidyRow, measured
 from hatchery.evaluation.perplexity.measurements import unigram_guess
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.translation.metrics import METRICS, area_under_curve
-from hatchery.units import bits_per_byte
 
 PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"
+DEVELOPMENT_BITS = "development_bits_per_byte"
+"""The column of a curve that its `metrics.jsonl` does not have."""
 
 
 def development_measurements(
@@ -24,8 +25,8 @@ def development_measurements(
 ) -> list[TidyRow]:
     """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
 
-    `curve` are the rows of the run's `metrics.jsonl`, `unigram_loss` is that of the unigram distribution. Where it is
-    known how many tokens are asked for `per_byte`, also the bits per byte.
+    `curve` are the rows of the run's `metrics.jsonl`, with bits per byte where these are known; `unigram_loss` is that
+    of the unigram distribution, `per_byte` the tokens that are asked for per byte.
     """
     evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
@@ -33,7 +34,7 @@ def development_measurements(
     values = {
         "loss_nats": evaluated[-1]["development_loss"],
         "perplexity": evaluated[-1].get("development_perplexity"),
-        BITS_PER_BYTE: None if per_byte is None else bits_per_byte(evaluated[-1]["development_loss"], per_byte),
+        BITS_PER_BYTE: evaluated[-1].get(DEVELOPMENT_BITS),
     }
     return [
         measured(

@@ -130,6 +130,7 @@ RUNS = TidyTable(
         Column("loss", "number", "last training loss", "nats per labelled token"),
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
         Column("development_perplexity", "number", "last development perplexity"),
+        Column("development_bits_per_byte", "number", "last development loss per byte of text", "bits per byte"),
         Column(
             "unigram_loss",
             "number",
@@ -178,6 +179,7 @@ CURVES = TidyTable(
         Column("masked_accuracy", "number", "share of the labelled tokens that were predicted", "fraction"),
         Column("development_loss", "number", "development loss, where it was measured", "nats per labelled token"),
         Column("development_perplexity", "number", "development perplexity, where it was measured"),
+        Column("development_bits_per_byte", "number", "the development loss per byte of text", "bits per byte"),
         Column("learning_rate", "number", "learning rate of the step"),
         Column("gradient_norm", "number", "L2 norm of the gradient before clipping"),
         Column("pair_loss", "number", "loss of sentence pairs", "nats per pair"),

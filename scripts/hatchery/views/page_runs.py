@@ -28,8 +28,9 @@ from hatchery.views.page_files import address
 RUNS_SHOWN = 200
 _HEADER = (
     *("run", "parameters", "steps", "tokens seen"),
-    *("last training loss", "development loss", "perplexity", "manifest"),
+    *("last training loss", "development loss", "perplexity", "bits per byte", "manifest"),
 )
+LOSSES = ("loss", "development_loss", "development_perplexity", "development_bits_per_byte")
 
 
 def runs(
@@ -49,7 +50,7 @@ def runs(
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
         # The page of provenance of a large experiment leaves manifests out.
         place = f"#m-{short}" if row["manifest"] in places else ""
-        losses = [_loss(row[key]) for key in ("loss", "development_loss", "development_perplexity")]
+        losses = [_loss(row[key]) for key in LOSSES]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
         shown.append([name, _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from])
     caption = "Pretrained models; losses in nats per labelled token"

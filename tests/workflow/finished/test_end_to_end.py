@@ -11,8 +11,10 @@ from forked import surroundings
 from lxml import etree
 from projects import rows_of, snakemake
 
+from hatchery.analysis.measurements import DEVELOPMENT_BITS
 from hatchery.analysis.tidy_tables import RUNS
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.evaluation.sentences_file import read_examples
 from hatchery.stage import Stage
 from hatchery.workflow.registry import STAGES
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 # The one trace of time outside provenance: two runs around midnight are told apart by it.
 DAY = rb"The models were pretrained (on|from) [^.]*\."
+TABLES = ("measurements", "runs", "curves")
 COLUMNS = [
     *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
     *("mean_without_failed", "n_without_number"),
@@ -40,6 +43,17 @@ def test_the_summary_has_the_contracts_columns_and_a_row_for_every_model(finishe
     assert {("perplexity", "dev"), ("tiny_pairs", "paradigm_average"), ("demo_probing", "demo_probe_dp")} <= found
     hans = {"demo_hans", "demo_hans_as_published", "demo_hans_summed"}
     assert {task for _, task in found if task.startswith("demo_hans")} == hans
+
+
+def test_runs_and_curves_have_the_bits_per_byte_of_the_measurements(finished_project: Path) -> None:
+    tables = {name: polars.read_parquet(finished_project / f"results/tiny/{name}.parquet") for name in TABLES}
+    measured = tables["measurements"].filter(polars.col("kind") == "pretraining", polars.col("metric") == BITS_PER_BYTE)
+    expected = dict(measured.select("run", "value").iter_rows())
+    assert len(expected) >= 2
+    for name in ("runs", "curves"):
+        found = tables[name].filter(polars.col(DEVELOPMENT_BITS).is_not_null())
+        # Of a curve the last one counts.
+        assert dict(found.select("run", DEVELOPMENT_BITS).iter_rows()) == expected
 
 
 def test_every_manifest_vouches_for_its_files(finished_project: Path) -> None:
