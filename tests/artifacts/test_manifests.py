@@ -89,6 +89,8 @@ PLACES = {
     "evaluations of two models": ("finetuning/tiny-1/cola-3", "finetuning/tiny-2/cola-3"),
     "corpora": ("corpora/bnc", "corpora/wiki"),
     "tokens": ("tokens/bnc/small", "tokens/wiki/small"),
+    "analyses of two experiments": ("strict/analyses/leaderboard", "small/analyses/leaderboard"),
+    "exports of two experiments": ("strict/export/ltg-s1", "small/export/ltg-s1"),
 }
 
 

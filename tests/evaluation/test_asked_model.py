@@ -3,6 +3,7 @@
 import argparse
 import math
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,13 +14,16 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from faults import damaged
 
 import hatchery
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.filled_sentences import continuation, guesses, left_out
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.sentences_file import GAP
+from hatchery.modeling.store import save_model
 
 SENTENCES = ["The old dogs sleep .", "The old dog sleeps ."]
 
@@ -100,6 +104,25 @@ def test_what_cannot_be_asked_is_an_error_in_one_line(model_manifest: Path, ask,
     with pytest.raises(hatchery.HatcheryError, match=message) as told:
         ask(hatchery.model(model_manifest))
     assert "\n" not in str(told.value)
+
+
+def test_damaged_and_exchanged_weights_are_refused(model_manifest: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        shutil.copytree(model_manifest.parent, tmp_path / name)
+    weights, others = (tmp_path / name / "model.safetensors" for name in ("one", "other"))
+    network, _ = load_pretrained(model_manifest)
+    with stage_run(others.with_name("manifest.json"), read_manifest(model_manifest).settings) as run, torch.no_grad():
+        next(network.parameters()).add_(1)
+        for path in [*save_model(others.parent, network), others.with_name("tokenizer.json")]:
+            run.add_output(path)
+    assert all(hatchery.model(path.parent).fills_gaps for path in (weights, others))
+    with damaged(weights, "byte flipped"), pytest.raises(hatchery.HatcheryError, match=f"^{weights}: has the SHA-256"):
+        hatchery.model(weights.parent)
+    for old, new in ((weights, tmp_path / "kept"), (others, weights), (tmp_path / "kept", others)):
+        old.rename(new)
+    for path in (weights, others):
+        with pytest.raises(hatchery.HatcheryError, match=f"^{path}: has the SHA-256"):
+            hatchery.model(path.parent)
 
 
 def test_a_device_that_there_is_not_is_told(model_manifest: Path) -> None:

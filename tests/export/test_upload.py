@@ -136,6 +136,15 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, p
     project.experiment = lambda _: SimpleNamespace(hub=project.hub)
     with pytest.raises(ManifestError, match=r"ltg-s7"):
         planned_upload(project, "tiny", "ltg-s7", results)
+    with pytest.raises(ManifestError, match=r"was made as results/tiny/export/elc-s7; put it back"):
+        (results / "tiny").rename(results / "other")
+        planned_upload(project, "other", RUN, results)
+    volatile = results / "other" / "export" / RUN / "provenance.json"
+    volatile.rename(results / "provenance.json")
+    with pytest.raises(ManifestError, match=r"is the model elc-s7 of experiment 'tiny'; remove it"):
+        planned_upload(project, "other", RUN, results)
+    (results / "provenance.json").rename(volatile)
+    (results / "other").rename(results / "tiny")
     path = results / "tiny" / "export" / RUN / "branches" / "chck_1M" / "config.json"
     path.write_text(path.read_text().replace("24", "25"))
     with pytest.raises(ManifestError, match=r"config\.json"):

@@ -21,6 +21,7 @@ from hatchery.artifacts.atomic import json_text, json_value, remove_leftovers, w
 from hatchery.artifacts.checksums import SHOWN_DIGITS, Expected, check_file, digest, sha256_file
 from hatchery.artifacts.host import surroundings
 from hatchery.errors import ManifestError, MisplacedError
+from hatchery.folders import RESERVED
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
@@ -144,11 +145,12 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
     if (expected := facts.get("manifest_sha256")) is not None:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
-        # Of `models/<address>` the last part, since users may have links of their own to other disks. Experiments have
-        # links to what they share.
-        tail = Path(place).parts[1:]
-        folders = (path.parent, Path(os.path.realpath(path.parent)))
-        if tail and not any(folder.parts[-len(tail) :] == tail for folder in folders):
+        wanted, folders = Path(place).parts, [path.parent]
+        if wanted and wanted[0] in RESERVED:
+            # Of `models/<address>` the last part, since users may have links of their own to other disks. Experiments
+            # have links to the results that they share.
+            wanted, folders = wanted[1:], [path.parent, Path(os.path.realpath(path.parent))]
+        if wanted and not any(folder.parts[-len(wanted) :] == wanted for folder in folders):
             raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
     return dict(facts.get("modified", {}))
 

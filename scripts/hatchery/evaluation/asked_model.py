@@ -59,6 +59,9 @@ class AskedModel:
             raise ConfigError(f"device: got {device!r}{ALLOWED}: {', '.join(get_args(DeviceName))}")
         path = Path(path)
         manifest = path if path.name == MANIFEST else path / MANIFEST
+        # For an evaluation, the runner does this.
+        made = read_manifest(manifest)
+        made.verify()
         model = load_sentence_model(manifest, prepare_device(device))
         assert isinstance(model, HatcheryModel | BaselineModel)
         self._model = model
@@ -66,7 +69,7 @@ class AskedModel:
         self.kinds: tuple[str, ...] = (model.architecture,)
         """What it was trained as: `masked`, `causal`, or both; of others also `encoder_decoder`."""
         if isinstance(model, HatcheryModel):
-            self.kinds = use_of(read_manifest(manifest), model.network).kinds
+            self.kinds = use_of(made, model.network).kinds
 
     @property
     def fills_gaps(self) -> bool:

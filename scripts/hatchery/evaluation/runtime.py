@@ -1,7 +1,7 @@
 """What an evaluation starts with: the pretrained model and its tokenizer, and the device that it runs on.
 
-Model and tokenizer are checked against the manifest of the pretraining. Device, threads and numeric precision belong to
-no result's identity.
+Callers have compared model and tokenizer with the manifest of the pretraining: the runner, or `AskedModel`. Device,
+threads and numeric precision belong to no result's identity.
 """
 
 import os

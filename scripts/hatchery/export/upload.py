@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from hatchery.artifacts.manifests import MANIFEST, read_manifest
-from hatchery.errors import ConfigError
+from hatchery.artifacts.manifests import MANIFEST, REMEDY, read_manifest
+from hatchery.errors import ConfigError, MisplacedError
 from hatchery.experiment.hub import RUN, HubRepository
 from hatchery.experiment.project import Project
 from hatchery.export.stages.export_model import BRANCHES
@@ -83,6 +83,9 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
         )
     manifest = read_manifest(results / experiment / "export" / chosen.name / MANIFEST)
     manifest.verify()
+    exported = manifest.settings.get("experiment"), (manifest.settings.get("run") or {}).get("name")
+    if exported != (experiment, chosen.name):
+        raise MisplacedError(f"{manifest.path}: is the model {exported[1]} of experiment {exported[0]!r}; {REMEDY}")
     branches: dict[str, Branch] = {}
     for path in manifest.files():
         place = PurePosixPath(path.relative_to(manifest.folder).as_posix())

@@ -1,7 +1,9 @@
 """What Snakemake takes for up to date although it is not: it goes by dates, and dates lie where a clock was set back.
 
 A manifest says of what content a result was made. That is compared for everything that a call found finished, behind
-its end: a result whose inputs are others by now, or gone, is named with the rules that make it anew.
+its end: a result whose inputs are others by now, or gone, is named with the rules that make it anew. Nobody may read a
+last result, such as a submission, before it is sent, so that it was altered or belongs to another experiment is
+reported here, too.
 """
 
 import json
@@ -12,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import MANIFEST, volatile_facts
-from hatchery.errors import HatcheryError
+from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view
+from hatchery.artifacts.manifests import MANIFEST, read_manifest, volatile_facts
+from hatchery.errors import HatcheryError, ManifestError
 from hatchery.source_parts import digest_read
 from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
@@ -37,6 +39,7 @@ def tell_stale_results(workflow: Any) -> None:
 def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
     """The lines for jobs of Snakemake that it did not run."""
     stale: dict[str, str] = {}
+    altered: list[str] = []
     ahead: dict[str, tuple[float, str]] = {}
     digest_of, now = cache(sha256_file), time.time()
     for job in finished:
@@ -46,8 +49,16 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
                 continue
             if (seconds := output.stat().st_mtime - now) > AHEAD_SECONDS:
                 ahead.setdefault(job.rule.name, (seconds, str(output)))
+            try:
+                _verify(output)
+            except ManifestError as error:
+                altered.append(str(error))
+                continue
             if output.name == MANIFEST and (found := _difference(output, digest_of)):
                 stale.setdefault(job.rule.name, f"{output} {found}")
+    if altered:
+        more = f" ({len(altered) - 1} more results were altered)" if len(altered) > 1 else ""
+        yield f"{altered[0]}{more}"
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
@@ -62,6 +73,14 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
             "may take such files for up to date when they are not; to make them anew: the same command with "
             f"--forcerun {' '.join(ahead)}"
         )
+
+
+def _verify(output: Path) -> None:
+    """Raise ManifestError for an altered manifest or view, and for one of another experiment."""
+    if output.name == MANIFEST:
+        read_manifest(output)
+    elif checksums_of(output).is_file() and output != checksums_of(output):
+        verified_view(output)
 
 
 def _difference(manifest: Path, digest_of: Callable[[Path], str]) -> str:

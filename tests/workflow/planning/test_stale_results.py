@@ -10,12 +10,14 @@ from types import SimpleNamespace
 import forked
 import pytest
 
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import stage_run
 from hatchery.workflow.stale_results import stale_lines
 
 SNAKEFILE = """
 import atexit, sys
 sys.path.insert(0, {scripts!r})
+from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import stage_run
 from hatchery.workflow.stale_results import tell_stale_results
 
@@ -78,3 +80,25 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     Path(TOKENIZER).unlink()
     (line,) = stale_lines([job])
     assert f"{TOKENS} was made from {TOKENIZER}, which is gone; to make it anew" in line
+
+
+def test_last_results_that_were_altered_or_exchanged_between_experiments_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, other = (Path("results") / name for name in ("one", "other"))
+    for folder in (one, other):
+        made(folder / "analyses/best/manifest.json")
+        (folder / "submission.json").write_text(folder.name, encoding="utf-8")
+        write_checksums([folder / "submission.json"])
+    jobs = [
+        SimpleNamespace(rule=SimpleNamespace(name=rule), output=[one / output])
+        for rule, output in (("analyse", "analyses/best/manifest.json"), ("write_submission", "submission.json"))
+    ]
+    assert list(stale_lines(jobs)) == []
+    for old, new in ((one, "kept"), (other, one), ("kept", other)):
+        Path(old).rename(new)
+    found = [line for job in jobs for line in stale_lines([job])]
+    assert found[0].startswith(f"{one}/analyses/best/manifest.json: was made as results/other/analyses/best; put it")
+    assert found[1].startswith(f"{one}/submission.json: was made as results/other/submission.json, and is not that of")
+    assert [line.partition(" (")[2] for line in stale_lines(jobs)] == ["1 more results were altered)"]
