@@ -121,26 +121,42 @@ class Experiment:
         return run
 
     def add_minimal_pairs(
-        self, run: str, suite: str, phenomena: Mapping[str, Mapping[str, tuple[int, int]]], ties: int = 0
+        self,
+        run: str,
+        suite: str,
+        phenomena: Mapping[str, Mapping[str, tuple[int, int]]],
+        ties: int = 0,
+        chance: Mapping[str, float] | None = None,
     ) -> Path:
         """`phenomena` maps phenomenon and paradigm to (correct, pairs); every paradigm has `ties`.
 
-        A `run` that is no model of the experiment is a baseline.
+        `chance` is the accuracy of a blind guess by phenomenon. A `run` that is no model of the experiment is a
+        baseline.
         """
         rows: list[list[Any]] = []
+        chance = chance or {}
 
-        def add(level: str, name: str, right: int, pairs: int, tied: int) -> None:
-            rows.append([level, name, pairs, right, tied, right / pairs, (right + tied) / pairs])
+        def add(level: str, name: str, right: int, pairs: int, tied: int, phenomenon: str = "") -> None:
+            row = [level, name, pairs, right, tied, right / pairs, (right + tied) / pairs]
+            rows.append([*row, *([chance.get(phenomenon, 0.5)] if chance else [])])
 
-        for paradigms in phenomena.values():
+        for phenomenon, paradigms in phenomena.items():
             for name, (right, pairs) in paradigms.items():
-                add("paradigm", name, right, pairs, ties)
+                add("paradigm", name, right, pairs, ties, phenomenon)
         for name, paradigms in phenomena.items():
             right, pairs = (sum(values) for values in zip(*paradigms.values(), strict=True))
-            add("phenomenon", name, right, pairs, ties * len(paradigms))
+            add("phenomenon", name, right, pairs, ties * len(paradigms), name)
         add("suite", suite, 1, 1, 0)
         columns = ("level", "name", "pairs", "correct", "ties", "accuracy", "accuracy_ties_correct")
-        files = {"accuracy.csv": table(columns, rows)}
+        files = {"accuracy.csv": table([*columns, *(["chance"] if chance else [])], rows)}
+        return self._scored_suite(run, suite, files)
+
+    def add_correlations(self, run: str, suite: str, phenomena: Mapping[str, float]) -> Path:
+        """A suite without right answers: the correlation with people by phenomenon."""
+        rows = [(name, 50, value) for name, value in phenomena.items()]
+        return self._scored_suite(run, suite, {"correlation.csv": table(("name", "pairs", "spearman"), rows)})
+
+    def _scored_suite(self, run: str, suite: str, files: Mapping[str, str]) -> Path:
         if run not in self.pretraining and run not in self.baseline:
             self.add_baseline(run)
         path = self._evaluation("minimal_pairs", run, suite, {"suite": suite}, files)

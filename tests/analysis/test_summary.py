@@ -11,6 +11,7 @@ from hatchery.analysis.summary import Key, Summary, summarised
 from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.typed import build, stage_body
 from hatchery.views.summary_notes import general_notes
+from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import text_summary
 
 
@@ -229,3 +230,21 @@ def test_a_published_value_without_decimals_allows_half_a_point(experiment: Any)
         row = summary_of(experiment, {key: PublishedValue(100.0, 0.0, "Table 10", True, "", rounding)}).row(*key)
         assert row is not None
         assert row.verdict == verdict
+
+
+def test_chance_is_told_as_the_rows_have_it(experiment: Any) -> None:
+    cell, right = experiment.add_model("ltg", 1, []), {"states": {"one": (30, 100)}, "goals": {"two": (40, 100)}}
+    experiment.add_minimal_pairs(cell, "tracking", right, chance=dict.fromkeys(right, 0.2))
+    experiment.add_minimal_pairs(cell, "piqa", right, chance={"states": 0.25, "goals": 0.5})
+    experiment.add_minimal_pairs(cell, "blimp", right)
+    experiment.add_correlations(cell, "wug", {"past": -0.24})
+    summary = summary_of(experiment)
+    notes = {section.title.partition(": ")[2]: section.note for section in sections(summary) if ": " in section.title}
+    assert notes == {
+        "tracking": "Accuracy in percent by phenomenon; chance is 20.",
+        "piqa": "Accuracy in percent by phenomenon; chance is 25 to 50.",
+        "blimp": "Accuracy in percent by phenomenon; chance is 50.",
+        "wug": "Spearman's correlation with the preferences of people in percent by phenomenon; chance is 0.",
+    }
+    (told,) = [note for note in general_notes(summary) if note.startswith("A blind guess")]
+    assert "of the candidates of an item it has 20 to 50 % right" in told and "a correlation of 0" in told

@@ -172,6 +172,27 @@ def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models
     assert any(list(line.get_xdata()) == [50.0, 50.0] for line in axes.lines)
 
 
+def test_chance_is_that_of_the_items_and_a_suite_without_right_answers_has_a_panel(experiment: Any) -> None:
+    cell = experiment.add_model("ltg", 1, [])
+    right = {"states": {"one": (30, 100)}, "goals": {"two": (40, 100)}}
+    # Of five candidates, and of four and two.
+    experiment.add_minimal_pairs(cell, "tracking", right, chance=dict.fromkeys(right, 0.2))
+    experiment.add_minimal_pairs(cell, "piqa", right, chance={"states": 0.25, "goals": 0.5})
+    experiment.add_correlations(cell, "wug", {"past": -0.24, "adjectives": 0.6})
+    figure = phenomena.draw(typed(experiment), experiment.tables())
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    dashed = {
+        name: {line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"}  # type: ignore[index]
+        for name, axes in panels.items()
+    }
+    assert dashed == {"tracking": {20.0}, "piqa": {25.0, 50.0, 37.5}, "wug": {0.0}}
+    wug = panels["wug"]
+    assert [bar.get_width() for bar in wug.patches if isinstance(bar, Rectangle)] == [60.0, -24.0]
+    assert wug.get_xlim()[0] == -30 and "correlation" in wug.get_xlabel() and row_names(wug) == ["adjectives", "past"]
+    assert "accuracy" in panels["piqa"].get_xlabel() and panels["tracking"].get_xlabel() == ""
+    assert_nothing_overlaps(figure)
+
+
 def test_averages_of_phenomena_stand_apart_from_them(two_models: Any) -> None:
     panel = SuiteBars("blimp", ["agreement", "ellipsis", "phenomenon_average"], {})
     assert panel.places() == [0, 1, pytest.approx(2 + AVERAGE_GAP)]

@@ -11,9 +11,9 @@ from hatchery.analysis.summary import Key, Summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_TIES_CORRECT
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_TIES_CORRECT, CORRELATION
 from hatchery.settings.base import dumped_values, omitted_at_default
-from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, sections
+from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, range_of_guesses, sections
 
 UNMATCHED_SHOWN = 10
 PUBLISHED_AVERAGES_TOLD = {
@@ -81,7 +81,7 @@ def general_notes(summary: Summary) -> list[str]:
     notes = [
         _runs_note(has_pairs, bool(summary.finetuned)),
         _bold_note(summary, has_pairs) if len(summary.models) > 1 else "",
-        _blind_guess_note(summary, has_pairs),
+        _blind_guess_note(summary),
         FAILED_RUNS if any(row.n_failed or row.n_without_number for row in rows) else "",
         _pairs_note(summary) if has_pairs else "",
         _averages_note(summary) if any(row.metric == AVERAGE_METRIC for row in rows) else "",
@@ -134,18 +134,23 @@ def _bold_note(summary: Summary, has_pairs: bool) -> str:
     return f"{note} Where runs failed, a number counts as lower only if it is with these runs and without them."
 
 
-def _blind_guess_note(summary: Summary, has_pairs: bool) -> str:
-    guessed = {row.suite for row in summary.rows if row.blind_guess is not None}
+def _blind_guess_note(summary: Summary) -> str:
+    guessed = [row for row in summary.rows if row.blind_guess is not None]
+    of_pairs = [row for row in guessed if summary.kinds.get(row.suite) == "minimal_pairs"]
+    choices = [row for row in of_pairs if row.metric != CORRELATION]
+    share = range_of_guesses(choices)
+    candidates = "of two sentences" if share == "50" else "of the candidates of an item"
     guesses = {
-        "of two sentences it has 50 % right": has_pairs,
-        "of classes it has those with the most frequent label right, and a Matthews correlation of 0": bool(
-            summary.finetuned
+        f"{candidates} it has {share} % right": bool(choices),
+        "with the preferences of people it has a correlation of 0": len(of_pairs) > len(choices),
+        "of classes it has those with the most frequent label right, and a Matthews correlation of 0": any(
+            summary.kinds.get(row.suite) == "finetuning" for row in guessed
         ),
         "on held-out text it is the unigram distribution of the training tokens, a model that knew only how frequent "
-        "words are": not guessed.isdisjoint(HELD_OUT),
+        "words are": any(row.suite in HELD_OUT for row in guessed),
     }
     true = "; ".join(text for text, is_so in guesses.items() if is_so)
-    return f"A blind guess does not see what it is about: {true}." if guessed else ""
+    return f"A blind guess does not see the item: {true}." if true else ""
 
 
 def _pairs_note(summary: Summary) -> str:

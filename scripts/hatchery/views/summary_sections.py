@@ -4,6 +4,7 @@ A section is a list of measures, and a measure picks one row of the summary per 
 (models as rows, or as columns) is up to each writer.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.analysis.measurements import PRETRAINING_SUITE
@@ -183,9 +184,27 @@ def _translation_sections(summary: Summary, kind: str, evaluation: Evaluation) -
 
 def _minimal_pair_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
     return [
-        _suite_section(summary, suite, _title(evaluation, kind, suite), _with_settings(evaluation.note, summary, suite))
+        _suite_section(
+            summary, suite, _title(evaluation, kind, suite), _with_settings(_scores_of(rows), summary, suite)
+        )
         for suite in summary.pair_suites
+        if (rows := [row for row in summary.rows if row.suite == suite])
     ]
+
+
+def _scores_of(rows: Sequence[SummaryRow]) -> str:
+    """What the numbers of a suite of minimal pairs are, and what a blind guess has of its phenomena."""
+    is_correlation = all(row.metric == CORRELATION for row in rows)
+    what = "Spearman's correlation with the preferences of people" if is_correlation else "Accuracy"
+    of_phenomena = [row for row in rows if row.metric in (ACCURACY, CORRELATION) and row.task not in AVERAGES]
+    chance = range_of_guesses(of_phenomena)
+    return f"{what} in percent by phenomenon{chance and f'; chance is {chance}'}."
+
+
+def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
+    """What blind guesses have in these rows, such as `50` or `20 to 50`; empty where it is not known."""
+    known = {round(row.blind_guess, 1) for row in rows if row.blind_guess is not None}
+    return " to ".join(f"{guess:g}" for guess in sorted({min(known), max(known)})) if known else ""
 
 
 def _with_settings(note: str, summary: Summary, suite: str) -> str:

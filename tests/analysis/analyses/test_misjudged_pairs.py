@@ -1,14 +1,16 @@
 """Minimal pairs to read: which paradigms an untrained model already judges, and which pairs trained models misjudge."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.misjudged_pairs import ANALYSIS, MisjudgedPairsSettings
+from hatchery.analysis.analyses.misjudged_pairs import ANALYSIS, MisjudgedPairsSettings, _paradigms, _Suite
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
@@ -86,6 +88,22 @@ def test_without_an_untrained_model_lengths_alone_tell_of_a_bias(tmp_path: Path,
         ("agreement", 0, None),
     ]
     assert any("lengths of the sentences alone" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("paradigms", "biased"), [(2, 1), (3, 1), (4, 0)])
+def test_a_paradigm_is_biased_only_if_so_few_would_be_by_chance_among_all_of_them(paradigms: int, biased: int) -> None:
+    frame = pl.DataFrame(
+        {
+            "paradigm": [f"p{index // 30}" for index in range(30 * paradigms)],
+            **{name: [4] * 30 * paradigms for name in ("tokens_good", "tokens_bad")},
+        }
+    )
+    guessed = np.array(([1.0] * 25 + [0.0] * 5) + [1.0, 0.0] * 15 * (paradigms - 1))
+    first, *others = _paradigms("own", _Suite(frame, {}, np.zeros(len(guessed)), guessed))
+    # 25 heads of 30 and more, or as many tails: 0.00033, which is below 0.001 for up to three paradigms.
+    p_value = 2 * sum(math.comb(30, heads) for heads in range(25, 31)) / 2**30
+    assert first["p_value"] == pytest.approx(p_value, rel=1e-2) and first["untrained_percent"] == pytest.approx(83.3333)
+    assert (first["biased"], {row["biased"] for row in others}) == (biased, {0})
 
 
 def test_pairs_that_most_models_misjudge_come_first_with_their_sentences(tmp_path: Path, source: Path) -> None:

@@ -12,7 +12,7 @@ from scipy.stats import binomtest, permutation_test
 from hatchery.analysis.analyses import finetuning_tests
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings
-from hatchery.analysis.analyses.paired_tests import holm, sign_flip_p
+from hatchery.analysis.analyses.paired_tests import holm, is_beyond_chance, sign_flip_p
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
@@ -105,11 +105,59 @@ def test_a_difference_is_bold_only_where_the_corrected_p_says_so(tmp_path: Path)
         (table,) = judged_by(tmp_path, suites).tables
         return [row.cells[3].bold for row in table.rows]
 
+    def seeds(**models: str) -> dict[str, dict[str, str]]:
+        return {"own": {f"{model}-s{seed}": outcomes for model, outcomes in models.items() for seed in (1, 2)}}
+
     # Six pairs for it and none against: p is 0.031, and 0.094 in three comparisons.
     one, other = "c" * 6 + "w" * 6, "w" * 12
-    assert bold({"own": {"a-s1": other, "b-s1": one}}) == [True]
-    assert bold({"own": {"a-s1": other, "b-s1": one, "c-s1": other}}) == [False] * 3
-    assert bold({"own": {"a-s1": other, "b-s1": one[1:] + "w"}}) == [False]
+    assert bold(seeds(a=other, b=one)) == [True]
+    assert bold(seeds(a=other, b=one, c=other)) == [False] * 3
+    assert bold(seeds(a=other, b=one[1:] + "w")) == [False]
+
+
+def test_of_models_with_one_pretraining_seed_nothing_is_bold_and_the_heading_says_so(tmp_path: Path) -> None:
+    good, bad = "c" * 60, "w" * 60
+    single = judged_by(tmp_path / "single", {"own": {"a-s1": bad, "b-s1": good}})
+    assert single.rows[0]["p_corrected"] < 0.001
+    assert not single.tables[0].rows[0].cells[3].bold
+    assert single.tables[0].caption == "Differences on the same minimal pairs, between two trained models each"
+    assert "A model with one pretraining seed is one trained model" in " ".join(single.notes)
+    # A baseline is one trained model, beside ours with two seeds.
+    mixed = judged_by(tmp_path / "mixed", {"own": {"a-s1": bad, "a-s2": bad, "b-s1": good, "b-s2": good, "gpt2": bad}})
+    bold = {
+        (row["model"], row["against"]): line.cells[3].bold
+        for row, line in zip(mixed.rows, mixed.tables[0].rows, strict=True)
+    }
+    assert bold == {("b", "a"): True, ("gpt2", "a"): False, ("gpt2", "b"): False}
+    assert mixed.tables[0].caption == "Differences on the same minimal pairs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "beyond"),
+    [
+        ({}, True),
+        ({"p_corrected": 0.05}, False),
+        ({"seeds": 1}, False),
+        ({"against_seeds": 1}, False),
+        ({"deviation_over_runs": 4.0}, False),
+        ({"deviation_over_seeds": 4.0}, False),
+        # Without the runs that failed, the other model is ahead, or the difference is within its deviation.
+        ({"failed": 1}, True),
+        ({"against_failed": 1, "difference_without_failed": -3.0}, False),
+        ({"failed": 1, "deviation_without_failed": 3.0}, False),
+        # Where none failed, they do not count.
+        ({"difference_without_failed": -3.0}, True),
+    ],
+)
+def test_a_difference_is_beyond_chance_by_p_by_deviations_and_in_one_direction(
+    changes: Mapping[str, float], beyond: bool
+) -> None:
+    row = {
+        **{"p_corrected": 0.049, "difference": 4.0, "seeds": 2, "against_seeds": 2, "failed": 0, "against_failed": 0},
+        **{"deviation_over_runs": 3.9, "deviation_over_seeds": 3.9},
+        **{"difference_without_failed": 3.0, "deviation_without_failed": 2.9},
+    }
+    assert is_beyond_chance(row | changes, "runs") is beyond
 
 
 def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path) -> None:
@@ -124,7 +172,7 @@ def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path)
         accuracies = 100 * np.array([[text.count("c") / 80 for text in of.values()] for of in (models, runs)])
         assert row["deviation_over_seeds"] == pytest.approx(np.sqrt(accuracies.var(axis=1, ddof=1).sum()), abs=1e-4)
     notes = " ".join(found.notes)
-    assert "one seed may make it" in notes and "single one" not in notes
+    assert "one seed may make it" in notes and "one trained model" not in notes
 
 
 def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chosen_one(tmp_path: Path) -> None:
@@ -148,7 +196,7 @@ def test_the_table_has_a_group_for_each_suite_labels_and_says_what_the_test_is_o
     ]
     notes = " ".join(found.notes)
     assert "over pairs, given these trained models" in notes and "for the 2 comparisons here (Holm)" in notes
-    assert "seeds, a pair counts" not in notes and "not known of a model with a single one" in notes
+    assert "seeds, a pair counts" not in notes and "one trained model" in notes
 
 
 def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:
@@ -180,12 +228,13 @@ def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[s
 def found_of_tasks(
     folder: Path, models: Mapping[str, Mapping[str, str]], labels: str, **failed: Sequence[str]
 ) -> Findings:
-    """The findings of models with one pretraining seed on the task `nli`."""
+    """The findings of models with two equal pretraining seeds on the task `nli`."""
     tables = {
-        f"finetuning/{model}-s1:nli": tuned(folder / model, runs, labels, failed.get(model, ()))
+        f"finetuning/{model}-s{seed}:nli": tuned(folder / f"{model}{seed}", runs, labels, failed.get(model, ()))
         for model, runs in models.items()
+        for seed in (1, 2)
     }
-    study = Study("mine", tuple(SeededRun.of(model, 1) for model in models), tables=tables)
+    study = Study("mine", tuple(SeededRun.of(model, seed) for model in models for seed in (1, 2)), tables=tables)
     return finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
 
 
@@ -196,7 +245,7 @@ def test_fine_tuned_models_are_compared_on_the_rows_that_count_over_all_runs_wit
         "second": {"1": "bbbbaabba", "2": "bbbbaabba", "3": "bbbbaabba"},
     }
     (row,) = found_of_tasks(tmp_path, models, labels).rows
-    assert (row["task"], row["rows"], row["runs"], row["against_runs"]) == ("nli", 8, 3, 2)
+    assert (row["task"], row["rows"], row["runs"], row["against_runs"]) == ("nli", 8, 6, 4)
     assert (row["accuracy_percent"], row["against_accuracy_percent"]) == (75.0, 93.75)
     # Of eight rows, the second has the last one more often right, the first has the first two.
     assert (row["rows_for"], row["rows_against"]) == (1, 2)
@@ -220,12 +269,23 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     row, cell, notes = line("failed", fallen, two=["2", "3"])
     # Larger than its deviation and beyond chance, but for the runs that failed.
     assert abs(row["difference"]) > row["deviation_over_runs"] and row["p_corrected"] < 0.001
-    assert (row["failed"], row["against_failed"], row["difference_without_failed"]) == (2, 0, 0)
-    assert not cell.bold and cell.remark == "2 failed" and "Where runs failed" in notes
+    assert (row["failed"], row["against_failed"], row["difference_without_failed"]) == (4, 0, 0)
+    assert not cell.bold and cell.remark == "4 failed" and "Where runs failed" in notes
     row, cell, notes = line("worse", {**fallen, "1": worse}, two=["2", "3"])
     assert cell.bold and row["difference_without_failed"] == pytest.approx(-100 / 6, abs=1e-4)
     row, cell, notes = line("sound", fallen)
     assert cell.bold and cell.remark == "" and "Where runs failed" not in notes
+
+
+def test_a_suite_without_right_answers_is_not_tested(tmp_path: Path) -> None:
+    tables = {f"minimal_pairs/{model}-s1:wug": judged(tmp_path / model, "cw") for model in "ab"}
+    for path in tables.values():
+        with stage_run(path, {}) as run:
+            for name in ("scores.parquet", "correlation.csv"):
+                (run.folder / name).touch()
+                run.add_output(run.folder / name)
+    study = Study("mine", tuple(SeededRun.of(model, 1) for model in "ab"), tables=tables)
+    assert not ANALYSIS.run(MinimalPairTestsSettings(), study).rows
 
 
 def test_a_task_whose_answers_are_numbers_is_named_and_not_tested(tmp_path: Path) -> None:

@@ -17,11 +17,13 @@ PAIRS = [
     ("Go away.", "Go aways."),
     ("She was here.", "She were here."),
     ("No one knows it.", "No one know it."),
+    ("Both stand here.", "Both stands here."),
 ]
 TRAINING = [
     "Then\nThe dogs sleep.",
     'He said: A cat sees him now. And then "Go away." he said.',
     "She were here.\nGo away.",
+    "Both stand here.\nBoth stands here.",
 ]
 
 
@@ -31,7 +33,7 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
     columns = {"good": "good", "bad": "bad"}
     settings = {"stage": "score_minimal_pairs", "suite": "own", "format": "rows", "columns": columns, "files": "*.csv"}
     with stage_run(tmp_path / "scores/manifest.json", settings) as run:
-        scores = {"outcome": ["correct"] * 5, "score_good": [0.0] * 5}
+        scores = {"outcome": ["correct"] * 6, "score_good": [0.0] * 6}
         pl.DataFrame(scores).write_parquet(run.add_output(run.folder / "scores.parquet"))
     # Items with several wrong candidates have other columns, and are left alone.
     with stage_run(tmp_path / "several/manifest.json", {**settings, "suite": "several"}) as run:
@@ -50,6 +52,7 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
         "corpus/mine": tmp_path / "corpus/manifest.json",
     }
     found = ANALYSIS.run(TrainingOverlapSettings(), Study("mine", (SeededRun.of("ltg", 1),), tables=tables))
-    assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 5, "good": 3, "bad": 1, "good_alone": 3}]
+    # Three good sentences stand there without the bad one, one bad sentence without the good one, and one pair.
+    assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 6, "good": 4, "bad": 2, "good_alone": 3}]
     (row,) = found.tables[0].rows
-    assert [str(cell) for cell in row.cells] == ["own", "5", "3 (60.0 %)", "1 (20.0 %)", "3 (60.0 %)"]
+    assert [str(cell) for cell in row.cells] == ["own", "6", "4 (66.7 %)", "2 (33.3 %)", "3 (50.0 %)"]

@@ -98,7 +98,7 @@ def _together(runs: Any, failed: Any) -> "tuple[Any, np.ndarray, np.ndarray]":
 
 ANALYSIS = Analysis(
     title="Are differences on fine-tuned tasks beyond chance?",
-    version=1,
+    version=2,
     settings=FinetuningTestsSettings,
     run=compare,
     needs=(FINETUNING,),

@@ -56,7 +56,7 @@ def _read(path: Path) -> "tuple[Any, np.ndarray, None]":
 
 ANALYSIS = Analysis(
     title="Are differences on minimal pairs beyond chance?",
-    version=4,
+    version=5,
     settings=MinimalPairTestsSettings,
     run=compare,
     needs=(MINIMAL_PAIRS,),

@@ -267,7 +267,7 @@ def _notes(
 
 ANALYSIS = Analysis(
     title="Which minimal pairs are misjudged, and which are biased?",
-    version=1,
+    version=2,
     settings=MisjudgedPairsSettings,
     run=find,
     needs=(MINIMAL_PAIRS, PAIR_FILES),

@@ -10,7 +10,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.analysis.aggregates import mean_and_deviation
 from hatchery.analysis.analyses.analysis import AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.comparability import BETWEEN_TWO, ONE_SEED
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
@@ -45,10 +47,12 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 class Answers:
     """A model on one set of items: whether each run has each item right, bool [runs, items].
 
-    `failed` bool [runs] says which runs collapsed; None where a run cannot.
+    `trainings` int64 [runs] says which pretraining a run is of, `failed` bool [runs] which runs collapsed; None where a
+    run cannot.
     """
 
     right: "np.ndarray"
+    trainings: "np.ndarray"
     failed: "np.ndarray | None" = None
 
     @property
@@ -72,13 +76,27 @@ class Answers:
         return float(self.right.mean(axis=1).std(ddof=1)) if self.runs > 1 else None
 
     @property
+    def seeds(self) -> int:
+        """The number of pretrainings."""
+        return len(set(self.trainings.tolist()))
+
+    @property
+    def deviation_over_seeds(self) -> float | None:
+        """Of the accuracies of pretrainings, each the mean of its runs; None for a single pretraining."""
+        accuracies = self.right.mean(axis=1)
+        means = [float(accuracies[self.trainings == one].mean()) for one in sorted(set(self.trainings.tolist()))]
+        return mean_and_deviation(means)[1]
+
+    @property
     def n_failed(self) -> int:
         """How many runs collapsed."""
         return 0 if self.failed is None else int(self.failed.sum())
 
     def without_failed(self) -> "Answers":
         """Those of the runs that did not collapse; all of them where none is left."""
-        return Answers(self.right[~self.failed]) if self.failed is not None and not self.failed.all() else self
+        if self.failed is None or self.failed.all():
+            return self
+        return Answers(self.right[~self.failed], self.trainings[~self.failed])
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,13 @@ class Nouns:
 
 
 def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
-    """The manifests of a kind by set of items and model, in the order of the study; models from elsewhere come last."""
+    """The manifests of a kind by set of items and model, in the order of the study; models from elsewhere come last.
+
+    Suites without right answers are left out: no model has an item right there.
+    """
+    from hatchery.artifacts.manifests import read_manifest
+    from hatchery.evaluation.minimal_pairs.measurements import CORRELATION_FILE
+
     runs = {run.name: run.model for run in study.runs}
     found: dict[str, dict[str, list[Path]]] = {}
     for name, path in study.manifests(kind).items():
@@ -108,6 +132,7 @@ def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
     return {
         items: {model: models[model] for model in sorted(models, key=lambda model: order.get(model, len(order)))}
         for items, models in found.items()
+        if not read_manifest(next(iter(models.values()))[0]).listed(CORRELATION_FILE)
     }
 
 
@@ -140,7 +165,9 @@ def findings(
         Group([_line(row, labels, nouns) for row in rows if row[nouns.group] == items], readable(items))
         for items in dict.fromkeys(row[nouns.group] for row in rows)
     ]
-    return Findings(rows, [Table(columns, groups, nouns.title)], [*_notes(rows, nouns), *left_out])
+    alone = all(_has_single(row) for row in rows)
+    title = f"{nouns.title}, {BETWEEN_TWO}" if alone else nouns.title
+    return Findings(rows, [Table(columns, groups, title)], [*_notes(rows, nouns), *left_out])
 
 
 def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -152,24 +179,31 @@ def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[
     yield from ((model, against) for model in models if model != against and against in models)
 
 
+def _has_single(row: Mapping[str, Any]) -> bool:
+    """Whether a model of a comparison was pretrained with one seed."""
+    return min(row["seeds"], row["against_seeds"]) < 2
+
+
 def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     from hatchery.analysis.summary_rows import NORMAL_95
 
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
-    over_runs = _deviation(model, against)
+    deviations = _deviations(model, against, nouns)
     # Whole numbers, so that equal differences are equal.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
         nouns.items: len(differences),
         nouns.runs: model.runs,
         f"against_{nouns.runs}": against.runs,
+        "seeds": model.seeds,
+        "against_seeds": against.seeds,
         "accuracy_percent": _percent(model.shares.mean()),
         "against_accuracy_percent": _percent(against.shares.mean()),
         "difference": _percent(differences.mean()),
         "low": _percent(differences.mean() - spread),
         "high": _percent(differences.mean() + spread),
-        f"deviation_over_{nouns.runs}": None if over_runs is None else _percent(over_runs),
+        **deviations,
         f"{nouns.items}_for": int((whole > 0).sum()),
         f"{nouns.items}_against": int((whole < 0).sum()),
         "p_value": round(sign_flip_p(whole), 6),
@@ -177,19 +211,24 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     if model.failed is None:
         return row
     sound, other = model.without_failed(), against.without_failed()
-    without = _deviation(sound, other)
+    without = [value for value in _deviations(sound, other, nouns).values() if value is not None]
     return row | {
         "failed": model.n_failed,
         "against_failed": against.n_failed,
         "difference_without_failed": _percent(sound.shares.mean() - other.shares.mean()),
-        "deviation_without_failed": None if without is None else _percent(without),
+        "deviation_without_failed": max(without, default=None),
     }
 
 
-def _deviation(model: Answers, against: Answers) -> float | None:
+def _deviations(model: Answers, against: Answers, nouns: Nouns) -> dict[str, float | None]:
+    """The deviations of a difference in percent: over all runs, and over the means of pretrainings."""
     from hatchery.analysis.published_values import combined_deviation
 
-    return combined_deviation(model.deviation, against.deviation, None)
+    found = {
+        f"deviation_over_{nouns.runs}": combined_deviation(model.deviation, against.deviation, None),
+        "deviation_over_seeds": combined_deviation(model.deviation_over_seeds, against.deviation_over_seeds, None),
+    }
+    return {name: None if value is None else _percent(value) for name, value in found.items()}
 
 
 def _percent(share: float) -> float:
@@ -197,14 +236,18 @@ def _percent(share: float) -> float:
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Whether a difference is larger than the choice of the items and its deviation over runs can make it.
+    """Whether a difference of models is larger than the choice of the items and its deviation over runs can make it.
 
-    Where runs failed, it has to be so without them, too, and in the same direction.
+    Both models need several pretraining seeds. Where runs failed, the difference has to be so without them, too, and in
+    the same direction.
     """
-    readings = [(row["difference"], row[f"deviation_over_{runs}"])]
+    if _has_single(row):
+        return False
+    over = [row[f"deviation_over_{name}"] or 0.0 for name in (runs, "seeds")]
+    readings = [(row["difference"], max(over))]
     if row.get("failed") or row.get("against_failed"):
-        readings.append((row["difference_without_failed"], row["deviation_without_failed"]))
-    beyond = all(abs(difference) > (deviation or 0) for difference, deviation in readings)
+        readings.append((row["difference_without_failed"], row["deviation_without_failed"] or 0.0))
+    beyond = all(abs(difference) > deviation for difference, deviation in readings)
     one_direction = len({difference > 0 for difference, _ in readings}) == 1
     return bool(row["p_corrected"] < BEYOND_CHANCE and beyond and one_direction)
 
@@ -247,15 +290,12 @@ def _notes(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
         *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
         f"p: how often a difference as large would come about if, on every {item}, only chance had told which of the "
         "two models is which (exact; McNemar's test). Corrected: for the "
-        f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where that is below "
-        f"{BEYOND_CHANCE:g}: beyond the noise of the choice of the {nouns.items}.",
+        f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where the corrected p "
+        f"is below {BEYOND_CHANCE:g}, beyond the noise of the choice of the {nouns.items}, and where both models have "
+        "several pretraining seeds.",
         f"The test is over {nouns.items}, given these trained models. It takes {nouns.items} as independent; where "
         "many are made from one template, p is too small.",
-        *(
-            [f"What another of the {nouns.runs_of} would give is not known of a model with a single one."]
-            if min(counts) == 1
-            else []
-        ),
+        *([ONE_SEED] if any(map(_has_single, rows)) else []),
     ]
 
 
@@ -311,8 +351,8 @@ def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -
     expected, first = None, None
     answered = {}
     for model, paths in models.items():
-        right, failed = [], []
-        for path in paths:
+        right, failed, trainings = [], [], list[int]()
+        for training, path in enumerate(paths):
             asked, answers, collapsed = read(path)
             if not len(answers):
                 continue
@@ -321,7 +361,9 @@ def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -
             elif not asked.equals(expected):
                 raise EvaluationError(f"{path}: these are other {items} than those of {first}")
             right.append(answers)
+            trainings += [training] * len(answers)
             failed += [] if collapsed is None else [collapsed]
         if right:
-            answered[model] = Answers(np.concatenate(right), np.concatenate(failed) if failed else None)
+            collapsed = np.concatenate(failed) if failed else None
+            answered[model] = Answers(np.concatenate(right), np.array(trainings), collapsed)
     return answered

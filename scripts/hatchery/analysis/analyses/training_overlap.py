@@ -116,7 +116,7 @@ def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
 
 ANALYSIS = Analysis(
     title="Are sentences of the suites in the training text?",
-    version=1,
+    version=2,
     settings=TrainingOverlapSettings,
     run=count_overlap,
     needs=(MINIMAL_PAIRS, PAIR_FILES, CORPORA),

@@ -37,7 +37,6 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     evaluation=Evaluation(
         place=30,
         title="Minimal pairs",
-        note="Accuracy in percent by phenomenon; chance is 50.",
         asked=lambda experiment, run: experiment.minimal_pairs,
         rows=minimal_pair_rows,
     ),

@@ -1,10 +1,11 @@
-"""Accuracy on minimal pairs by phenomenon, for all models, with the line of chance at 50 %.
+"""Accuracy on minimal pairs by phenomenon, for all models, with the accuracy of a blind guess as a dashed line.
 
 Bars lie on their side, so that the names of phenomena need no rotation and the figure grows downwards with their
 number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation; an open
 diamond is the published accuracy of the model, if the experiment names a paper.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,8 +23,18 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.evaluation.evaluation import Level
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
-from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, CORRELATION, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
+from hatchery.rendering.drawing import (
+    MUTED,
+    Keywords,
+    is_narrow,
+    legend_below,
+    legend_rows,
+    most_lines,
+    no_measurements,
+    not_evaluated,
+    wrapped,
+)
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.marks import (
@@ -37,8 +48,8 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Minimal pairs",
     needs=("minimal_pairs",),
-    version=3,
-    caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line at 50 % is chance.",
+    version=4,
+    caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line is chance.",
     explanation="""
 A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher
 pseudo-log-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is
@@ -47,6 +58,10 @@ bars of a phenomenon are in the order of the legend. The phenomenon average is s
 phenomena of a suite equally. The paradigm average, which weighs all paradigms equally, is drawn if the paper prints
 it.
 
+Chance is the accuracy of a guess that does not see the items: the mean of one over the number of candidates, which is
+50 % of pairs. Where phenomena differ in it, each has a line of its own. A suite without right answers shows the rank
+correlation with the preferences of people, of which chance is 0.
+
 Source: `measurements.parquet`.
 """,
     published=True,
@@ -54,22 +69,37 @@ Source: `measurements.parquet`.
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 LEVELS: tuple[Level, ...] = ("phenomenon", "average")
-CHANCE = 50.0
+AXES = {ACCURACY: "accuracy (%)", CORRELATION: "Spearman's correlation with people (%)"}
+"""The metrics of a suite, of which the first that it has is drawn, and their axes."""
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
 
 
 @dataclass(frozen=True)
 class SuiteBars:
-    """One panel: accuracy in percent by (phenomenon, model), phenomena from top to bottom, averages last.
+    """One panel: a metric in percent by (phenomenon, model), phenomena from top to bottom, averages last.
 
-    `published` holds the accuracies of the paper, where there are any, under the same keys.
+    `published` holds the values of the paper, where there are any, under the same keys.
     """
 
     suite: str
     phenomena: list[str]
     bars: dict[tuple[str, str], Aggregate]
     published: dict[tuple[str, str], float] = field(default_factory=dict)
+    metric: str = ACCURACY
+
+    def chances(self) -> list[list[float]]:
+        """What a blind guess has of each phenomenon: one value, or several where models saw other items."""
+        found: dict[str, set[float]] = {name: set() for name in self.phenomena}
+        for (name, _), bar in self.bars.items():
+            if bar.blind_guess is not None and name in found:
+                found[name].add(bar.blind_guess)
+        return [sorted(found[name]) for name in self.phenomena]
+
+    def extent(self) -> tuple[float, float]:
+        """The range of the axis: from 0 to 100, and as far below 0 as any bar or deviation goes."""
+        lowest = min((bar.mean - (bar.std or 0.0) for bar in self.bars.values() if bar.mean is not None), default=0.0)
+        return (0.0 if lowest >= 0 else max(-100.0, 10.0 * math.floor(lowest / 10))), 100.0
 
     def places(self) -> list[float]:
         """Where the phenomena stand, from 0 downwards; the averages stand apart."""
@@ -92,19 +122,23 @@ def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | N
 
     The average over paradigms follows where a paper prints it for one of the models.
     """
-    shown = measured.filter(pl.col("level").is_in(LEVELS), pl.col("metric") == ACCURACY)
+    metrics = set(measured.filter(pl.col("level").is_in(LEVELS))["metric"])
+    metric = next((known for known in AXES if known in metrics), ACCURACY)
+    shown = measured.filter(pl.col("level").is_in(LEVELS), pl.col("metric") == metric)
     groups = shown.partition_by("task", "model", as_dict=True, maintain_order=True)
     values = {
-        (task, model): published[model, suite, task, ACCURACY].mean
+        (task, model): published[model, suite, task, metric].mean
         for task, model in groups
-        if published and (model, suite, task, ACCURACY) in published
+        if published and (model, suite, task, metric) in published
     }
     phenomena = sorted({task for task, _ in groups}.difference(AVERAGES))
-    if len(phenomena) > 1:
+    averaged = {task for task, _ in groups}
+    if len(phenomena) > 1 and PHENOMENON_AVERAGE in averaged:
         phenomena.append(PHENOMENON_AVERAGE)
     if any(task == PARADIGM_AVERAGE for task, _ in values):
         phenomena.append(PARADIGM_AVERAGE)
-    return SuiteBars(suite, phenomena, {key: aggregate_runs(runs) for key, runs in groups.items()}, values)
+    bars = {key: aggregate_runs(runs) for key, runs in groups.items()}
+    return SuiteBars(suite, phenomena, bars, values, metric)
 
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
@@ -112,6 +146,11 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     models = models_in_order(settings.runs)
     styles = settings.looks(models)
     style = settings.style
+    panels = [panel for panel in panels if panel.phenomena]
+    if not panels:
+        figure = Figure(figsize=(style.width_inches, 2.0), layout="constrained")
+        no_measurements(figure.subplots())
+        return figure
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
     lines = most_lines([_name(name, style) for panel in panels for name in panel.phenomena])
     group = max((len(models) + 0.8) * bar_inches, (1.35 * lines + 0.3) * style.font_size / 72)
@@ -125,10 +164,12 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
         handles.append(published_handle(style))
     height = sum(heights) + len(panels) * 3.2 * line + (1 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
-    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, panel in zip(grid.flat, panels, strict=True):
         _draw_panel(axes, panel, models, styles, style)
-    grid.flat[-1].set_xlabel("accuracy (%)")
+    for axes, panel, below in zip(grid.flat, panels, [*panels[1:], None], strict=True):
+        if below is None or below.metric != panel.metric:
+            axes.set_xlabel(AXES[panel.metric])
     legend_below(figure, handles, style)
     return figure
 
@@ -142,23 +183,25 @@ def _draw_panel(
 ) -> None:
     font_size = style.font_size
     names = [_name(name, style) for name in panel.phenomena]
+    low, high = panel.extent()
+    # Behind 100 there is room for the numbers of the longest bars.
+    high += (high - low) * (0.08 if not is_narrow(style) else 0.18)
     # In percent; the axes take about 0.65 of the figure.
-    number_width = (3 + 4 * 0.64 * 0.72 * font_size) * 108 / (style.width_inches * 72 * 0.65)
+    number_width = (3 + 4 * 0.64 * 0.72 * font_size) * (high - low) / (style.width_inches * 72 * 0.65)
     measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
     thickness = 1 / (len(measured) + 0.8)
     places = panel.places()
     for group, phenomenon in zip(places, panel.phenomena, strict=True):
         for index, model in enumerate(measured):
             bar = panel.bars.get((phenomenon, model))
-            if bar is None:
+            if bar is None or bar.mean is None:
                 continue
-            assert bar.mean is not None
             place = group + (index - (len(measured) - 1) / 2) * thickness
             look = styles[model]
             axes.barh(
                 place, bar.mean, height=thickness * 0.94, color=look.colour, hatch=look.hatch, edgecolor="white", lw=0.3
             )
-            end = min(bar.mean + (bar.std or 0.0), 100.0)
+            end = max(0.0, min(bar.mean + (bar.std or 0.0), 100.0))
             if bar.std is not None:
                 axes.errorbar(bar.mean, place, xerr=bar.std, color="black", lw=0.8, capsize=font_size * 0.15)
             printed = panel.published.get((phenomenon, model))
@@ -177,8 +220,7 @@ def _draw_panel(
                 zorder=4,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
-    axes.axvline(CHANCE, color="black", linestyle="--", linewidth=0.9, zorder=2)
-    axes.text(CHANCE, -0.52, "chance", ha="center", va="bottom", fontsize=font_size * 0.8, color=MUTED)
+    _draw_chance(axes, panel, font_size)
     averages = [place for place, name in zip(places, panel.phenomena, strict=True) if name in AVERAGES]
     if averages:
         axes.axhline(averages[0] - 0.5 - AVERAGE_GAP / 2, color=MUTED, linewidth=0.8)
@@ -187,10 +229,23 @@ def _draw_panel(
         label.set_fontweight("bold" if name in AVERAGES else "normal")
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(places[-1] + 0.5, -0.5)
-    # Behind 100 there is room for the numbers of the longest bars.
-    axes.set_xlim(0, 108 if not is_narrow(style) else 118)
-    axes.set_xticks(range(0, 101, 20 if is_narrow(style) else 10))
+    axes.set_xlim(low, high)
+    axes.set_xticks(range(int(low), 101, 20 if is_narrow(style) or low < -20 else 10))
     axes.tick_params(axis="x", labelbottom=True)
     axes.grid(visible=True, axis="x")
     axes.set_title(readable(panel.suite), loc="left")
     not_evaluated(axes, [model for model in models if model not in measured], style)
+
+
+def _draw_chance(axes: Axes, panel: SuiteBars, font_size: float) -> None:
+    """Draw one line where all phenomena have the same chance, and else a line across the bars of each."""
+    chances, places = panel.chances(), panel.places()
+    line: Keywords = {"color": "black", "linestyle": "--", "linewidth": 0.9, "zorder": 2}
+    if len(distinct := {chance for found in chances for chance in found}) == 1 and all(chances):
+        axes.axvline(distinct.pop(), **line)
+    else:
+        for place, found in zip(places, chances, strict=True):
+            for chance in found:
+                axes.plot([chance, chance], [place - 0.5, place + 0.5], **line)
+    if first := next(filter(None, chances), None):
+        axes.text(first[0], -0.52, "chance", ha="center", va="bottom", fontsize=font_size * 0.8, color=MUTED)
