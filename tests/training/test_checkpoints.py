@@ -265,6 +265,27 @@ def test_training_never_goes_on_from_weights_alone(tmp_path: Path) -> None:
         verify_checkpoint(checkpoint_folder(tmp_path, 1))
 
 
+@pytest.mark.parametrize("loss", ["flip", "truncate", "remove", "folder removed"])
+def test_from_a_lost_milestone_training_goes_back_to_make_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], loss: str
+) -> None:
+    for step in (1, 2, 4, 6, 7):
+        save(tmp_path, step)
+    prune_checkpoints(tmp_path, 2, (2, 4))
+    kept = save(tmp_path, 1)
+    assert newest_sound_checkpoint(tmp_path, (2, 4), (2, 4)) == checkpoint_folder(tmp_path, 7)
+    lost = checkpoint_folder(tmp_path, 4)
+    damage(lost / MODEL, loss) if loss != "folder removed" else shutil.rmtree(lost)
+    # One that was asked for after its step had passed is no loss.
+    assert newest_sound_checkpoint(tmp_path, (2, 5), (2,)) == checkpoint_folder(tmp_path, 7)
+    capsys.readouterr()
+    assert newest_sound_checkpoint(tmp_path, (2, 4), (2, 4)) == kept
+    assert [folder.name[-1] for folder in checkpoint_folders(tmp_path)] == ["2", "1"]
+    warning = capsys.readouterr().err
+    assert warning.count("\n") == 1 and f"{lost}" in warning
+    assert "going back to step 1 to make this milestone again" in warning
+
+
 @pytest.mark.parametrize("moment", [1, 2, 3, 4])
 def test_a_kill_while_a_milestone_loses_its_optimiser_leaves_it_to_be_exported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int

@@ -116,6 +116,24 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
     assert command.provenance()[SECONDS] > seconds[-1]
 
 
+@pytest.mark.parametrize("then", ["killed", "continued"])
+def test_a_damaged_milestone_is_made_again_when_the_run_goes_on(make_command: Make, then: str) -> None:
+    whole, command = (make_command({"checkpoint_interval_steps": 1}, milestones=[10]) for _ in range(2))
+    whole.finish()
+    process = command.start()
+    command.wait_for_step(process, 14)
+    process.send_signal(signal.SIGSTOP)
+    path = command.run_folder / "step_00000010" / MODEL
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    process.send_signal(signal.SIGKILL if then == "killed" else signal.SIGCONT)
+    told = f"{path}: the content differs from its checksum"
+    assert (told in process.communicate(timeout=60)[1]) == (then == "continued")
+    assert f"warning: {told}; going back to the beginning to make this milestone again" in command.finish()
+    assert command.digests() == whole.digests()
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batches(make_command: Make) -> None:
     alone, changing = make_command(), make_command(RUNTIME)

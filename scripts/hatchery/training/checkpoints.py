@@ -165,14 +165,34 @@ def checkpoint_step(folder: Path) -> int:
     return int(folder.name.removeprefix("step_"))
 
 
-def newest_sound_checkpoint(run_folder: Path) -> Path | None:
+def newest_sound_checkpoint(
+    run_folder: Path, milestones: Collection[int] = (), required: Collection[int] = ()
+) -> Path | None:
     """The newest whole checkpoint whose files match their checksums, or null; damaged ones are removed with a warning.
 
-    They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept. Raises
-    MisplacedError for a sound one of another run, which is left for its owner.
+    They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept. Where a
+    checkpoint of `milestones` is damaged, or one of `required` is missing, the run has to make it again: it and all
+    later checkpoints are removed. Raises MisplacedError for a sound one of another run, which is left for its owner.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
+    newest = _newest_whole(run_folder)
+    while newest is not None:
+        lost = _first_lost(run_folder, checkpoint_step(newest), milestones, required)
+        if lost is None:
+            break
+        step, reason = lost
+        # The latest first: after a kill meanwhile, the next attempt still sees which checkpoint is damaged.
+        for folder in checkpoint_folders(run_folder):
+            if checkpoint_step(folder) >= step:
+                _remove(folder)
+        newest = _newest_whole(run_folder)
+        back = "the beginning" if newest is None else f"step {checkpoint_step(newest):,}"
+        print(f"warning: {reason}; going back to {back} to make this milestone again", file=sys.stderr, flush=True)
+    return newest
+
+
+def _newest_whole(run_folder: Path) -> Path | None:
     for folder in checkpoint_folders(run_folder):
         try:
             is_whole = verify_checkpoint(folder)
@@ -182,6 +202,21 @@ def newest_sound_checkpoint(run_folder: Path) -> Path | None:
             continue
         if is_whole:
             return folder
+    return None
+
+
+def _first_lost(
+    run_folder: Path, newest: int, milestones: Collection[int], required: Collection[int]
+) -> tuple[int, str] | None:
+    """The first step before `newest` whose milestone is damaged or missing, and what is wrong; null without any."""
+    for step in sorted({*milestones, *required}):
+        folder = checkpoint_folder(run_folder, step)
+        if step >= newest or not (step in required or folder.is_dir()):
+            continue
+        try:
+            verify_checkpoint(folder)
+        except CheckpointError as error:
+            return step, str(error)
     return None
 
 

@@ -79,6 +79,8 @@ class RunRecord:
         pays = steps >= COMPILED_FROM_STEPS and runtime.zero_stage < 3
         self.compilation = chosen_compilation(runtime.compile, device, pays)
         self.milestones = tuple(sorted({*milestone_steps(runtime.milestones, steps), *milestones}))
+        # Those of `runtime` may be asked for after their step has passed.
+        self._required = frozenset(milestones)
         self.position = self.resumed_from = FROM_THE_START
         # Empty where a run may not stop early.
         self.best = BestWeights(topology.is_first)
@@ -108,7 +110,10 @@ class RunRecord:
         The first process chooses and verifies it; all processes read it from the shared file system.
         """
         self._earlier_steps = checkpoint_step(start) if start else 0
-        found = newest_sound_checkpoint(self.folder) if self.topology.is_first else None
+        found = None
+        if self.topology.is_first:
+            required = {step for step in self._required if step > self._earlier_steps}
+            found = newest_sound_checkpoint(self.folder, self.milestones, required)
         step = from_first_process(checkpoint_step(found) if found else -1)
         if step < 0 and start is None:
             return
