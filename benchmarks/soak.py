@@ -1,0 +1,309 @@
+"""One training that is stopped 200 times at random moments, and the same training undisturbed: are all bytes equal?
+
+The training is a tiny GPT-BERT with everything that a checkpoint has to hold: both kinds of sequences, an average of
+the weights, growing batches, longer sequences at the end, milestones, a kept training state, measurements of the
+development loss. Signals and moments are drawn by `--seed`; how far the training is at these moments, the machine
+decides. Every attempt is stopped
+
+- by SIGKILL, by SIGTERM, or by the next attempt alone, which asks the running one for the run folder;
+- a number of steps after its start, while it writes a checkpoint, or at any moment, before its first step too;
+- and the next attempt waits until this one has ended, or starts while it is still there.
+
+Checkpoints are written beside the training or while it waits, after one to five steps, and batches are drawn by a
+thread or by another process: attempts change all of these. At the end every file of the exported folder is compared,
+apart from times and speeds; the script leaves with 1 where a byte differs, or where an attempt ended in another way
+than its signal explains. Each attempt is a process, forked from a server that has imported everything
+(`tests/processes/forked.py`), so that an attempt starts in a fraction of a second.
+
+    python benchmarks/soak.py [--kills 200] [--minutes 60] [--seed 0] [--folder FOLDER]
+
+After `--minutes` no attempt is stopped any more, and the last attempt runs to the end.
+"""
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "processes"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+from forked import Forked
+from stage_command import stage_command
+
+from demo.documents import story
+from demo.grammar import text_of
+from hatchery.artifacts.manifests import PROVENANCE
+from hatchery.corpora.stages.convert_corpus import convert_corpus
+from hatchery.raw.registration import register_source
+from hatchery.runner import run_stage
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
+from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
+from hatchery.training.telemetry import SPEED_FILE
+
+STEPS_PER_KILL = 60
+"""Steps of the training for each kill, somewhat more than an attempt does until it is stopped."""
+MOST_STEPS = 25
+"""Steps that an attempt may do until the moment to stop it comes, where that is a number of steps."""
+DOCUMENTS = 150
+UNCOMPARED = {PROVENANCE, SPEED_FILE}
+"""Files of times and speeds, which are no part of the result."""
+LONGEST_SECONDS = 600.0
+"""Of one attempt, on a busy machine."""
+
+
+def settings(steps: int) -> dict[str, Any]:
+    """The settings of the training, whose number of steps is a multiple of 20."""
+    return {
+        "stage": "pretrain",
+        "model": {
+            "family": "gpt_bert",
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "position_bucket_size": 8,
+            "max_position_embeddings": 64,
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+        },
+        "objective": {
+            "task": "hybrid",
+            "segments": "blocks",
+            "kind": "short_span",
+            "causal_share": 0.25,
+            "mask_probability": 0.3,
+            "final_mask_probability": 0.15,
+            "z_loss": 1e-4,
+        },
+        "optimizer": {"name": "lamb", "decay": "weights"},
+        "schedule": {"warmup_fraction": 0.05, "cooldown_fraction": 0.02},
+        "weight_average": {"decay": 0.98, "keep_raw_weights": True},
+        "steps": steps,
+        "sequence_length": 16,
+        "batch_size": 16,
+        "initial_batch_fraction": 0.5,
+        "length_schedule": [{"from_fraction": 0.7, "factor": 2}, {"from_fraction": 0.9, "factor": 4}],
+        "milestones": [steps // 4, steps // 2, 3 * steps // 4],
+        "keep_training_state": True,
+        "precision": "fp32",
+        "evaluation_interval_steps": steps // 20,
+        "evaluation_sequences": 8,
+        "seed": 42,
+    }
+
+
+def encoded_text(folder: Path) -> dict[str, Path]:
+    """Generated stories, converted, tokenised and encoded; returns the manifests that a training reads."""
+    rng = random.Random(0)
+    (folder / "raw").mkdir(parents=True)
+    for number in range(DOCUMENTS):
+        lines = [text_of(sentence) for sentence in story(rng).sentences]
+        (folder / "raw" / f"{number:03}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    register_source("stories", folder / "raw", folder / "stories.json")
+    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
+    sources = [{"name": "stories", "reader": "plain_text", "options": {"sentences": "line"}}]
+    split = {"development_fraction": 0.1}
+    made_of = {"stage": "convert_corpus", "sources": sources, "split": split}
+    run_stage(convert_corpus, made_of, corpus, source={"stories": folder / "stories.json"}, workers=1)
+    entries = {"kind": "byte_bpe", "vocabulary_size": 384, "allow_smaller": True, "individual_digits": False}
+    as_published = dict.fromkeys(("special_tokens", "normalizer", "pre_tokenizer"), "gpt_bert")
+    run_stage(train_tokenizer, {"stage": "train_tokenizer", **entries, **as_published}, tokenizer, corpus=[corpus])
+    run_stage(encode_corpus, {"stage": "encode_corpus"}, tokens, corpus=corpus, tokenizer=tokenizer)
+    return {"tokens": tokens, "tokenizer": tokenizer}
+
+
+@dataclass
+class Training:
+    """The training in a folder of its own, which any number of attempts work on."""
+
+    settings: dict[str, Any]
+    inputs: dict[str, Path]
+    folder: Path
+
+    @property
+    def output(self) -> Path:
+        """The manifest of the finished model."""
+        return self.folder / "output" / "manifest.json"
+
+    def start(self, number: int, **runtime: Any) -> "Attempt":
+        """Begin an attempt, or go on where the last one was stopped."""
+        given = {**self.inputs, "checkpoints": self.folder / "checkpoints"}
+        given["runtime"] = {"device": "cpu", "threads": 1, "log_interval_steps": 1, "keep_checkpoints": 2, **runtime}
+        command = stage_command("pretrain", self.settings, self.output, **given)
+        log = self.folder / f"attempt_{number}.log"
+        with log.open("wb") as file:
+            return Attempt(Forked(command, stdout=file, stderr=file), log)
+
+    def finished_steps(self) -> int:
+        """Steps whose metrics are written; 0 before the first checkpoint folder."""
+        files = list(self.folder.glob("checkpoints/*/metrics.jsonl"))
+        return files[0].read_bytes().count(b"\n") if files else 0
+
+    def is_writing(self) -> bool:
+        """Whether a checkpoint is half written."""
+        return any(self.folder.glob("checkpoints/*/.step_*.partial"))
+
+    def files(self) -> dict[str, bytes]:
+        """The compared files of the finished model by their places."""
+        folder = self.output.parent
+        places = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        return {place: path.read_bytes() for place, path in places.items() if path.name not in UNCOMPARED}
+
+
+@dataclass
+class Attempt:
+    """A process that trains, and what it may end with."""
+
+    process: "subprocess.Popen[Any]"
+    log: Path
+    sent: signal.Signals | None = None
+
+    def end(self) -> str | None:
+        """Wait for its end; returns what is wrong with the end."""
+        status = self.process.wait(LONGEST_SECONDS)
+        said = self.log.read_text(encoding="utf-8", errors="replace")
+        expected = {None: 0, signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: EXIT_STATUS_INTERRUPTED}[self.sent]
+        # Any attempt that is there may ask for the folder, and a signal may come after the last step.
+        if "stopped by another attempt of the same job" in said:
+            expected = EXIT_STATUS_INTERRUPTED
+        if self.sent == signal.SIGTERM and "steps done in" in said:
+            expected = 0
+        if status == expected and "Traceback" not in said:
+            return None
+        return f"{self.log}: ended with {status}, expected {expected}: {said.strip().splitlines()[-1:]}"
+
+
+@dataclass
+class Soak:
+    """The attempts of a training, one after another, and their counts."""
+
+    training: Training
+    rng: random.Random
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    # Attempts that were asked to stop and that nobody has waited for; some have ended meanwhile.
+    still_there: list[Attempt] = field(default_factory=list)
+    # How long an attempt took to its first step: most of the moments that are drawn by time lie before that step.
+    start_seconds: float = 1.0
+
+    def stop_often(self, kills: int, until: float) -> None:
+        """Stop `kills` attempts, or as many as there are before `until` (`time.monotonic`)."""
+        for kill in range(kills):
+            if time.monotonic() > until or self.wrong:
+                return
+            if self.training.output.exists():
+                # The attempts did more steps than planned, so the training is over before its last kills.
+                return
+            attempt = self.start(kill)
+            moment = self.rng.choice(("after steps", "after steps", "while it writes", "at any moment"))
+            self.await_moment(attempt, moment)
+            number = self.rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, None))
+            waits = number is not None and self.rng.random() < 0.5
+            attempt.sent = number
+            if number is not None:
+                attempt.process.send_signal(number)
+            self.counts[f"{number.name if number else 'the next attempt'}, {moment}"] += 1
+            self.counts["waited for" if waits else "not waited for"] += 1
+            if waits:
+                self.await_ends([attempt])
+            else:
+                self.still_there.append(attempt)
+
+    def start(self, number: int) -> Attempt:
+        """The next attempt, in a way that is drawn."""
+        return self.training.start(
+            number,
+            checkpoint_interval_steps=self.rng.randint(1, 5),
+            background_checkpoints=self.rng.random() < 0.5,
+            workers=int(self.rng.random() < 0.25),
+        )
+
+    def await_moment(self, attempt: Attempt, moment: str) -> None:
+        """Return at the moment that the attempt is to be stopped at."""
+        if moment == "at any moment":
+            time.sleep(self.rng.random() * 1.2 * self.start_seconds)
+            return
+        # An attempt that is still there trains on until the new one asks for its folder.
+        self.await_that(attempt, lambda: all(other.process.poll() is not None for other in self.still_there))
+        before, started = self.training.finished_steps(), time.monotonic()
+        self.await_that(attempt, lambda: self.training.finished_steps() > before)
+        self.start_seconds = time.monotonic() - started
+        wanted = before + self.rng.randint(1, MOST_STEPS)
+        self.await_that(attempt, lambda: self.training.finished_steps() >= wanted)
+        if moment == "while it writes":
+            self.await_that(attempt, self.training.is_writing)
+        else:
+            time.sleep(self.rng.random() * 0.05)
+
+    def await_that(self, attempt: Attempt, condition: Callable[[], bool]) -> None:
+        """Return when the condition holds, or the attempt has ended."""
+        until = time.monotonic() + LONGEST_SECONDS
+        while not condition() and attempt.process.poll() is None and time.monotonic() < until:
+            time.sleep(0.001)
+
+    def await_ends(self, attempts: list[Attempt]) -> None:
+        """Wait for the ends of attempts, and note wrong ends."""
+        self.wrong += [problem for problem in (attempt.end() for attempt in attempts) if problem is not None]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=60.0, help="time for the kills")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="keep everything in this folder, which must not exist yet")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hatchery-soak-") as name:
+        folder = arguments.folder or Path(name) / "soak"
+        return soak(folder, arguments.kills, arguments.minutes, arguments.seed)
+
+
+def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
+    """Train twice in `folder`, undisturbed and with kills; returns the status that the script leaves with."""
+    inputs = encoded_text(folder / "text")
+    steps = -(-kills * STEPS_PER_KILL // 20) * 20 + 20
+    undisturbed, stopped = (Training(settings(steps), inputs, folder / name) for name in ("undisturbed", "stopped"))
+    for training in (undisturbed, stopped):
+        training.folder.mkdir()
+    started = time.monotonic()
+    problem = undisturbed.start(0).end()
+    if problem is not None:
+        print(problem)
+        return 1
+    print(f"{steps:,} steps undisturbed: {time.monotonic() - started:.0f} seconds", flush=True)
+    started = time.monotonic()
+    runs = Soak(stopped, random.Random(seed))
+    runs.stop_often(kills, started + 60 * minutes)
+    runs.await_ends([*runs.still_there, stopped.start(kills)])
+    for what, count in sorted(runs.counts.items()):
+        print(f"{count:5} {what}")
+    differing = differences(undisturbed.files(), stopped.files()) if not runs.wrong else []
+    for problem in [*runs.wrong, *differing]:
+        print(problem)
+    files = undisturbed.files()
+    print(
+        f"{sum(runs.counts.values()) // 2} attempts stopped in {(time.monotonic() - started) / 60:.0f} minutes; "
+        f"{len(files)} files, {sum(map(len, files.values())):,} bytes: "
+        + ("DIFFERENT" if runs.wrong or differing else "all equal")
+    )
+    return 1 if runs.wrong or differing else 0
+
+
+def differences(expected: dict[str, bytes], found: dict[str, bytes]) -> list[str]:
+    """A line for each file that is missing, unexpected or different."""
+    names = sorted(expected.keys() | found.keys())
+    return [f"{name}: differs" for name in names if expected.get(name) != found.get(name)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
