@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+import polars as pl
 import pytest
 
 from hatchery.analysis.published_values import PublishedValue
 from hatchery.analysis.settings import SummarySettings
-from hatchery.analysis.summary import Key, Summary, summarised
+from hatchery.analysis.summary import Key, Summary, _settings, summarised
 from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.typed import build, stage_body
 from hatchery.views.summary_notes import general_notes
@@ -171,6 +172,13 @@ def test_a_single_task_has_no_average(experiment: Any) -> None:
     run = experiment.add_model("m", 1, [])
     experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})
     assert [row.task for row in summary_of(experiment).rows] == ["cola"]
+
+
+def test_a_description_of_some_tasks_begins_with_a_word_and_not_with_a_capitalised_name() -> None:
+    rows = [("glue", "5 epochs", "demo_acceptability"), ("glue", "9 epochs", "demo_b"), ("glue", "9 epochs", "demo_a")]
+    measured = pl.DataFrame(rows, schema=["suite", "settings", "task"], orient="row")
+    told = _settings(measured)
+    assert told == {"glue": "On demo a, demo b: 9 epochs. On demo acceptability: 5 epochs."}
 
 
 def test_the_suite_of_a_finetuned_task_is_its_own(experiment: Any) -> None:

@@ -1,6 +1,7 @@
 """What pages and cards say of citing is what CITATION.cff says, and that is whole."""
 
 import datetime
+import re
 import tomllib
 from pathlib import Path
 
@@ -19,3 +20,14 @@ def test_the_version_and_the_date_are_in_the_file_and_on_every_card(repository: 
     assert said in how_to_cite()
     for card in (card_html("a", "", []), card_markdown("a", "", [])):
         assert said in card
+
+
+def test_the_papers_that_have_a_page_are_all_cited_and_counted(repository: Path) -> None:
+    pages = (path.read_text(encoding="utf-8") for path in (repository / "docs/papers").glob("*.md"))
+    named = (re.match(r'# .+\n\n[A-Z]\. [^"]+, "([^"]+)"', page) for page in pages)
+    titles = {" ".join(found[1].rstrip(",").split()) for found in named if found}
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    rows = re.search(r"Five papers .*\n\n\|.*\n\|.*\n((?:\|.*\n)+)", readme)
+    assert titles == {reference["title"] for reference in cited} and rows is not None
+    assert len(titles) == rows[1].count("\n") == 5

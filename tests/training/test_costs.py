@@ -174,6 +174,16 @@ def test_the_run_folder_holds_the_kept_ones_the_milestones_and_the_one_being_wri
     assert cost.checkpoint_bytes == 12 * cost.parameters
     # The milestones keep no moments.
     assert cost.run_folder_bytes == 4 * cost.checkpoint_bytes + 2 * cost.model_bytes
+    plain = pretrain_slice()
+    marked = {key: value for key, value in plain.items() if key != "steps"}
+    marked |= {"budget": {"words_seen": "1K"}, "checkpoints_at": [100, 200, 300]}
+    for slice_, milestones, kept in (
+        (plain, [], "2 kept"),
+        (plain, [0.5], "2 kept, 1 milestone without moments"),
+        (marked, [0.25, 0.5], "2 kept, 2 milestones and 3 marks without moments"),
+    ):
+        page = cost_markdown(settings_of([slice_], milestones=milestones), [cost])
+        assert f"The run folder holds {kept} and the one being written" in page
 
 
 def test_twice_the_devices_halve_the_time_and_keep_the_device_hours(pretrain_slice):

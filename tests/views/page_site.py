@@ -163,9 +163,10 @@ class Site:
         """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
         summary = self.write_summary(rows)
         write_text(self.results / "summary.md", "# Summary of demo\n")
+        write_text(self.results / "summary.tex", "% The tables of demo\n")
         write_text(self.results / "summary_notes.json", notes_json(notes))
         write_checksums([self.results / "summary_notes.json"])
-        write_checksums(summary.with_suffix(ending) for ending in (".csv", ".md", ".parquet"))
+        write_checksums(summary.with_suffix(ending) for ending in (".csv", ".md", ".parquet", ".tex"))
         figures = [self.results / "figures" / f"{name}.svg" for name in ("learning_curves", "phenomena")]
         for figure in figures:
             write_text(figure, SVG)

@@ -27,7 +27,7 @@ def tables(tmp_path: Path) -> dict[str, Path]:
         place = {"experiment": "mini", "model": run.model, "run": run.name, "seed": run.seed, "manifest": "ab"}
         runs.append(place | {"label": run.model, "words": int(WORDS[run.name]), "initial": ""})
         value = 50 + run.seed * WORDS[run.name] / 1e7
-        shared = {"blind_guess": 50.0}
+        shared = {"blind_guess": 50.0, "sampling_deviation": 2.0}
         for suite in ("ewok", "comps"):
             rows.append(
                 place
@@ -57,4 +57,20 @@ def test_a_line_goes_over_all_models_of_a_training_to_the_finished_one(tables: d
         assert list(line.get_xdata()) == [1e6, 1e7, 1e8]
         assert list(line.get_ydata()) == pytest.approx([50.15, 51.5, 65.0])
         assert list(chance.get_ydata()) == [50.0, 50.0] and axes.get_xscale() == "log"
+        assert [text.get_text() for text in axes.texts] == ["chance"]
     assert_nothing_overlaps(figure)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "low", "high"),
+    # 1.96 deviations of 2.0 on either side of 60; the sample deviation of 60 and 70 on either side of 65.
+    [(1, 56.08, 63.92), (2, 65 - 50**0.5, 65 + 50**0.5)],
+)
+def test_the_band_is_over_items_with_one_seed_and_over_seeds_with_several(
+    tables: dict[str, Path], seeds: int, low: float, high: float
+) -> None:
+    runs = {"runs": TRAININGS[:seeds], "milestones": [mark for mark in MARKS if mark.seed <= seeds]}
+    figure = draw(FigureSettings("mini", **runs), tables)
+    (band,) = figure.axes[0].collections
+    at_the_end = [y for x, y in band.get_paths()[0].vertices if x == 1e8]
+    assert (min(at_the_end), max(at_the_end)) == pytest.approx((low, high))

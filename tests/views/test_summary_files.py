@@ -1,7 +1,8 @@
-"""The four forms of the summary."""
+"""The forms of the summary."""
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from hatchery.analysis.summary_rows import write_csv
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
+from hatchery.typed import build, stage_body
 from hatchery.views.stages.summarise import summarise
+from hatchery.views.summary_latex import latex_summary
 from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN, markdown_summary, text_summary
 
 PUBLISHED = (
@@ -200,6 +203,21 @@ def test_nothing_is_written_when_an_input_is_damaged(two_models: Any, tmp_path: 
     with pytest.raises(ManifestError):
         write(two_models, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_latex_has_the_numbers_of_markdown_and_a_table_that_it_cannot_write_costs_no_other(
+    two_models: Any,
+) -> None:
+    settings = build(SummarySettings, stage_body(two_models.summary_settings()))
+    summary = replace(summarised(settings, two_models.measured(), {}), labels={"plain": "plain_50%"})
+    text, markdown = latex_summary(summary), markdown_summary(summary).split("## Notes")[0]
+    titles = re.findall(r"^## (.*)$", markdown, re.MULTILINE)
+    assert re.findall(r"\\caption\{(.*) \(demo\)\.\}", text) == titles and len(set(titles)) == len(titles) > 2
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"plain\_50\%") == len(titles)
+    # 70 and 75 of two seeds; 80 and 82 of two fine-tuning seeds.
+    assert r"72.5 {\tiny $\pm$ 3.5}" in text and r"81.0 {\tiny $\pm$ 1.4}" in text.replace(r"\textbf{81.0}", "81.0")
+    summary = replace(summary, labels={"plain": "\N{SNOWMAN}"})
+    assert latex_summary(summary).count("not written: LaTeX: ") == len(titles)
 
 
 def test_from_five_models_on_these_are_the_rows_and_measures_continue_below(experiment: Any, tmp_path: Path) -> None:

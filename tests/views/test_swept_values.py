@@ -148,6 +148,12 @@ def test_values_that_are_words_stand_side_by_side() -> None:
     ).swept
     (panel,) = swept_panels(runs, swept, {"accuracy": {"lamb-s1": 1.0, "adamw-s1": 2.0}}, {})
     assert panel.ticks == ["lamb", "adamw"] and panel.lines["base"] == [(0.0, 1.0, 0.0), (1.0, 2.0, 0.0)]
+    # No line joins them, and those of two models are next to each other.
+    both = replace(panel, lines={"base": panel.lines["base"], "large": [(0.0, 1.0, 0.2), (1.0, 2.0, 0.1)]})
+    figure = draw_swept(FigureSettings("words", ()), [both])
+    dots = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    assert {line.get_linestyle() for line in [*dots, *figure.legends[0].get_lines()]} == {"None"}
+    assert [line.get_xdata()[0] for line in dots] == pytest.approx([-0.06, 0.06])
 
 
 def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> None:

@@ -216,7 +216,10 @@ def test_only_what_would_run_is_counted_as_cost(jobs: Jobs) -> None:
     (all_of_it,) = planned_costs(both, jobs)
     assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
     assert all_of_it.training_flops == whole[1].training_flops
-    assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], jobs)
+    known, unknown = all_of_it, replace(evaluated, evaluation_flops=0.0, uncounted=("cola",))
+    lines = planned_cost_text([known, unknown, replace(known, uncounted=("cola",))], jobs).splitlines()
+    estimates = [[cell.strip().partition(" ")[0] for cell in line.split("|")[5:7]] for line in lines[2:6]]
+    assert "demo/ltg_bert-s42" in lines[2] and estimates == [["~", "~"], ["-", "-"], ["at", "at"], ["at", "at"]]
 
 
 def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(jobs: Jobs) -> None:

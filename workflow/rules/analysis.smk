@@ -26,6 +26,7 @@ rule summarise:
         parquet="results/{experiment}/summary.parquet",
         markdown="results/{experiment}/summary.md",
         text="results/{experiment}/summary.txt",
+        latex="results/{experiment}/summary.tex",
         notes="results/{experiment}/summary_notes.json",
         checksums="results/{experiment}/summary.sha256",
         notes_checksums="results/{experiment}/summary_notes.sha256",

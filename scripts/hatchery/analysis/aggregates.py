@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from polars.dataframe.group_by import GroupBy
 
 
+NORMAL_95 = 1.96
+"""Deviations of a normal distribution on either side of its mean that hold 95 % of it."""
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """A mean over the `n` runs that gave a number, of which `n_failed` failed; `n_without_number` more gave none.
@@ -33,6 +37,15 @@ class Aggregate:
     n_without_number: int = 0
     sampling_deviation: float | None = None
     blind_guess: float | None = None
+
+    @property
+    def whisker(self) -> float | None:
+        """What a figure draws on either side of the mean: the deviation over runs, or of a single run half of its 95 %
+        interval over the choice of the items; None if neither is known.
+        """
+        if self.std is not None or self.sampling_deviation is None:
+            return self.std
+        return NORMAL_95 * self.sampling_deviation
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -21,6 +21,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
     AT_BEST_TEMPERATURE,
     CORRELATION,
 )
+from hatchery.rendering.escaping import readable
 
 DIGEST_LENGTH = 12
 SHOWN_OF_PAIRS = (ACCURACY, AT_BEST_TEMPERATURE, CORRELATION)
@@ -104,13 +105,15 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 
 
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
-    """How the numbers of each suite were made; where its tasks differ, of which tasks it is said."""
+    """How the numbers of each suite were made; if tasks differ, a sentence for the tasks of each description."""
     found: dict[str, dict[str, list[str]]] = {}
     described = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
     for suite, text, task in described.iter_rows():
         found.setdefault(suite, {}).setdefault(text, []).append(task)
     return {
-        suite: next(iter(texts)) if len(texts) == 1 else " ".join(f"{', '.join(texts[one])}: {one}." for one in texts)
+        suite: next(iter(texts))
+        if len(texts) == 1
+        else " ".join(f"On {', '.join(map(readable, texts[one]))}: {one}." for one in texts)
         for suite, texts in found.items()
     }
 

@@ -12,6 +12,7 @@ from typing import get_type_hints
 
 import pyarrow as pa
 
+from hatchery.analysis.aggregates import NORMAL_95
 from hatchery.analysis.published_values import Verdict
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import verified_view
@@ -24,8 +25,6 @@ DECIMALS = 4
 
 PROVENANCE_ROWS = 3000
 """Rows of a summary that its page of provenance shows; `make trace` follows every one."""
-NORMAL_95 = 1.96
-"""Deviations of a normal distribution on either side of its mean that hold 95 % of it."""
 SELECTORS = ("model", "suite", "task", "metric")
 
 
@@ -143,6 +142,14 @@ class SummaryRow:
 
 
 COLUMNS = tuple(column.name for column in fields(SummaryRow))
+
+
+def summarised_text(value: float, decimals: int = 1) -> str:
+    """Return the number as tables show it: the four decimals of `summary.csv`, rounded to `decimals`.
+
+    Figures use this function, because rounding 50.74999 at once gives 50.7 and rounding in two steps gives 50.8.
+    """
+    return f"{round(value, DECIMALS):.{decimals}f}"
 
 
 def decimals_of(metric: str) -> int:

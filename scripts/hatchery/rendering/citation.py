@@ -15,5 +15,5 @@ def how_to_cite() -> str:
     authors = ", ".join(author["name"] for author in cited["authors"])
     return (
         f"To cite: {authors}, {cited['title']}, version {cited['version']} ({cited['date-released']}), and the papers "
-        f"whose experiments, data and tasks were used; its {FILE.name} lists the four that it repeats."
+        f"whose experiments, data and tasks were used; its {FILE.name} lists those that it reproduces."
     )

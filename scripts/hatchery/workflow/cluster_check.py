@@ -106,6 +106,8 @@ class _Silent:
         return lambda *_, **__: None
 
 
+ASKED = ("sbatch", "sinfo")
+"""The commands of Slurm that answer."""
 ANSWER_SECONDS = 60.0
 _BLOCK = "the block `cluster` of config/config.yaml"
 # Words of Slurm's refusals, and what to do; of several the first counts.

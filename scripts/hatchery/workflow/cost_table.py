@@ -11,6 +11,7 @@ from hatchery.experiment.cluster import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSetti
 from hatchery.rendering.table import Table, table
 from hatchery.rendering.templates import Section, card_html
 from hatchery.sanitize import csv_text
+from hatchery.training.settings import pretrain_settings
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
     ZERO_STAGES,
@@ -163,8 +164,7 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "
         f"{percent(published.mfu)}.",
         "A checkpoint is parameters, their average if there is one, and two moments of the optimiser in fp32. The run "
-        f"folder holds {plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and marks without "
-        "moments, and the one being written, until the run is over.",
+        f"folder holds {_kept(settings)} and the one being written, until the run is over.",
     ]
     if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
         notes.append(
@@ -188,6 +188,15 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
             f"The token shards hold {scaled(shards.training_tokens)} training subwords: at most {passes:,.1f} passes."
         )
     return notes
+
+
+def _kept(settings: CostSettings) -> str:
+    """The checkpoints in a run folder, with milestones and marks only if there are any."""
+    milestones = len(settings.plan.milestones)
+    marks = max((len(pretrain_settings(run.pretraining).marks) for run in settings.runs), default=0)
+    named = [_count(number, noun) for number, noun in ((milestones, "milestone"), (marks, "mark")) if number]
+    kept = f"{settings.plan.keep_checkpoints} kept"
+    return f"{kept}, {' and '.join(named)} without moments" if named else kept
 
 
 def _names(runs: Sequence[PlannedRun]) -> str:

@@ -274,9 +274,11 @@ def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
     )
 
 
-def about(text: str) -> str:
-    """A rough number, marked as such."""
-    return text if text == NONE else f"~ {text}"
+def _about(text: str, costs: Sequence[RemainingCost]) -> str:
+    """A rough number, a lower bound if some evaluations have no count; a dash if no evaluation has a count."""
+    if text == NONE or not any(cost.evaluation_flops for cost in costs):
+        return NONE
+    return f"at least {text}" if any(cost.uncounted for cost in costs) else f"~ {text}"
 
 
 def _row(name: str, costs: Sequence[RemainingCost]) -> list[str]:
@@ -288,6 +290,6 @@ def _row(name: str, costs: Sequence[RemainingCost]) -> list[str]:
         power(total("training_flops")),
         rough_duration(total("training_seconds")),
         hours(total("device_hours")),
-        about(power(total("evaluation_flops"))),
-        about(rough_duration(total("evaluation_seconds"))),
+        _about(power(total("evaluation_flops")), costs),
+        _about(rough_duration(total("evaluation_seconds")), costs),
     ]

@@ -231,12 +231,17 @@ COMMANDS = ("sbatch", "squeue")
 
 def require_slurm(executor: str, dry_run: bool) -> None:
     """Raise ConfigError where jobs are to be sent to Slurm from a machine without it; a dry run sends none."""
-    missing = [command for command in COMMANDS if shutil.which(command) is None]
+    missing = missing_commands()
     if executor == "slurm" and missing and not dry_run:
         raise ConfigError(
-            f"--profile slurm: this machine has no {' and no '.join(missing)}, so it cannot send jobs to Slurm; call "
+            f"--profile slurm: this machine has {missing}, so it cannot send jobs to Slurm; call "
             "it on a login node of the cluster, add -n to see the plan only, or leave --profile slurm out to run here"
         )
+
+
+def missing_commands(commands: Sequence[str] = COMMANDS) -> str:
+    """Slurm's commands that this machine lacks, as `no sbatch and no squeue`; empty if it has all of them."""
+    return " and ".join(f"no {command}" for command in commands if shutil.which(command) is None)
 
 
 def _is_made(target: str, workflow: Any) -> bool:

@@ -1,5 +1,7 @@
 """Trainings of more pieces than attempts are told before the first of them."""
 
+import runpy
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 import yaml
 
 from hatchery.experiment.project import Project
+from hatchery.workflow.cluster_check import ClusterJob
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.pieces import endless_trainings, retries_of
 from hatchery.workflow.resources import Resources
@@ -39,3 +42,22 @@ def test_retries_are_those_of_the_profile_and_of_the_command_line(
     written = yaml.safe_load((repository / profile / "config.yaml").read_text()).get("retries", 0)
     assert retries_of(["--profile", profile]) == written
     assert retries_of(["--profile", profile, "--retries", "9"]) == 9
+
+
+def test_the_check_of_a_cluster_reports_such_a_training_and_a_missing_slurm(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = runpy.run_path(str(repository / "scripts/check_cluster.py"))
+    project = Project(repository / "config", {"cluster": {"gpus_per_node": 8, "nodes": 4, "gpu_max_minutes": 10}})
+    job = ClusterJob("summarise", {}, "sbatch --parsable")
+    monkeypatch.setitem(check["main"].__globals__, "plan", lambda *_: [job])
+    monkeypatch.setitem(check["main"].__globals__, "Project", lambda: project)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(repository)
+    with pytest.raises(SystemExit):
+        check["main"](Namespace(experiment="strict", profile="slurm", snakemake=[]))
+    training, slurm = capsys.readouterr().err.splitlines()
+    assert training.startswith("error: strict: the training ") and "--retries" in training
+    assert slurm == (
+        "error: this machine has no sbatch and no sinfo, so Slurm was not asked; call it on a login node of the cluster"
+    )

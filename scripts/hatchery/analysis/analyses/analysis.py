@@ -189,16 +189,18 @@ def numbers_csv(found: Findings, analysis: str) -> str:
     return csv_text(header, (list(row.values()) for row in found.rows))
 
 
-def tables_as_files(found: Findings, title: str, entry: str, study: str) -> dict[str, str]:
+def tables_as_files(found: Findings, title: str, entry: str, experiment: str) -> dict[str, str]:
     """The tables with their notes as Markdown and as LaTeX, by the name of the file; nothing where there are none."""
     if not found.tables:
         return {}
     names = [f"{TABLE}{number:02}" for number in range(1, len(found.tables) + 1)]
     # LaTeX's notes have no code.
     notes = [note.replace("`", "") for note in found.notes]
-    source = f"study {study}, {entry}"
+    source = f"{experiment}, {entry}"
     texts = {
-        f"{name}.tex": replace(table, notes=notes).latex(source, f"{study}-{entry}-{name}".replace("_", "-"), wrap=True)
+        f"{name}.tex": replace(table, notes=notes).latex(
+            source, f"{experiment}-{entry}-{name}".replace("_", "-"), wrap=True
+        )
         for name, table in zip(names, found.tables, strict=True)
     }
     remarks = "\n".join(f"- {note}" for note in found.notes)

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from hatchery.analysis.aggregates import aggregate_values
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.scores import metric_name
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
@@ -25,20 +26,22 @@ from hatchery.rendering.drawing import (
     wrapped,
 )
 from hatchery.rendering.escaping import readable
-from hatchery.views.figures.marks import Point, draw_band, point_of
+from hatchery.views.figures.marks import Point, draw_band
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Scores over words seen",
     needs=("milestones", "runs"),
-    version=1,
+    version=2,
     caption="Scores of the models of inside a training against the words that they had seen, repetitions included; "
-    "means over pretraining seeds, with their deviation as a band, and chance as a dashed line.",
+    "means over pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over the choice "
+    "of the items, if it is known), and chance as a dashed line.",
     explanation="""
 A panel is a suite or a task that `evaluate_milestones` names. A point is a model that the training kept, or the
 finished one, which is the last. Of suites of minimal pairs it is the mean over paradigms, which is what BabyLM takes
-since 2025; of tasks it is their first metric. The axis is logarithmic where the numbers of words lie far apart. The
-dashed line is what a blind guess has.
+since 2025; of tasks it is their first metric. With several pretraining seeds, the band is their sample standard
+deviation. With one seed it is the 95 % interval of its score over the choice of the items. The axis is logarithmic
+where the numbers of words lie far apart. The dashed line is what a blind guess has.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
@@ -51,20 +54,20 @@ COLUMNS = 3
 
 @dataclass
 class Lines:
-    """What a panel shows: by model and milestone the words and the score of every seed, and what chance has."""
+    """A panel: words, score and sampling deviation of every seed by model and milestone, and the scores of chance."""
 
     metric: str
-    points: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
+    points: dict[str, dict[str, list[tuple[float, float, float | None]]]] = field(default_factory=dict)
     chance: set[float] = field(default_factory=set)
 
     def of(self, model: str) -> list[Point]:
         """The points of a model in the order of their words."""
-        found = self.points.get(model, {})
-        means = (
-            point_of(sum(words for words, _ in seeds) / len(seeds), [value for _, value in seeds])
-            for seeds in found.values()
-        )
-        return sorted(means)
+        found = []
+        for seeds in self.points.get(model, {}).values():
+            scores = aggregate_values([(value, "", sampling) for _, value, sampling in seeds])
+            assert scores.mean is not None
+            found.append((sum(words for words, _, _ in seeds) / len(seeds), scores.mean, scores.whisker or 0.0))
+        return sorted(found)
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -82,7 +85,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     for axes, (title, lines) in zip(grid, panels.items() or [("", Lines(ACCURACY))], strict=False):
         for model in models:
             if points := lines.of(model):
-                draw_band(axes, points, looks[model], marker="o", markersize=size * 0.3)
+                highest = 100.0 if lines.metric.endswith("_percent") else None
+                draw_band(axes, points, looks[model], highest, marker="o", markersize=size * 0.3)
         _finish(axes, wrapped(title, style.width_inches * 72 / columns * 0.8, size), lines)
     for axes in grid[len(panels) or 1 :]:
         axes.set_visible(False)
@@ -106,8 +110,8 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
     rows = shown.select("suite", "task", "metric", "run").rows()
     of_milestones = {(suite, task, metric) for suite, task, metric, run in rows if named[run].milestone_of}
     found: dict[str, Lines] = {}
-    for suite, task, metric, name, value, guess in shown.select(
-        "suite", "task", "metric", "run", "value", "blind_guess"
+    for suite, task, metric, name, value, sampling, guess in shown.select(
+        "suite", "task", "metric", "run", "value", "sampling_deviation", "blind_guess"
     ).iter_rows():
         run, seen = named[name], words.get(name)
         if (suite, task, metric) not in of_milestones or seen is None:
@@ -116,7 +120,7 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
         lines = found.setdefault(f"{title}, {metric_name(metric)}", Lines(metric))
         model = trainings.get(run.milestone_of, run.model)
         milestone = run.milestone if run.milestone_of else ""
-        lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen, value))
+        lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen, value, sampling))
         if guess is not None:
             lines.chance.add(guess)
     return found
@@ -125,7 +129,7 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
 def _finish(axes: Axes, title: str, lines: Lines) -> None:
     axes.set_title(title, loc="left")
     axes.set_xlabel("words seen")
-    places = [words for seen in lines.points.values() for seeds in seen.values() for words, _ in seeds if words > 0]
+    places = [words for seen in lines.points.values() for seeds in seen.values() for words, _, _ in seeds if words > 0]
     if not places:
         no_measurements(axes)
         return
@@ -136,3 +140,15 @@ def _finish(axes: Axes, title: str, lines: Lines) -> None:
     axes.grid(visible=True)
     for chance in lines.chance:
         axes.axhline(chance, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
+        # At the right end: models begin at chance, so curves are near the line at the left.
+        axes.annotate(
+            "chance",
+            (1.0, chance),
+            xycoords=("axes fraction", "data"),
+            xytext=(-2, -2),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+            color=MUTED,
+        )

@@ -51,13 +51,14 @@ FIGURE = Declaration(
     title="Swept values",
     needs=("runs", "sweeps"),
     all_models=True,
-    version=3,
+    version=4,
     caption="The main numbers of the experiment against the swept value, or the size of the models: means over "
     "pretraining seeds, with their sample standard deviation as a band or a bar.",
     published=True,
     explanation="""
 A panel shows perplexity, or an average in percent or points. The axis is the key of the sweep with the most values;
-other keys, and the runs that are swept, are lines. Models of a grid are dots at their number of parameters. The score
+other keys, and the runs that are swept, are lines. Dots of values that are words have no order, so no line joins them.
+Models of a grid are dots at their number of parameters. The score
 of a seed is the mean over its fine-tuning. An open diamond is the published value of a model. Models that no sweep and
 no grid made are not drawn. Axes are logarithmic where values differ by a factor of four, perplexities where they differ
 by one of twenty.
@@ -73,6 +74,8 @@ PARAMETERS, PERCENT = "parameters", "(%)"
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # More values than this have no tick each.
 MOST_TICKS = 8
+# Between the dots of a word, which is 1 wide.
+WORD_GAP = 0.12
 
 Values = dict[str, dict[str, float]]
 """The numbers that stand for an experiment: what each is called, and its value by the name of a run, or of a model."""
@@ -90,6 +93,11 @@ class SweptPanel:
     lines: Mapping[str, Sequence[Point]]
     ticks: Sequence[str] = ()
     published: Sequence[tuple[float, float]] = ()
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the values have an order in which a line may join them."""
+        return self.axis != PARAMETERS and not self.ticks
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -212,9 +220,15 @@ def draw_swept(settings: FigureSettings, panels: Sequence[SweptPanel]) -> Figure
     style, size = settings.style, settings.style.font_size
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     looks = model_styles(names, style)
+    joined = {name for panel in panels if panel.has_lines for name in panel.lines}
     handles = [
         Line2D(
-            *([], []), color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=size * 0.5, label=name
+            *([], []),
+            color=look.colour,
+            linestyle=look.dashes if name in joined else "none",
+            marker=look.marker,
+            markersize=size * 0.5,
+            label=name,
         )
         for name, look in looks.items()
     ]
@@ -239,11 +253,14 @@ def draw_swept(settings: FigureSettings, panels: Sequence[SweptPanel]) -> Figure
 def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], style: Style) -> None:
     size = style.font_size
     highest = 100.0 if panel.title.endswith(PERCENT) else None
-    for name, points in panel.lines.items():
-        if panel.axis == PARAMETERS:
+    for index, (name, points) in enumerate(panel.lines.items()):
+        if not panel.has_lines:
             places, means, spreads = ([point[part] for point in points] for part in range(3))
             above = [up_to(highest, mean, spread) for _, mean, spread in points]
             look = looks[name]
+            if panel.ticks:
+                # Models of one word are next to each other, so that no dot covers another.
+                places = [place + (index - (len(panel.lines) - 1) / 2) * WORD_GAP for place in places]
             axes.errorbar(places, means, [spreads, above], fmt=look.marker, color=look.colour, ms=size * 0.5)
         else:
             draw_band(axes, points, looks[name], highest, marker=looks[name].marker, markersize=size * 0.5)
@@ -258,6 +275,7 @@ def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], 
         axes.set_yscale("log")
     if panel.ticks:
         axes.set_xticks(range(len(panel.ticks)), panel.ticks)
+        axes.set_xlim(-0.5, len(panel.ticks) - 0.5)
         return
     if ordered[0] > 0 and ordered[-1] >= LOGARITHMIC_FROM * ordered[0]:
         axes.set_xscale("log")

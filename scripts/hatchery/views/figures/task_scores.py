@@ -22,6 +22,7 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
+from hatchery.analysis.summary_rows import summarised_text
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY
 from hatchery.rendering.drawing import GRID, MUTED, Keywords, legend_below, legend_rows, most_lines, outline, wrapped
@@ -262,8 +263,8 @@ def _text(aggregate: Aggregate) -> str:
     """Mean and deviation as the summary prints them, and how many runs failed or gave no number."""
     parts = []
     if aggregate.mean is not None:
-        deviation = "" if aggregate.std is None else f" ± {aggregate.std:.1f}"
-        parts.append(f"{aggregate.mean:.1f}{deviation}".replace("-", "\N{MINUS SIGN}"))
+        deviation = "" if aggregate.std is None else f" ± {summarised_text(aggregate.std)}"
+        parts.append(f"{summarised_text(aggregate.mean)}{deviation}".replace("-", "\N{MINUS SIGN}"))
     if failed := aggregate.n_failed + aggregate.n_without_number:
         parts.append(f"{failed} failed")
     return ", ".join(parts)

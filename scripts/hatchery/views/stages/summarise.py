@@ -1,4 +1,4 @@
-"""The stage `summarise`: the tidy table of measurements as a summary, in up to four forms."""
+"""The stage `summarise`: the tidy table of measurements as a summary, in up to five forms."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
 
 
 @Stage(
-    version=5,
+    version=6,
     settings=summary_settings,
     inputs=lambda results, experiment: {
         "measurements": results.file(experiment, "measurements.parquet"),
@@ -65,6 +65,7 @@ def summarise(
     parquet: OutputPath | None = None,
     markdown: OutputPath | None = None,
     text: OutputPath | None = None,
+    latex: OutputPath | None = None,
     notes: OutputPath | None = None,
 ) -> None:
     """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
@@ -77,6 +78,7 @@ def summarise(
     from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
     from hatchery.analysis.summary_rows import write_csv, write_parquet
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+    from hatchery.views.summary_latex import latex_summary
     from hatchery.views.summary_notes import notes_json, notes_of
     from hatchery.views.summary_text import markdown_summary, text_summary
 
@@ -90,8 +92,10 @@ def summarise(
         write_text(markdown, markdown_summary(summary))
     if text is not None:
         write_text(text, text_summary(summary))
+    if latex is not None:
+        write_text(latex, latex_summary(summary))
     if notes is not None:
         write_text(notes, notes_json(notes_of(summary)))
         write_checksums([notes])
     write_csv(output, summary.rows)
-    write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])
+    write_checksums([output, *(path for path in (parquet, markdown, text, latex) if path is not None)])

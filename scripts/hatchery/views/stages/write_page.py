@@ -83,7 +83,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 @Stage(
-    version=12,
+    version=13,
     settings=page_settings,
     inputs=lambda results, experiment: {
         "summary": results.file(experiment, "summary.parquet"),

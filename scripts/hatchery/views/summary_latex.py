@@ -1,0 +1,36 @@
+"""The tables of an experiment as LaTeX, to take into a paper: those of `summary.md`, each a `table` environment."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hatchery.analysis.summary import Summary
+from hatchery.errors import ConfigError
+from hatchery.rendering.table import divided
+from hatchery.views.score_table import SIDE_BY_SIDE, Score, table_of
+from hatchery.views.summary_sections import sections
+
+HEAD = r"""% The tables of {experiment}: \input this file, or copy a table.
+% After a mean is the sample standard deviation over its runs; summary.csv has their number.
+% Bold is the best of a column with what is within noise of it, where the noise is known.
+"""
+
+
+def latex_summary(summary: Summary) -> str:
+    """Return the text of `summary.tex`: models as rows, mean, deviation over runs, and failed runs."""
+    return "\n".join([HEAD.format(experiment=summary.experiment), *_tables(summary)])
+
+
+def _tables(summary: Summary) -> Iterator[str]:
+    number = 0
+    for section in sections(summary):
+        models = summary.with_numbers(section.measures)
+        for measures in divided(section.measures, SIDE_BY_SIDE):
+            number += 1
+            made = table_of(summary, measures, models, section.title, best=True)
+            label = f"{summary.experiment}-{number:02}".replace("_", "-")
+            shown = replace(made, notes=(section.note.replace("`", ""),)).shown(Score.cell)
+            try:
+                yield shown.latex(summary.experiment, label)
+            except ConfigError as error:
+                # The other tables and the other forms of the summary do not depend on this one.
+                yield f"% {section.title}: not written: {str(error).encode('ascii', 'replace').decode('ascii')}\n"
