@@ -131,6 +131,21 @@ test-kernels: env ## test the kernels of a GPU on the CPU, by Triton's interpret
 	@$(MAKE) --no-print-directory $(TRITON)/installed
 	@PYTHONPATH="$$PWD/$(TRITON)" TRITON_INTERPRET=1 $(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS) tests/modeling/test_kernels.py
 
+# mutmut, which changes the code in one place at a time.
+MUTATION := .mutation
+$(MUTATION)/installed: tests/mutation/mutmut.lock
+	@rm -rf $(MUTATION)
+	@.venv/bin/python -m pip install --quiet --no-deps --require-hashes --target $(MUTATION) --requirement $<
+	@touch $@
+
+MODULE ?=
+MINUTES ?= 15
+.PHONY: test-mutants
+test-mutants: env ## put mistakes into MODULE=package/module, one at a time, and list those that no test notices; MINUTES=15
+	@$(MAKE) --no-print-directory $(MUTATION)/installed
+	@PYTHONPATH="$$PWD/$(MUTATION)" OMP_NUM_THREADS=1 PATH="$$PWD/.venv/bin:$$PATH" \
+	  python tests/mutation/run.py "$(MODULE)" --minutes "$(MINUTES)"
+
 BENCH_OPTIONS ?=
 .PHONY: bench-gpu
 bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with what PYTHONPATH=folder holds

@@ -58,6 +58,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End with a failing status if every selected test was skipped, so that no target succeeds without a test."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and {"", "skipped"} >= reporter.stats.keys() - {"deselected", "warnings"} >= {"skipped"}:
+        reporter.write_line("")
+        reporter.write_line("error: every selected test was skipped; the reasons below say what is missing", red=True)
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _unsynced() -> Iterator[None]:
     """Nothing waits for the disk: processes are killed in tests, but no machine loses its power."""

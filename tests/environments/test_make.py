@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hatchery.artifacts.checksums import digest
 from hatchery.folders import RESERVED
 
+CAPTURED = {"capture_output": True, "text": True, "check": False}
 TOOLS = ("sh", "sed", "awk", "env", "nproc")
 
 
@@ -151,3 +153,11 @@ def test_what_killed_jobs_left_is_removed_and_a_training_that_can_go_on_is_kept(
 def test_folders_that_rules_write_for_several_experiments_are_reserved_and_so_are_those_that_no_rule_declares() -> None:
     assert {"cards", "models", "minimal_pairs", "checkpoints"} <= set(RESERVED)
     assert not {"demo", "strict", "experiment"} & set(RESERVED)
+
+
+def test_a_run_whose_tests_are_all_skipped_fails_and_says_so(repository: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/modeling/test_kernels.py"]
+    outcome = subprocess.run(command, cwd=repository, env={**os.environ, "TRITON_INTERPRET": "0"}, **CAPTURED)
+    assert outcome.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert "error: every selected test was skipped" in outcome.stdout
+    assert "make test-kernels" in outcome.stdout
