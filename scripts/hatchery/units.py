@@ -38,11 +38,6 @@ def bits_per_byte(loss: float, per_byte: float) -> float:
     return loss * per_byte / math.log(2)
 
 
-def tokens_per_byte(tokens: int | None, n_bytes: int | None) -> float | None:
-    """Tokens that are asked for per byte of a text; None where either is not known."""
-    return None if tokens is None or not n_bytes else tokens / n_bytes
-
-
 def rough_duration(seconds: float) -> str:
     """An estimated time, no finer than an estimate is: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for nothing."""
     if not seconds:

@@ -13,18 +13,13 @@ from typing import Any
 import pytest
 import torch
 
-from hatchery.analysis.collect_measurements import HeldOutText
-from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
-from hatchery.training.development import development_tokens_per_byte
-from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.run import Inputs, train_run
 from hatchery.training.settings import RuntimeSettings, pretrain_settings
 from hatchery.training.speed import GROWTH, Speedometer
 from hatchery.training.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.typed import build
-from hatchery.units import tokens_per_byte
 
 CPU = torch.device("cpu")
 
@@ -185,17 +180,6 @@ def test_trackio_gets_a_row_per_step_and_goes_on_with_its_run(tmp_path: Path, mo
         ("log", {"loss": 2.5, "development_loss": 2 * math.log(2), "development_bits_per_byte": 0.5}, 2),
         ("finish",),
     ]
-
-
-@pytest.mark.parametrize("task", ["masked", "causal", "hybrid", "translation"])
-def test_watchers_get_the_bits_per_byte_that_the_tables_have(token_data: Any, task: str) -> None:
-    kind = {"task": task, **({"longest_ratio": None} if task == "translation" else {})}
-    settings = objective_settings(kind, "objective")
-    text = HeldOutText(read_manifest(token_data.tokens), read_manifest(token_data.corpus))
-    trained: Any = SimpleNamespace(inputs={"tokens": read_manifest(token_data.tokens).digest})
-    expected = tokens_per_byte(text.n_asked(trained, settings, "dev"), text.n_bytes(trained, "dev"))
-    assert development_tokens_per_byte(token_data.tokens, objective_of(settings)) == expected
-    assert (expected is None) == (task == "translation")
 
 
 def test_weights_and_biases_stays_offline_and_goes_on_with_the_run_of_its_folder(

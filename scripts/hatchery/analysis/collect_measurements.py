@@ -7,11 +7,10 @@ grows with the evaluations alone.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from hatchery.analysis.measurements import DEVELOPMENT_BITS, development_measurements, learning_measurements
 from hatchery.analysis.pretrained_run import PretrainedRun, imported_run, pretrained_run
@@ -23,11 +22,11 @@ from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow, evaluatio
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution
-from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT, shards_of
+from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TRAINING_SPLIT, read_batches, shards_of, split_sentences
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import ObjectiveKeys
 from hatchery.training.objectives import objective_of
-from hatchery.units import bits_per_byte, tokens_per_byte
+from hatchery.units import bits_per_byte
 
 
 class HeldOutText:
@@ -43,38 +42,35 @@ class HeldOutText:
         known."""
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
-        self._counts: dict[tuple[str, str, str], np.ndarray] = {}
+        self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
-        """The bytes of the documents of a split, in UTF-8.
+        """The bytes (UTF-8) of a split as models of others encode it: the sentences of a document, a blank between two.
 
-        None where `made`, a training or an evaluation, read others.
+        None where `made`, an evaluation, read other documents.
         """
-        if self._corpus is None or not self._texts & set(made.inputs.values()):
+        if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
         if split not in self._bytes:
             shards = shards_of(self._corpus, [split])
             for shard in shards:
                 self._corpus.check(shard)
-            texts = pl.scan_parquet([shard.path for shard in shards]).select(pl.col("text").str.len_bytes().sum())
-            self._bytes[split] = int(texts.collect().item() or 0)
+            texts = (text for shard in shards for batch in read_batches(shard.path) for text in batch.texts)
+            self._bytes[split] = sum(len(" ".join(split_sentences(text)[0]).encode()) for text in texts)
         return self._bytes[split]
 
-    def n_asked(self, made: Manifest, objective: ObjectiveKeys, split: str) -> int | None:
-        """The tokens of a split that a model of an objective can be asked for.
+    def tokens_per_byte(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
+        """The number of tokens of a split that a model can be asked for, per byte that these tokens represent.
 
-        None where `made` read other shards, and of models that translate: half of the text is given to them.
+        None where `made`, a training or an evaluation, read other shards, and where bits per byte are not defined.
         """
-        if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest or "translation" in objective.kinds:
+        if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        return int(self._counted(split, objective).sum())
-
-    @cached_property
-    def _texts(self) -> set[str]:
-        """The digests of the documents, and of the shards that were made of them."""
-        found = set() if self._corpus is None else {self._corpus.digest}
-        is_of_them = self._tokens is not None and bool(found & set(self._tokens.inputs.values()))
-        return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
+        # Common masks hide text alone. A training has no such setting: its loss is that of its own objective.
+        common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
+        if not (common or objective.predicts_text_alone):
+            return None
+        return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Nats per token of a split that a model of an objective can be asked for.
@@ -90,7 +86,8 @@ class HeldOutText:
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
         # Models that hide other shares of the tokens are asked for the same ones in the mean.
-        key = (split, objective.task, getattr(objective, "direction", ""))
+        ends = "ends" if objective.ends_texts else ""
+        key = (split, objective.task, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
             self._counts[key] = objective_of(objective).target_counts(TokenShards.open(self._tokens.path, split))
         return self._counts[key]
@@ -136,8 +133,7 @@ def collect(
             if run.facts["development_loss"] is not None:
                 objective = objective_of_model(manifest)
                 blind = text.loss(manifest, objective, DEVELOPMENT_SPLIT)
-                asked = text.n_asked(manifest, objective, DEVELOPMENT_SPLIT)
-                per_byte = tokens_per_byte(asked, text.n_bytes(manifest, DEVELOPMENT_SPLIT))
+                per_byte = text.tokens_per_byte(manifest, objective, DEVELOPMENT_SPLIT)
                 run = _with_bits_per_byte(run, per_byte)
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in run.layers]
@@ -153,11 +149,13 @@ def collect(
             for result, path in _of_kind(kind, evaluated):
                 model, place = trained[result.run], places[result.run]
                 one = Evaluated(_evaluation_of(path, model), model, result.name)
-                one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
-                if not named[result.run].is_baseline:
-                    # Of others, nobody counted the tokens of their tokenizers.
+                if named[result.run].is_baseline:
+                    # Nobody counted the tokens of their tokenizers.
+                    one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
+                else:
                     its = one.manifest, objective_of_model(model)
-                    one = replace(one, unigram_loss=partial(text.loss, *its), n_asked=partial(text.n_asked, *its))
+                    per_byte_of = partial(text.tokens_per_byte, *its)
+                    one = replace(one, unigram_loss=partial(text.loss, *its), tokens_per_byte=per_byte_of)
                 rows += [_whole(place, kind, row, one.manifest) for row in evaluation.rows(one)]
                 layers += [place | row for row in evaluation.layers(one)]
             measurements += evaluation.together(rows)

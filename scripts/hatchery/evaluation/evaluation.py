@@ -44,15 +44,16 @@ class Evaluated:
     """One finished evaluation: its manifest, that of the model, and its name, which is that of a suite or task.
 
     `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known;
-    `n_bytes` its size in UTF-8, and `n_asked` the number of its tokens that a model can be asked for.
+    `tokens_per_byte` the number of its tokens that a model can be asked for per byte that these tokens represent, and
+    `n_bytes` the number of bytes of its sentences as a tokenizer of others encodes them.
     """
 
     manifest: Manifest
     model: Manifest
     name: str = ""
     unigram_loss: Callable[[str], float | None] = lambda split: None
+    tokens_per_byte: Callable[[str], float | None] = lambda split: None
     n_bytes: Callable[[str], int | None] = lambda split: None
-    n_asked: Callable[[str], int | None] = lambda split: None
 
 
 @dataclass(frozen=True, kw_only=True)

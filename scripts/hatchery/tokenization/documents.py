@@ -22,6 +22,8 @@ TOKEN_SHARDS = ".arrow"
 """The suffix of shards of tokens; those of documents are Parquet."""
 TRAINING_SPLIT = "train"
 DEVELOPMENT_SPLIT = "dev"
+PARAGRAPH_BREAK = "\n\n"
+"""The text between two paragraphs of a document."""
 SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.(?:parquet|arrow)")
 
 

@@ -20,6 +20,7 @@ Which tokens begin a word, for whole-word masking and for counting words, is wha
 
 import time
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -34,6 +35,7 @@ from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
 from hatchery.tokenization.special_tokens import TEXT_MARKERS, SpecialTokens
+from hatchery.tokenization.token_bytes import paragraph_bytes, represented_bytes
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
 from hatchery.tokenization.trainer_settings import EncodedUnit
@@ -135,6 +137,8 @@ class DocumentEncoder:
         self.tokenizer, self._units = tokenizer, units
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
+        self.token_bytes: Counter[str] = Counter()
+        """Bytes that the tokens encoded so far represent, of ordinary tokens and of special tokens by name."""
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str]) -> TokenTable:
         """Encode some documents. A document without any sentence gives a row without tokens."""
@@ -148,7 +152,9 @@ class DocumentEncoder:
             sentences += document_sentences
             ends_paragraph += document_ends
             sentence_bounds[index + 1] = len(sentences)
+            self.token_bytes += paragraph_bytes(self.tokenizer, document_ends)
         ids, bounds = self._encode_sentences(sentences, ends_paragraph)
+        self.token_bytes += represented_bytes(self.tokenizer, sentences, bounds, ids)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
         # Whoever marks continuations has cut the text at more than white space.
@@ -178,6 +184,7 @@ class DocumentEncoder:
         starts = [found[found < len(own)] for found, own in zip(starts, ids, strict=True)]
         flat = np.concatenate([np.zeros(0, self._dtype), *ids])
         document_starts = np.concatenate([[0], np.cumsum([len(own) for own in ids])]).astype(np.int64)
+        self.token_bytes += represented_bytes(self.tokenizer, wholes, document_starts, flat)
         filled = [number for number, own in enumerate(ids) if len(own)]
         by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         named = [wholes[number] for number in filled]
@@ -270,12 +277,14 @@ def encode(
     counts: dict[tuple[str, str], Counts] = {}
     text_words: dict[str, int] = {}
     text_bytes: dict[str, int] = {}
+    token_bytes: dict[str, dict[str, int]] = {}
     empty_documents = 0
     started = time.monotonic()
     total = count_documents([path for paths in shards.values() for path in paths])
     progress = Progress(total, "encoding", "documents")
     with progress:
         for split, paths in shards.items():
+            encoder.token_bytes = Counter()
             for path in paths:
                 table, sources, empty, n_bytes = _encode_shard(encoder, path, progress)
                 empty_documents += empty
@@ -288,6 +297,7 @@ def encode(
                 target = run.folder / f"{path.stem}.arrow"
                 write_shard(target, table, loaded.vocabulary_size)
                 run.add_output(target)
+            token_bytes[split] = dict(sorted(encoder.token_bytes.items()))
     if not counts:
         raise CorpusError(f"{corpus.path}: none of its {empty_documents:,} documents has any text")
     seconds = time.monotonic() - started
@@ -316,6 +326,7 @@ def encode(
         splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
         text_words=text_words,
         text_bytes=text_bytes,
+        token_bytes=token_bytes,
         empty_documents=empty_documents,
         train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
     )

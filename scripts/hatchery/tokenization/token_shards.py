@@ -48,6 +48,8 @@ def id_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype(np.uint16 if vocabulary_size <= LARGEST_UINT16_VOCABULARY else np.uint32)
 
 
+ORDINARY = "ordinary"
+"""The key, in the measure `token_bytes`, of all tokens that are not special."""
 TEXT_WORDS = "text_word_starts"
 """The column of words between white space, of tokenizers whose `word_starts` are others."""
 
@@ -215,6 +217,16 @@ class TokenShards:
         """Size of the documents of the split in UTF-8; None for shards that do not know it."""
         found = self.manifest.measures.get("text_bytes", {}).get(self.split)
         return None if found is None else int(found)
+
+    def tokens_per_byte(self, counts: np.ndarray) -> float | None:
+        """The number of predicted tokens of the split per byte (UTF-8) of the text that these tokens represent.
+
+        `counts`, int64 [V], say how often each token is predicted: never, where a special token has the count 0. None
+        for shards that do not know the bytes of their tokens.
+        """
+        found = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
+        n_bytes = sum(size for name, size in found.items() if name == ORDINARY or counts[self.special.ids[name]])
+        return int(counts.sum()) / n_bytes if n_bytes else None
 
     @property
     def words(self) -> int:

@@ -23,7 +23,6 @@ from hatchery.training.objective import HeldOutTerms, Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology, sum_over_processes
-from hatchery.units import tokens_per_byte
 
 if TYPE_CHECKING:
     from hatchery.training.engine import Engine
@@ -47,15 +46,15 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """How many tokens of the development text a model can be asked for, per byte of it.
+    """The number of tokens of the development text that a model can be asked for, per byte that these represent.
 
-    None without such text, where nobody counted its bytes, and of models that translate: half of it is given to them.
+    None without a development split, and where bits per byte of the loss are not defined.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
-    if not has_split or "translation" in objective.settings.kinds:
+    if not has_split or not objective.settings.predicts_text_alone:
         return None
     shards = objective.open(tokens, DEVELOPMENT_SPLIT)
-    return tokens_per_byte(int(objective.target_counts(shards).sum()), shards.text_bytes)
+    return shards.tokens_per_byte(objective.target_counts(shards))
 
 
 class DevelopmentSet:

@@ -79,6 +79,11 @@ class ObjectiveKeys(Settings):
         return (batch_size,)
 
     @property
+    def predicts_text_alone(self) -> bool:
+        """Whether every label represents text, and no text is only read: else bits per byte are not defined."""
+        return "translation" not in self.kinds
+
+    @property
     def model_values(self) -> dict[str, object]:
         """What the objective decides of a model's configuration."""
         return {"sentence_pair_head": False}

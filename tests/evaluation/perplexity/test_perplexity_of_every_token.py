@@ -237,36 +237,6 @@ def test_a_blind_guess_of_held_out_text_is_the_unigram_distribution_of_the_train
     assert found["dev", "accuracy_percent"] is None
 
 
-@pytest.mark.parametrize("objective", [CAUSAL, {"task": "hybrid", "causal_share": 1}, OBJECTIVE])
-def test_bits_per_byte_are_the_loss_over_all_tokens_that_can_be_asked_for_by_the_size_of_the_text(
-    *, objective: dict[str, Any], text: Text, make_model: ModelMaker, tmp_path: Path
-) -> None:
-    model = read_manifest(make_model(objective=objective))
-    row = measure(model.path, text, tmp_path)["dev"]
-    shards = TokenShards.open(text.tokens, "dev")
-    words = sum(token >= len(shards.special.order) for document in shards for token in document.ids.tolist())
-    asked = words if objective is OBJECTIVE else shards.n_tokens + shards.n_documents
-    held_out = HeldOutText(read_manifest(text.tokens), read_manifest(text.corpus))
-    made = read_manifest(tmp_path / "manifest.json")
-    known = Evaluated(
-        made,
-        model,
-        unigram_loss=partial(held_out.loss, made, objective_of_model(model)),
-        n_bytes=partial(held_out.n_bytes, made),
-        n_asked=partial(held_out.n_asked, made, objective_of_model(model)),
-    )
-    found = {(one["task"], one["metric"]): one for one in perplexity_rows(known)}
-    size = sum(len(document.encode()) for document in documents(60))
-    expected = float(row["loss_nats"]) * asked / math.log(2) / size
-    assert found["dev", "bits_per_byte"]["value"] == pytest.approx(expected)
-    loss, bits = (found["dev", metric]["blind_guess"] for metric in ("loss_nats", "bits_per_byte"))
-    assert bits == pytest.approx(loss * asked / math.log(2) / size)
-    # Nobody knows how large a text is that is not here.
-    other = read_manifest(Text(tmp_path / "other", 300, {"train": documents(5), "dev": documents(3)}).corpus)
-    elsewhere = Evaluated(made, model, n_bytes=partial(HeldOutText(read_manifest(text.tokens), other).n_bytes, made))
-    assert "bits_per_byte" not in {one["metric"] for one in perplexity_rows(elsewhere)}
-
-
 def test_of_text_that_a_model_was_not_trained_on_no_blind_guess_is_known(
     text: Text, make_model: ModelMaker, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from hatchery.evaluation.perplexity.rows import (
     SplitScore,
     WordScore,
 )
-from hatchery.units import bits_per_byte, tokens_per_byte
+from hatchery.units import bits_per_byte
 
 PERPLEXITY_SUITE = "perplexity"
 
@@ -22,9 +22,9 @@ PERPLEXITY_SUITE = "perplexity"
 def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     """The metrics of every held-out split, those of its words behind them, from `perplexity.csv` and `words.csv`.
 
-    A perplexity beyond float64 is None and failed; so is nothing else here. Bits per byte are known where the size of
-    the split is, and how many of its tokens there are to ask for. Where it was asked for, also the log-probability of
-    tokens by their frequency: bins and slopes.
+    A perplexity beyond float64 is None and failed; so is nothing else here. Bits per byte need the number of bytes that
+    the predicted tokens represent, so labels that are no text have none. Where it was asked for, also the
+    log-probability of tokens by their frequency: bins and slopes.
     """
     manifest, found = evaluated.manifest, list[TidyRow]()
     words: dict[str, WordScore] = {}
@@ -33,9 +33,10 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     for row in read_records(manifest.file(PERPLEXITY_FILE), SplitScore, ("split",)):
         unigram = evaluated.unigram_loss(row.split)
         values = row.values() | (words[row.split].values() if row.split in words else {})
-        # A score per word is there where every token was asked for.
-        asked = row.labelled_tokens if row.split in words else evaluated.n_asked(row.split)
-        per_byte = tokens_per_byte(asked, evaluated.n_bytes(row.split))
+        per_byte = evaluated.tokens_per_byte(row.split)
+        if row.split in words and (n_bytes := evaluated.n_bytes(row.split)):
+            # A score per word is there where every token was asked for.
+            per_byte = row.labelled_tokens / n_bytes
         if per_byte is not None:
             values[BITS_PER_BYTE] = bits_per_byte(row.loss_nats, per_byte)
         for metric, number in values.items():

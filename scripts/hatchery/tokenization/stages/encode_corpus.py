@@ -27,7 +27,7 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
 
 
 @Stage(
-    version=2,
+    version=3,
     settings=tokens_settings,
     inputs=lambda data, corpus, tokenizer: {
         "corpus": data.corpus_manifest(corpus),
@@ -47,7 +47,8 @@ def encode_corpus(
     Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
     (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role), `text_words` and
-    `text_bytes` (by split), `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance
+    `text_bytes` (by split), `token_bytes` (by split, of ordinary tokens and of special tokens by name),
+    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance
     only. Raises ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
     """
     from hatchery.tokenization.encoder import encode

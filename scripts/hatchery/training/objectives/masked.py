@@ -63,6 +63,11 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         return self.mask_probability if mask_rate is None else mask_rate
 
     @property
+    def predicts_text_alone(self) -> bool:
+        """Padding and special tokens represent no text."""
+        return not (self.padding_in_loss or self.special_tokens_maskable)
+
+    @property
     def model_values(self) -> dict[str, object]:
         """What the objective decides of a model's configuration."""
         return {"sentence_pair_head": self.sentence_pairs != "none"}

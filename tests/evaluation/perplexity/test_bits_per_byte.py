@@ -1,0 +1,136 @@
+"""The denominator of bits per byte: the bytes of the text that the predicted tokens represent, counted by hand."""
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from perplexity_cases import write_corpus
+
+from hatchery.analysis.collect_measurements import HeldOutText
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
+from hatchery.evaluation.perplexity.rows import SplitScore, WordScore
+from hatchery.runner import run_stage
+from hatchery.sanitize import csv_text
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.training.development import development_tokens_per_byte
+from hatchery.training.objectives import objective_of, objective_settings
+
+SENTENCES = ("[TAB] ab é", "ж ab", "a 中中 [UNK]")
+# Tokens: [TAB] a @@b é | [UNK] a @@b [PAR] | a [UNK] [UNK] [PAR]. Blanks belong to the token after them, [PAR] is the
+# blank line, and the line end after the first sentence is in no token.
+TEXT = f"{SENTENCES[0]}\n{SENTENCES[1]}\n\n{SENTENCES[2]}"
+BYTES = {"ordinary": 6 + 3 + 1, "[TAB]": 5, "[UNK]": 2 + 7 + 6, "[PAR]": 2}
+MASKED, EVERY, WITHOUT_END = (7, 10 + 5), (12 + 1, 32), (12, 32)
+"""Tokens that can be predicted, and the bytes that they represent."""
+
+
+@pytest.fixture
+def held_out(tmp_path: Path) -> HeldOutText:
+    """The text in a hand-made WordPiece, whose training split has other sizes."""
+    tokens = [*SPECIAL_SETS["babylm"].order, "a", "@@b", "é"]
+    definition = {
+        "added_tokens": [
+            {"id": index, "content": name, "special": True, "normalized": False}
+            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+            for index, name in enumerate(SPECIAL_SETS["babylm"].order)
+        ],
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {
+            "type": "WordPiece",
+            "vocab": {token: index for index, token in enumerate(tokens)},
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "@@",
+            "max_input_chars_per_word": 100,
+        },
+    }
+    tokenizer = tmp_path / "tokenizer/manifest.json"
+    tokenizer.parent.mkdir()
+    with stage_run(tokenizer, {"stage": "train_tokenizer", "stage_version": 1}) as run:
+        path = tokenizer.with_name("tokenizer.json")
+        path.write_text(json.dumps(definition), encoding="utf-8")
+        run.add_output(path)
+    corpus = write_corpus(tmp_path / "corpus/manifest.json", {"train": ["a ab é\nab", "é ж"], "dev": [TEXT, " \n"]})
+    run_stage(encode_corpus, {}, tmp_path / "tokens/manifest.json", corpus=corpus, tokenizer=tokenizer)
+    return HeldOutText(read_manifest(tmp_path / "tokens/manifest.json"), read_manifest(corpus))
+
+
+def made_of(held_out: HeldOutText, **settings: Any) -> Manifest:
+    assert held_out._tokens is not None
+    made: Any = SimpleNamespace(inputs={"tokens": held_out._tokens.digest}, settings=settings)
+    return made
+
+
+def test_the_encoding_counts_the_bytes_that_tokens_represent_and_no_line_end(held_out: HeldOutText) -> None:
+    assert held_out._tokens is not None
+    assert held_out._tokens.measures["token_bytes"]["dev"] == BYTES
+    # The one line end within a paragraph is missing, and the empty document.
+    assert sum(BYTES.values()) == len(TEXT.encode()) - 1 == held_out._tokens.measures["text_bytes"]["dev"] - 1 - 2
+
+
+@pytest.mark.parametrize(
+    ("objective", "masking", "expected"),
+    [
+        ({}, None, MASKED),
+        ({}, "own", MASKED),
+        ({"padding_in_loss": True, "segments": "documents"}, None, None),
+        ({"padding_in_loss": True, "segments": "documents"}, "own", None),
+        ({"padding_in_loss": True, "segments": "documents"}, "common", MASKED),
+        ({"special_tokens_maskable": True}, "own", None),
+        ({"special_tokens_maskable": True}, "common", MASKED),
+        ({"task": "causal"}, None, EVERY),
+        ({"task": "causal"}, "common", EVERY),
+        ({"task": "causal", "segments": "blocks"}, None, WITHOUT_END),
+        ({"task": "hybrid"}, "common", MASKED),
+        ({"task": "hybrid", "causal_share": 1}, "common", EVERY),
+        ({"task": "hybrid", "causal_share": 1, "segments": "blocks"}, "common", WITHOUT_END),
+        ({"task": "translation"}, "common", None),
+    ],
+)
+def test_every_objective_has_the_bytes_of_the_tokens_that_it_predicts(
+    held_out: HeldOutText, objective: dict[str, Any], masking: str | None, expected: tuple[int, int] | None
+) -> None:
+    settings = objective_settings(objective, "objective")
+    made = made_of(held_out, **({} if masking is None else {"masking": masking}))
+    # Counts of other objectives and splits, which are kept, are not those of this one.
+    for other in ({}, {"task": "causal"}, {"task": "causal", "segments": "blocks"}, {"task": "hybrid"}):
+        for split in ("train", "dev"):
+            held_out.tokens_per_byte(made, objective_settings(other, "objective"), split)
+    found = held_out.tokens_per_byte(made, settings, "dev")
+    assert found == (None if expected is None else pytest.approx(expected[0] / expected[1]))
+    if masking is None:
+        assert held_out._tokens is not None
+        assert development_tokens_per_byte(held_out._tokens.path, objective_of(settings)) == found
+    assert held_out.tokens_per_byte(made, settings, "train") != found or found is None
+
+
+def test_bits_per_byte_of_ours_and_of_models_of_others(held_out: HeldOutText, tmp_path: Path) -> None:
+    assert held_out._corpus is not None
+    model: Any = None
+    with stage_run(tmp_path / "measured/manifest.json", {}) as run:
+        for name, row in (
+            ("perplexity.csv", SplitScore("dev", 1, 10, 2.0, 7.4, 0.5)),
+            ("words.csv", WordScore("dev", 7, 1.0, 3.0)),
+        ):
+            run.folder.joinpath(name).write_text(csv_text(list(vars(row)), [list(vars(row).values())]))
+            run.add_output(run.folder / name)
+    made = read_manifest(tmp_path / "measured/manifest.json")
+
+    def bits(**known: Any) -> float | None:
+        rows = perplexity_rows(Evaluated(made, model, unigram_loss=lambda split: 3.0, **known))
+        (row,) = [row for row in rows if row["metric"] == "bits_per_byte"]
+        assert row["blind_guess"] == pytest.approx(1.5 * row["value"])
+        return row["value"]
+
+    assert bits(tokens_per_byte={"dev": 7 / 15, "test": 1.0}.get) == pytest.approx(2 * 7 / 15 / math.log(2))
+    # A model of others reads the three sentences with a blank between two of them; ten of its tokens represent these.
+    its: Any = SimpleNamespace(inputs={"corpus": held_out._corpus.digest}, settings={})
+    size = len(" ".join(SENTENCES).encode())
+    assert held_out.n_bytes(its, "dev") == size == 11 + 1 + 5 + 1 + 14
+    assert bits(n_bytes=lambda split: held_out.n_bytes(its, split)) == pytest.approx(2 * 10 / 32 / math.log(2))
+    assert held_out.n_bytes(made_of(held_out), "dev") is None
