@@ -72,9 +72,22 @@ def test_a_declaration_of_anything_but_literals_is_refused(tmp_path: Path) -> No
     assert declaration_in(path) is None
 
 
-def test_figures_stand_in_the_order_of_what_they_need() -> None:
-    assert list(figures_drawn_from(NEEDS))[:3] == ["swept_values", "learning_curves", "layer_weights"]
-    assert list(figures_drawn_from({"tasks", "runs", "curves"})) == ["learning_curves", "task_scores"]
+def figure_files(folder: Path, monkeypatch: pytest.MonkeyPatch, **needs: str) -> None:
+    """Declare figures with these names and needs instead of those of the repository."""
+    for name, need in needs.items():
+        text = f'\nFIGURE = Declaration(\n    title="T",\n    needs=("{need}",),\n    caption="c",\n)\n'
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(registry, "__file__", str(folder / "registry.py"))
+    monkeypatch.setattr(registry, "declared_figures", declared_figures.__wrapped__)
+
+
+def test_figures_are_in_the_order_of_their_needs_and_then_of_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *_ = NEEDS
+    figure_files(tmp_path, monkeypatch, alpha=second, middle=first, beta=first)
+    assert list(figures_drawn_from(NEEDS)) == ["beta", "middle", "alpha"]
+    assert list(figures_drawn_from({second})) == ["alpha"]
 
 
 def test_a_figure_of_something_new_is_its_file_and_one_record(
@@ -83,12 +96,7 @@ def test_a_figure_of_something_new_is_its_file_and_one_record(
     project = Project(repository / "config")
     told = Need("runs", "models of others", lambda project, name: project.experiment(name).baselines)
     monkeypatch.setitem(NEEDS, "baselines", told)
-    (tmp_path / "beside_others.py").write_text(
-        '\nFIGURE = Declaration(\n    title="Beside others",\n    needs=("baselines",),\n    caption="c",\n)\n',
-        encoding="utf-8",
-    )
-    monkeypatch.setattr(registry, "__file__", str(tmp_path / "registry.py"))
-    monkeypatch.setattr(registry, "declared_figures", declared_figures.__wrapped__)
+    figure_files(tmp_path, monkeypatch, beside_others="baselines")
     results = ResultPaths(project)
     assert results.figure_tables("strict", "beside_others") == {"runs": "results/strict/runs.parquet"}
     with pytest.raises(ConfigError, match="'beside_others' of 'demo': there are no models of others"):
@@ -96,7 +104,10 @@ def test_a_figure_of_something_new_is_its_file_and_one_record(
 
 
 def test_a_figure_of_something_else_names_those_that_there_are() -> None:
-    with pytest.raises(ConfigError, match="'phenomena' of 'demo': there are no suites of minimal pairs; it has: learn"):
+    drawn = ", ".join(figures_drawn_from({"runs", "curves"}))
+    with pytest.raises(
+        ConfigError, match=rf"'phenomena' of 'demo': there are no suites of minimal pairs; it has: {drawn}$"
+    ):
         require_figure("phenomena", {"runs", "curves"}, "demo")
     assert require_figure("phenomena", {"minimal_pairs"}, "demo").title == "Minimal pairs"
 

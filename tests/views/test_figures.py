@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from figure_readback import assert_nothing_overlaps, row_names, typed
+from matplotlib.container import ErrorbarContainer
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis import read_tables
@@ -167,8 +169,11 @@ def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models
     assert row_names(axes) == ["agreement", "ellipsis", "phenomenon average"]
     widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
     assert widths == pytest.approx([72.5, 77.5, 55.0, 75.0, 63.75, 76.25])
-    # Only the model with two seeds has whiskers: one for each of its bars.
-    assert len(axes.containers) - len(widths) == 3
+    # With two seeds their deviation; with one, 1.96 times that of 75 right of 100 pairs, and two more right and wrong.
+    whiskers = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    spans = [np.ptp(whisker.lines[2][0].get_segments()[0][:, 0]) / 2 for whisker in whiskers]
+    assert spans[::2] == pytest.approx([2.5 * 2**0.5, 5 * 2**0.5, 1.25 * 2**0.5])
+    assert spans[3] == pytest.approx(196 * (77 / 104 * 27 / 104 / 104) ** 0.5)
     assert any(list(line.get_xdata()) == [50.0, 50.0] for line in axes.lines)
 
 
@@ -211,6 +216,8 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
         box = number.get_bbox_patch()
         assert box is not None and box.get_facecolor() == (1, 1, 1, 1)
         assert number.get_zorder() > line.get_zorder()
+        # They begin after the line.
+        assert number.get_window_extent().x0 > axes.transData.transform((50, 0))[0]
 
 
 def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(two_models: Any, tmp_path: Path) -> None:

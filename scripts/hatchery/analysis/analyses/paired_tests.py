@@ -253,6 +253,8 @@ def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
 
 
 def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> list[Content]:
+    from hatchery.analysis.summary_rows import summarised_text
+
     model, against = (labels.get(row[key], row[key]) for key in ("model", "against"))
     over_runs = row[f"deviation_over_{nouns.runs}"]
     said = (("failed", "failed"), ("against_failed", "of the other failed"))
@@ -260,8 +262,8 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
     deviation = "" if over_runs is None else f"{over_runs:.1f}"
     return [
         f"{model} against {against}",
-        f"{row['accuracy_percent']:.1f}",
-        f"{row['against_accuracy_percent']:.1f}",
+        summarised_text(row["accuracy_percent"]),
+        summarised_text(row["against_accuracy_percent"]),
         Cell(f"{row['difference']:+.1f}", deviation, ", ".join(failed), bold=is_beyond_chance(row, nouns.runs)),
         f"{row['low']:+.1f} to {row['high']:+.1f}",
         f"{row[f'{nouns.items}_for']:,}",

@@ -1,8 +1,9 @@
 """Accuracy on minimal pairs by phenomenon, for all models, with the accuracy of a blind guess as a dashed line.
 
 Bars lie on their side, so that the names of phenomena need no rotation and the figure grows downwards with their
-number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation; an open
-diamond is the published accuracy of the model, if the experiment names a paper.
+number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation; with one
+seed the whisker is the 95 % interval over the choice of the items. An open diamond is the published accuracy of the
+model, if the experiment names a paper.
 """
 
 import math
@@ -22,6 +23,7 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
+from hatchery.analysis.summary_rows import summarised_text
 from hatchery.evaluation.evaluation import Level
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, CORRELATION, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.rendering.drawing import (
@@ -42,21 +44,22 @@ from hatchery.views.figures.marks import (
     comparable_values,
     published_handle,
     published_mark,
+    up_to,
 )
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Minimal pairs",
     needs=("minimal_pairs",),
-    version=4,
+    version=5,
     caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line is chance.",
     explanation="""
-A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher
-pseudo-log-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is
-the sample standard deviation over them (the legend gives the number of seeds). With one seed there is no whisker. The
-bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
-phenomena of a suite equally. The paradigm average, which weighs all paradigms equally, is drawn if the paper prints
-it.
+A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher pseudo-log-
+likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is the sample
+standard deviation over them (the legend gives the number of seeds). With one seed the whisker is the 95 % interval of
+its accuracy over the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend.
+The phenomenon average is set apart below them; it weighs all phenomena of a suite equally. The paradigm average, which
+weighs all paradigms equally, is drawn if the paper prints it.
 
 Chance is the accuracy of a guess that does not see the items: the mean of one over the number of candidates, which is
 50 % of pairs. Where phenomena differ in it, each has a line of its own. A suite without right answers shows the rank
@@ -98,7 +101,9 @@ class SuiteBars:
 
     def extent(self) -> tuple[float, float]:
         """The range of the axis: from 0 to 100, and as far below 0 as any bar or deviation goes."""
-        lowest = min((bar.mean - (bar.std or 0.0) for bar in self.bars.values() if bar.mean is not None), default=0.0)
+        lowest = min(
+            (bar.mean - (bar.whisker or 0.0) for bar in self.bars.values() if bar.mean is not None), default=0.0
+        )
         return (0.0 if lowest >= 0 else max(-100.0, 10.0 * math.floor(lowest / 10))), 100.0
 
     def places(self) -> list[float]:
@@ -190,7 +195,7 @@ def _draw_panel(
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * (high - low) / (style.width_inches * 72 * 0.65)
     measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
     thickness = 1 / (len(measured) + 0.8)
-    places = panel.places()
+    places, chances = panel.places(), dict(zip(panel.phenomena, panel.chances(), strict=True))
     for group, phenomenon in zip(places, panel.phenomena, strict=True):
         for index, model in enumerate(measured):
             bar = panel.bars.get((phenomenon, model))
@@ -201,16 +206,19 @@ def _draw_panel(
             axes.barh(
                 place, bar.mean, height=thickness * 0.94, color=look.colour, hatch=look.hatch, edgecolor="white", lw=0.3
             )
-            end = max(0.0, min(bar.mean + (bar.std or 0.0), 100.0))
-            if bar.std is not None:
-                axes.errorbar(bar.mean, place, xerr=bar.std, color="black", lw=0.8, capsize=font_size * 0.15)
+            end = max(0.0, min(bar.mean + (bar.whisker or 0.0), 100.0))
+            if bar.whisker is not None:
+                sides = [[bar.whisker], [up_to(100.0, bar.mean, bar.whisker)]]
+                axes.errorbar(bar.mean, place, xerr=sides, color="black", lw=0.8, capsize=font_size * 0.15)
             printed = panel.published.get((phenomenon, model))
             if printed is not None:
                 axes.plot([printed], [place], **published_mark(style, face="white"))
-            # The number stands at the end of its bar, or behind a diamond that would cover it there.
+            # The number is at the end of its bar, or after the line of chance or a diamond that would cover it there.
+            if any(end <= chance <= end + number_width for chance in chances[phenomenon]):
+                end = max(chances[phenomenon])
             covered = printed is not None and end - 1.0 <= printed <= end + number_width
             axes.annotate(
-                f"{bar.mean:.1f}",
+                summarised_text(bar.mean),
                 (max(end, printed) if covered and printed is not None else end, place),
                 xytext=(3 + (font_size * 0.4 if covered else 0), 0),
                 textcoords="offset points",
