@@ -23,6 +23,7 @@ from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_sco
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.sentences_file import GAP
+from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.store import save_model
 
 SENTENCES = ["The old dogs sleep .", "The old dog sleeps ."]
@@ -87,6 +88,28 @@ def test_a_hybrid_model_is_asked_from_left_to_right_where_that_is_wanted(make_mo
     assert bits.to_numpy() == pytest.approx(-expected / math.log(2))
     both = model.scores(SENTENCES)["score"] + found
     assert model.scores(SENTENCES, scoring="fused")["score"].to_numpy() == pytest.approx(both.to_numpy())
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(make_model_manifest, share: int) -> None:
+    manifest = make_model_manifest(objective={"task": "hybrid", "causal_share": share})
+    model, (network, tokenizer) = hatchery.model(manifest), load_pretrained(manifest)
+    assert (model.continues, model.fills_gaps) == (bool(share), not share)
+    its = ("causal", "left_to_right", 0) if share else ("masked", "pll", 1)
+    alone = HatcheryModel(network, tokenizer, torch.device("cpu"), its[0], its[2])
+    expected = sentence_scores(token_scores(alone, alone.encode(SENTENCES), its[1]))
+    assert model.scores(SENTENCES)["score"].to_numpy() == pytest.approx(expected)
+    never = {0: "hidden tokens", 1: "next tokens"}
+    for way in ("fused", "mntp" if share else "left_to_right"):
+        message = f"'{way}' asks for {never[1 - share]}, and the model only learned {never[share]}; use auto"
+        with pytest.raises(hatchery.HatcheryError, match=message):
+            model.scores(SENTENCES, scoring=way)
+    # The page guesses words with such a model at the position before the mask.
+    if not share:
+        ids = [tokenizer.cls_id, *tokenizer.encode_sentences(["The old"])[0], tokenizer.mask_id]
+        at = network.logits_at(network.encoder(torch.tensor([ids]))[-1][0, -2]).softmax(-1)[tokenizer.n_special :]
+        (best,) = guesses(network, tokenizer, ids, 1, use_of(read_manifest(manifest), network).predicted_before)
+        assert best.percent == pytest.approx(100 * at[: tokenizer.vocabulary_size].max().item(), abs=0.06)
 
 
 @pytest.mark.parametrize(

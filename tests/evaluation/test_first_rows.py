@@ -1,6 +1,7 @@
 """What is refused before the first training: settings of a task, and the files of suites and tasks."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation import first_rows
 from hatchery.evaluation.first_rows import check_registered, first_problem
 from hatchery.evaluation.settings import ScoringSettings
+from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings, TransferSettings, VocabularyFilter
 from hatchery.raw.registration import register_source
@@ -191,6 +193,22 @@ def test_a_small_file_is_read_to_its_end(folder: Path) -> None:
     rows = [*GOOD * 800, ("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
     assert "train.jsonl:1601: the label 'unheard'" in (first_problem(build(TaskSettings, written()), folder) or "")
+
+
+@pytest.mark.parametrize(("drawn", "expected"), [(3, None), (4, "drawn: got 4, expected at most 3, the texts")])
+def test_a_text_that_a_figure_cannot_show_is_noticed_before_training(
+    tmp_path: Path, drawn: int, expected: str | None
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.txt").write_text("It rains.\n\nA dog.\n", encoding="utf-8")
+    (tmp_path / "data/b.txt").write_text("Er schläft.\n", encoding="utf-8")
+    settings = {"drawn": drawn, "files": "*.txt"}
+    problem = first_problem(build(SurprisalSettings, settings), tmp_path / "data")
+    assert problem is None if expected is None else problem is not None and problem.endswith(expected)
+    register_source("mine", tmp_path / "data", tmp_path / "source.json")
+    readings = {"texts": {"kind": "texts", "settings": settings}}
+    with nullcontext() if expected is None else pytest.raises(EvaluationError, match=expected):
+        check_registered(tmp_path / "source.json", readings)
 
 
 def test_a_spreadsheet_of_sentences_is_a_task(folder: Path) -> None:

@@ -24,6 +24,7 @@ from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.sentences_file import GAP
 from hatchery.evaluation.surprisal.words import word_surprisals
 from hatchery.evaluation.trained_objective import use_of
+from hatchery.evaluation.ways_of_scoring import unlearned
 from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
@@ -68,8 +69,10 @@ class AskedModel:
         self._is_ours = isinstance(model, HatcheryModel)
         self.kinds: tuple[str, ...] = (model.architecture,)
         """What it was trained as: `masked`, `causal`, or both; of others also `encoder_decoder`."""
+        self._also: tuple[str, ...] = self.kinds
         if isinstance(model, HatcheryModel):
-            self.kinds = use_of(made, model.network).kinds
+            use = use_of(made, model.network)
+            self.kinds, self._also = use.learned, use.kinds
 
     @property
     def fills_gaps(self) -> bool:
@@ -154,7 +157,12 @@ class AskedModel:
         return HiddenStates(tokens, torch.cat(states).float().cpu().numpy(), attentions)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | BaselineModel:
-        """The model as `scoring` asks it: a hybrid one is else asked for hidden tokens."""
+        """The model as `scoring` asks it: a hybrid one is else asked for hidden tokens.
+
+        Raises ConfigError for a way of scoring that asks for predictions which the model never learned.
+        """
+        if reason := unlearned(scoring, self._also, self.kinds):
+            raise ConfigError(f"scoring: {reason}; use auto")
         causal = self._model.left_to_right
         return causal if causal and required_architecture(scoring, self.kinds) == "causal" else self._model
 

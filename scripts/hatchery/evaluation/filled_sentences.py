@@ -195,7 +195,7 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
     model, tokenizer = load_pretrained(pretraining, translates=True)
     model.eval()
     trained = read_manifest(pretraining)
-    kinds = use_of(trained, model).kinds
+    use = use_of(trained, model)
     if isinstance(model, TranslationModel):
         split, translated = translated_sentences(model, tokenizer, trained, corpus, SENTENCES)
         written = FilledSentences("translate", tuple(translated))
@@ -204,23 +204,29 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
         if not sentences:
             split, sentences = candidates(corpus, sentences_of=beginnings)
             run.measures["beginnings"] = True
-        if "causal" in kinds:
+        if "causal" in use.learned:
             continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
             written = FilledSentences("continue", tuple(continued))
         else:
-            written = FilledSentences("fill", tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
+            written = FilledSentences(
+                "fill", tuple(islice(_filled_in(model, tokenizer, sentences, use.predicted_before), SENTENCES))
+            )
     write_json(run.folder / SENTENCES_FILE, asdict(written))
     run.add_output(run.folder / SENTENCES_FILE)
     run.measures.update(sentences=len(written.examples), split=split)
 
 
-def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[FilledSentence]:
+def _filled_in(
+    model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str], predicted_before: int
+) -> Iterator[FilledSentence]:
     limit = model.config.position_limit
     for sentence in sentences:
         gap = left_out(tokenizer, sentence)
         if gap is not None and (limit is None or len(gap.ids) <= limit):
             before, word, after = gap.parts
-            yield FilledSentence(f"{before}{GAP}{after}", word, tuple(guesses(model, tokenizer, gap.ids, GUESSES)))
+            yield FilledSentence(
+                f"{before}{GAP}{after}", word, tuple(guesses(model, tokenizer, gap.ids, GUESSES, predicted_before))
+            )
 
 
 class Gap:
@@ -249,9 +255,11 @@ def left_out(tokenizer: Tokenizer, sentence: str) -> Gap | None:
 
 
 @torch.no_grad()
-def guesses(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Answer]:
-    """The most probable subwords at the one mask among `ids`; see `best_subwords`."""
-    hidden = model.encoder(torch.tensor([ids]))[-1][0, list(ids).index(tokenizer.mask_id)]
+def guesses(
+    model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int, predicted_before: int = 0
+) -> list[Answer]:
+    """The most probable subwords for the one mask among `ids`, which are predicted so many positions before it."""
+    hidden = model.encoder(torch.tensor([ids]))[-1][0, list(ids).index(tokenizer.mask_id) - predicted_before]
     best = best_subwords(tokenizer, model.logits_at(hidden), number)
     return [Answer(text, round(100 * probability, 1)) for text, probability in best]
 

@@ -15,7 +15,7 @@ from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read
 from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.surprisal.human_data import read_children, read_contexts, read_words
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings, SurprisalSettings
-from hatchery.evaluation.surprisal.texts import read_texts
+from hatchery.evaluation.surprisal.texts import check_drawn, read_texts, text_files
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
@@ -76,7 +76,9 @@ def first_problem(settings: FileSettings, root: str | Path) -> str | None:
         if isinstance(settings, ScoringSettings):
             _read_small_files(source, settings)
         elif isinstance(settings, SurprisalSettings):
-            read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
+            texts = read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
+            if all(source.is_whole(name) for name in text_files(source, settings)):
+                check_drawn(source, settings, len(texts))
         elif isinstance(settings, ReadingSettings):
             read_words(source, settings.files, MOST_ROWS)
         elif isinstance(settings, AcquisitionSettings):
@@ -103,7 +105,7 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
         try:
             settings = build(KINDS[reading["kind"]], reading["settings"])
             if isinstance(settings, SurprisalSettings):
-                read_texts(source, settings)
+                check_drawn(source, settings, len(read_texts(source, settings)))
             elif isinstance(settings, ReadingSettings):
                 read_words(source, settings.files)
             elif isinstance(settings, AcquisitionSettings):

@@ -84,7 +84,10 @@ def load_sentence_model(
         return BaselineModel(*load_baseline(manifest, template), device, template)
     network, tokenizer = load_pretrained(manifest_path)
     use = use_of(manifest, network)
-    return HatcheryModel(network, tokenizer, device, required_architecture(scoring, use.kinds), use.predicted_before)
+    # The first is what `auto` asks for; in the other way a hybrid model can be asked, too.
+    kinds = dict.fromkeys((*use.learned, *use.kinds))
+    architecture = required_architecture(scoring, tuple(kinds))
+    return HatcheryModel(network, tokenizer, device, architecture, use.predicted_before)
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:

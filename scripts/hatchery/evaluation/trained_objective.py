@@ -23,6 +23,13 @@ class Use(NamedTuple):
     """How many positions before a hidden token it is predicted."""
     ends_texts: bool = True
     """Whether something stood behind a text in training."""
+    only: ModelKind | None = None
+    """The one use that the model was trained for where `kinds` has more; None: all of them."""
+
+    @property
+    def learned(self) -> tuple[ModelKind, ...]:
+        """The uses that the model was trained for."""
+        return self.kinds if self.only is None else (self.only,)
 
 
 def objective_of_model(model: Manifest) -> ObjectiveKeys:
@@ -37,7 +44,8 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
     """What a model can be used as; of an imported one, whose manifest has no objective, what its own files say."""
     if "objective" in trained.settings:
         objective = objective_of_model(trained)
-        return Use(objective.kinds, objective.predicted_before, objective.ends_texts)
+        only = objective.learned[0] if objective.learned != objective.kinds else None
+        return Use(objective.kinds, objective.predicted_before, objective.ends_texts, only)
     if isinstance(model.config, EncoderDecoderConfig):
         return Use(("translation",))
     return Use(("causal",) if model.causal else ("masked",))

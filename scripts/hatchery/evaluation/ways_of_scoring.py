@@ -22,6 +22,8 @@ class Way(NamedTuple):
     predicted_before: int | None = None
     """0: where it stands; 1: at the position before it; None: where the model was trained to."""
     needs_words: bool = False
+    sums: bool = False
+    """Whether the model is also read from left to right, for a sum of both likelihoods."""
 
 
 def _each(length: int) -> int:
@@ -38,7 +40,7 @@ WAYS: dict[str, Way] = {
     # With the later pieces of the token's word masked too (Kauf & Ivanova, 2023).
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
     # The pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT).
-    "fused": Way(("masked",), "token_fused_likelihoods", lambda length: length + 1, predicted_before=1),
+    "fused": Way(("masked",), "token_fused_likelihoods", lambda length: length + 1, predicted_before=1, sums=True),
     # After one context token (BabyLM 2023).
     "left_to_right": Way(("causal", "encoder_decoder"), "token_left_to_right_likelihoods", lambda length: 1),
 }
@@ -47,6 +49,21 @@ WAYS: dict[str, Way] = {
 def default_way(architecture: str) -> str:
     """What `auto` stands for."""
     return "pll" if architecture == "masked" else "left_to_right"
+
+
+_PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
+
+
+def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
+    """Why a way of scoring, which fits a network with these `kinds` of use, asks for what training never did.
+
+    None where training was for it: `learned` are the uses that it was for.
+    """
+    if name not in WAYS:
+        return None  # `auto` asks as the model learned
+    asked = tuple(_PREDICTED) if WAYS[name].sums else WAYS[name].architectures
+    never = [_PREDICTED[kind] for kind in asked if kind in kinds and kind not in learned]
+    return f"{name!r} asks for {never[0]}, and the model only learned {_PREDICTED[learned[0]]}" if never else None
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:

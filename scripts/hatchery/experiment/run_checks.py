@@ -1,11 +1,11 @@
 """Whether the runs of an experiment fit their models, their corpus, this machine and each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import Edition
-from hatchery.evaluation.ways_of_scoring import why_not
+from hatchery.evaluation.ways_of_scoring import unlearned, why_not
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.finetuning import reads_first_token
@@ -73,18 +73,37 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
     for name in experiment.baselines:
         baseline = project.baseline(name)
         asked[name] = (baseline.architecture,), int(baseline.predicts_next)
-    ways: list[tuple[str, str, Edition]] = [
-        (f"minimal_pairs: {name!r}", suite.scoring, suite.edition)
-        for name, suite in ((name, project.suite(name)) for name in experiment.minimal_pairs)
-    ]
-    ways += [(f"surprisal.{name}", texts.scoring, 2023) for name, texts in experiment.surprisal.items()]
-    for key, way, edition in ways:
+    for key, way, edition in _ways(experiment, project):
         reasons = {model: why_not(way, *use, edition) for model, use in asked.items()}
         for reason in dict.fromkeys(filter(None, reasons.values())):
             models = ", ".join(model for model, why in reasons.items() if why == reason)
             with problems.collecting():
                 raise ConfigError(f"{where}: {key} cannot be asked of {models}: scoring {reason}")
     problems.raise_any()
+
+
+def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str, Edition]]:
+    """Key, way of scoring and edition of all that models are scored on."""
+    for name in experiment.minimal_pairs:
+        suite = project.suite(name)
+        yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition
+    for name, texts in experiment.surprisal.items():
+        yield f"surprisal.{name}", texts.scoring, 2023
+    for key, entry in (("reading", experiment.reading), ("acquisition", experiment.acquisition)):
+        if entry is not None:
+            yield key, entry.scoring, 2023
+
+
+def unlearned_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[str]:
+    """A line for each suite, text and so on of these experiments that asks models for what they never learned."""
+    for name in experiments:
+        experiment = project.experiment(name)
+        objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
+        for key, way, _ in _ways(experiment, project):
+            reasons = {run: unlearned(way, one.kinds, one.learned) for run, one in objectives.items()}
+            for reason in dict.fromkeys(filter(None, reasons.values())):
+                models = ", ".join(run for run, why in reasons.items() if why == reason)
+                yield f"experiment {name!r}: {key}, {models}: scoring {reason}; scoring: auto asks as it learned"
 
 
 def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str, project: "Project") -> None:

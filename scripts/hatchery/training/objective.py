@@ -79,6 +79,11 @@ class ObjectiveKeys(Settings):
         return (batch_size,)
 
     @property
+    def learned(self) -> tuple[ModelKind, ...]:
+        """The uses among `kinds` that training is for; the first is the default use of a finished model."""
+        return self.kinds
+
+    @property
     def predicts_text_alone(self) -> bool:
         """Whether every label represents text, and no text is only read: else bits per byte are not defined."""
         return "translation" not in self.kinds

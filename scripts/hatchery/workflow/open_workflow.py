@@ -21,6 +21,7 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
+from hatchery.experiment.run_checks import unlearned_to_tell
 from hatchery.experiment.text_limits import epochs_to_tell, unread_to_tell
 from hatchery.sanitize import visible
 from hatchery.workflow.pieces import PROFILE, endless_trainings
@@ -191,6 +192,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
         *(project.experiment(part).corpus for part in parts),
     ]
     notes = [*epochs_to_tell(dict.fromkeys(parts), project), *unread_to_tell(dict.fromkeys(corpora), project)]
+    notes += unlearned_to_tell(dict.fromkeys(parts), project)
     if request.executor == PROFILE:
         notes += endless_trainings(dict.fromkeys(parts), rules.resources, request.retries)
     for line in notes:

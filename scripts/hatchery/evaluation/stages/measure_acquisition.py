@@ -59,7 +59,7 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=acquisition_settings,
     inputs=acquisition_inputs,
     input_names={"checkpoints": "checkpoint {}"},

@@ -61,7 +61,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=reading_settings,
     inputs=reading_inputs,
     files_read=files_read,

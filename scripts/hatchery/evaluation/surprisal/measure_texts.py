@@ -11,7 +11,6 @@ import polars as pl
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import write_table
-from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
@@ -19,7 +18,7 @@ from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.evaluation.surprisal.settings import NamedTexts
-from hatchery.evaluation.surprisal.texts import read_texts
+from hatchery.evaluation.surprisal.texts import check_drawn, read_texts
 from hatchery.evaluation.surprisal.words import word_surprisals
 from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
@@ -29,8 +28,7 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
     """Write the surprisals of the words of the texts; see the stage `measure_surprisal`."""
     opened = open_source(source)
     lines = read_texts(opened, settings)
-    if settings.drawn > len(lines):
-        raise EvaluationError(f"{opened.root}: drawn: got {settings.drawn:,}, and there are {len(lines):,} texts")
+    check_drawn(opened, settings, len(lines))
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring)
     assert isinstance(asked, HatcheryModel | BaselineModel)

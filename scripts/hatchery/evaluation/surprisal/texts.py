@@ -78,6 +78,12 @@ def texts_of(source: RawSource, settings: SurprisalSettings, name: str) -> Itera
         raise EvaluationError(f"{name}: the file holds no text")
 
 
+def check_drawn(source: RawSource, settings: SurprisalSettings, texts: int) -> None:
+    """Raise EvaluationError where the figure is to show a text beyond the last one."""
+    if settings.drawn > texts:
+        raise EvaluationError(f"{source.root}: drawn: got {settings.drawn:,}, expected at most {texts:,}, the texts")
+
+
 def read_texts(
     source: RawSource, settings: SurprisalSettings, most: Callable[[str], int | None] = lambda name: None
 ) -> list[TextLine]:

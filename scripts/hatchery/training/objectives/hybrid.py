@@ -66,6 +66,13 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         return "causal" if self.causal_share == 1 else self.task
 
     @property
+    def learned(self) -> tuple[ModelKind, ...]:
+        """One use where all sequences are of one kind, although the network can be asked in the other way, too."""
+        if not self.one_kind:
+            return self.kinds
+        return ("causal",) if self.causal_share else ("masked",)
+
+    @property
     def one_kind(self) -> bool:
         """Whether all sequences of a batch are of one kind."""
         return self.causal_share in (0, 1)

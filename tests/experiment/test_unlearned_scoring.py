@@ -1,0 +1,46 @@
+"""Ways of scoring that ask models for predictions which they never learned."""
+
+from pathlib import Path
+
+from shipped import edit
+
+from hatchery.evaluation.ways_of_scoring import WAYS, unlearned
+from hatchery.experiment.project import Project
+from hatchery.experiment.run_checks import unlearned_to_tell
+
+BOTH = ("masked", "causal")
+
+
+def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configuration: Path) -> None:
+    assert list(unlearned_to_tell(["gpt_bert_ratios"], Project(configuration))) == [
+        f"experiment 'gpt_bert_ratios': minimal_pairs: '{suite}', ratio_causal_share_{share}: scoring '{way}' asks for "
+        f"{never} tokens, and the model only learned {learned} tokens; scoring: auto asks as it learned"
+        for suite, share, way, never, learned in (
+            ("blimp_2024", 1, "mntp", "hidden", "next"),
+            ("blimp_2024_causal", 0, "left_to_right", "next", "hidden"),
+        )
+    ]
+    assert not list(unlearned_to_tell(["gpt_bert_strict", "demo", "causal_mini"], Project(configuration)))
+    edit(
+        configuration,
+        "experiments/real_hybrid.yaml",
+        "minimal_pairs:",
+        "reading: {data: any, scoring: pll}\nminimal_pairs:",
+    )
+    (line,) = [line for line in unlearned_to_tell(["real_hybrid"], Project(configuration)) if "reading" in line]
+    assert line.startswith("experiment 'real_hybrid': reading, share_causal_share_1: scoring 'pll' asks for hidden")
+
+
+def test_what_each_way_of_scoring_asks_for() -> None:
+    never = {(way, only): unlearned(way, BOTH, (only,)) is not None for way in ("auto", *WAYS) for only in BOTH}
+    assert [way for way in ("auto", *WAYS) if never[way, "causal"]] == [
+        "pll",
+        "masked",
+        "mntp",
+        "pll_within_word_l2r",
+        "fused",
+    ]
+    assert [way for way in ("auto", *WAYS) if never[way, "masked"]] == ["fused", "left_to_right"]
+    assert not any(unlearned(way, BOTH, BOTH) for way in WAYS)
+    # A model that can be asked in one way alone is refused where that way does not fit it.
+    assert unlearned("mntp", ("causal",), ("causal",)) is unlearned("left_to_right", ("masked",), ("masked",)) is None
