@@ -5,6 +5,7 @@ What the stage is given are JSON objects or files that hold one; of a key that s
 """
 
 import argparse
+import signal
 
 from hatchery.command import read_given, run_command
 from hatchery.runner import run_given, usage
@@ -21,6 +22,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    # Ctrl-C ends a stage as a kill does, after which the next attempt goes on: Python would heed the signal only after
+    # the library call that is running, lose it during an import, and ignore it in the background of a shell script.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", help="the name of its function, a file in a folder `stages` of scripts/hatchery/")
     parser.add_argument("given", nargs="*", metavar="JSON", help="what it is given, or a file of that")

@@ -1,9 +1,16 @@
 """Parts come in task order whatever the processes, finished ones survive a failure, and nobody else's are taken."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from faults import DAMAGE
 
@@ -74,6 +81,63 @@ def test_a_damaged_part_is_made_again(log: Path, tmp_path: Path, damage: str, of
     part = next(make_parts([1], work, ["key"], tmp_path / "parts"))
     assert (part.path.read_text(), part.facts) == ("part 1", {"number": 1})
     assert runs(log) == {"1": 2}
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from hatchery.artifacts.parallel_map import make_parts
+
+def work(task, path):
+    Path(sys.argv[1], f"{task}.started").touch()
+    time.sleep(100)
+
+if __name__ == "__main__":
+    list(make_parts([1, 2, 3], work, [1, 2, 3], Path(sys.argv[1], "parts"), 2))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    surroundings = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    command = [sys.executable, str(tmp_path / "slow.py"), str(tmp_path)]
+    process = subprocess.Popen(command, env=surroundings, stderr=subprocess.DEVNULL)
+    until(lambda: len(list(tmp_path.glob("*.started"))) == 2)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) >= 2
+    process.send_signal(number)
+    if number == signal.SIGINT:
+        # As Ctrl-C in a terminal, which reaches all processes; otherwise the parent waits for the tasks at hand.
+        for child in children:
+            child.send_signal(number)
+    assert process.wait(10) != 0
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+
+
+def test_a_signal_of_ctrl_c_ends_a_stage_also_where_it_was_ignored(tmp_path: Path, repository: Path) -> None:
+    # Nobody writes into it, so that the stage waits where Python is not at work.
+    os.mkfifo(tmp_path / "call.json")
+    command = [sys.executable, str(repository / "scripts/run.py"), "convert_corpus", str(tmp_path / "call.json")]
+    script = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
+    process = subprocess.Popen(script, stderr=subprocess.DEVNULL)
+
+    def ignored() -> int:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+        return int(status.partition("SigIgn:")[2].split()[0], 16) >> (signal.SIGINT - 1) & 1
+
+    until(ignored)
+    until(lambda: not ignored())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == -signal.SIGINT
+
+
+def until(happened: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_equal_keys_are_a_defect(log: Path, tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ do not depend on the number of processes.
 
 import hashlib
 import multiprocessing
+import os
 import shutil
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -77,7 +81,7 @@ def _in_processes(
 ) -> Iterator[Part]:
     # A forked child of a process with threads (Arrow's pool) may lock up, so the children start fresh.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_the_parent) as pool:
         pending: deque[Future[Part]] = deque()
         waiting = iter(zip(tasks, names, strict=True))
 
@@ -99,6 +103,22 @@ def _in_processes(
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_the_parent() -> None:
+    """End this worker as soon as its parent has ended, however that happened, and at once after Ctrl-C.
+
+    A killed parent closes nothing: a worker holds both ends of the queue, and would wait for its next task for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _make(work: Work[Task], task: Task, path: Path) -> Part:
