@@ -143,7 +143,8 @@ class SuiteSettings(Settings):
     official: bool = omitted_at_default(False)
     """Since 2025: decide as the official code does, slips included. Ties are decided by a draw (2026, here seeded) or
     for the right text (2025), and tokens of a completion are lost where the tokenizer of a causal model drops
-    characters in front."""
+    characters in front. One slip is not repeated: the code reads another position where the tokenizer of a causal
+    model defines a BOS that its template does not put in front of a text."""
     counted_by: Literal["server", "collator"] | None = omitted_at_default(None)
     """In 2026: count the texts that are preferred as BabyLM's organisers do, row by row, slips included; null counts
     right decisions. The server compares entity tracking with other rows, where some option holds "nothing"; the

@@ -6,8 +6,8 @@ before it, so input and labels are shifted against each other here already. Ours
 it, and what is hidden are drawn from seed, epoch and number of the sequence, so that a killed run goes on exactly. The
 published code draws fillers without putting them back, takes the part that was shown least, and hides first what was
 hidden least, by counts that live in its memory and are lost with it. Packing, treatment and causal sequences have its
-distribution; without counts some 1 % more is hidden, and after ten epochs 1.5 % of the tokens were never hidden, where
-with counts all were.
+distribution. Without counts 1.6 to 2.0 % more tokens are hidden at sequences of 96 tokens, runs of hidden tokens are 4
+to 7 % longer at rate 0.3, and after ten epochs 1.5 % of the tokens were never hidden, where with counts all were.
 """
 
 from dataclasses import replace

@@ -27,7 +27,8 @@ class BaselineTokenizer:
     What stands around a text is read off the tokenizer's own template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. Where a template has no end, as of causal models, texts end in
     EOS: the state there has seen them whole. Files of the LTG-BERT family have no template, though their models knew
-    both tokens. With `template` alone, nothing is added, and texts have no numbers (BabyLM since 2025).
+    both tokens. With `template` alone, nothing is added, and texts have no numbers (BabyLM since 2025). That holds for
+    masked models, too, whose tokenizer has neither an end in its template nor a `sep_token`.
     """
 
     def __init__(self, tokenizer: Any, architecture: Architecture, where: str, template: bool = False) -> None:
@@ -41,6 +42,8 @@ class BaselineTokenizer:
                 "of each"
             )
         first, last = ("cls_token_id", "sep_token_id") if architecture == "masked" else ("bos_token_id", "eos_token_id")
+        if architecture == "masked" and not after and getattr(tokenizer, last, None) is None:
+            template = True
         others = ("pad_token_id", "eos_token_id", "cls_token_id", "unk_token_id") if template else ()
         self.sep_id: int = after[0] if after else self.found(last, *others)
         """Behind every text."""

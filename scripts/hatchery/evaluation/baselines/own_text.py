@@ -40,8 +40,16 @@ class OwnText:
     """No id is that of a special token."""
 
     def __init__(self, model: BaselineModel, corpus: Manifest, split: str) -> None:
-        """Encode a split of a corpus's manifest. Raises EvaluationError where there is no such split."""
+        """Encode a split of a corpus's manifest.
+
+        Raises EvaluationError where there is no such split, and for a masked model without tokens around a text.
+        """
         self.manifest, self.split = corpus, split
+        if model.architecture == "masked" and not (model.frame.before and model.frame.after):
+            raise EvaluationError(
+                f"{model.where}: perplexity: the tokenizer puts no token before or behind a text, expected one of each "
+                "around held-out text; measure this masked model in an experiment without perplexity.splits"
+            )
         self.vocabulary_size = model.vocabulary_size
         cls = model.frame.before[0]
         mask = cls if model.mask_id is None else model.mask_id
