@@ -8,7 +8,7 @@ from shipped import written
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
-from hatchery.experiment.tracks import TRACKS
+from hatchery.experiment.tracks import TRACKS, vocabularies_in
 from hatchery.workflow.jobs import Jobs
 
 LEGAL: dict[str, Any] = {
@@ -121,9 +121,27 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "chain": (
         pretraining(initialise_from={"run": "ltg_bert", "experiment": "demo"}),
-        "ltg_bert.pretraining.initialise_from: 'ltg_bert' has no `budget`: words are added up",
+        "ltg_bert.pretraining.initialise_from: 'ltg_bert' of demo: pretraining: expected a `budget` of words",
+    ),
+    "a folder": (
+        pretraining(initialise_from={"path": "pretrained"}),
+        "ltg_bert.pretraining.initialise_from.path: expected a `run`: nobody knows",
+    ),
+    "a folder without a step": (
+        pretraining(initialise_from={"path": "pretrained"}, steps=0),
+        "ltg_bert.pretraining.initialise_from.path: expected a `run`: nobody knows",
+    ),
+    "held-out text": (
+        {"tokenizer": {"kind": "byte_bpe", "vocabulary_size": 400, "splits": ["train", "dev", "test"]}},
+        "is trained on held-out text, `splits` has dev and test; expected `splits: [train]`",
+    ),
+    "a vocabulary": (
+        {"corpus": "demo_reduced", "tokenizer": "demo_reduced"},
+        "the text of the corpus 'demo_reduced' is selected by the vocabulary 'demo' (selection 'demo_c4_sentences'), "
+        "which is drawn from other text",
     ),
 }
+"""Experiments that break one rule, and what names it."""
 
 
 @pytest.mark.parametrize(("changes", "rule"), BROKEN.values(), ids=BROKEN.keys())
@@ -134,3 +152,127 @@ def test_a_broken_rule_is_named(configuration: Path, changes: dict[str, Any], ru
     # Without a track it is nobody's business, but for what cannot be in any case.
     if "initialise_from" not in rule:
         project(configuration, **changes, track=None).check("experiment", "entry")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "allowed"), [("demo_unconstrained", True), ("demo_reduced", False), ("reduced_sample", False)]
+)
+def test_windows_are_drawn_without_a_vocabulary_and_samples_are_chosen_as_their_corpus_is(
+    configuration: Path, corpus: str, allowed: bool
+) -> None:
+    sample = {"sample": {"corpus": "demo_reduced", "characters": 1000}}
+    found = written(configuration, {"corpora/reduced_sample": sample})
+    assert (vocabularies_in(corpus, found) == []) == allowed
+
+
+def test_words_of_transcripts_may_choose_among_these_transcripts(configuration: Path) -> None:
+    transcripts = {"embedded": "text", "options": {"format": "text"}}
+    selection = {**transcripts, "level": "sentences", "vocabulary": "own"}
+    corpus = {"sequences": {"groups": [{"level": "sentence", "selections": ["mine"]}]}}
+    blocks = {"selections/mine": selection, "corpora/mine": corpus}
+    other = written(configuration, blocks | {"vocabularies/own": {"embedded": "childes", "kind": "transcripts"}})
+    assert vocabularies_in("mine", other) == [("own", "mine")]
+    selection |= {"data": "shared"}
+    del selection["embedded"]
+    own = written(configuration, blocks | {"vocabularies/own": {"data": "shared", "kind": "word_list"}})
+    assert vocabularies_in("mine", own) == []
+
+
+TRAINED = {"budget": {"words_seen": "50M"}}
+
+
+def start(run: str, experiment: str | None = None) -> dict[str, Any]:
+    return {"initialise_from": {"run": run} | ({"experiment": experiment} if experiment else {})}
+
+
+def chain(folder: Path, first: dict[str, Any], last: dict[str, Any], **other: Any) -> Project:
+    """`entry/last`, which starts from `other/middle`, a run without steps, which starts from `other/first`."""
+    before = {"corpus": "demo", "tokenizer": "demo", "pretraining": {"batch_size": 32, **first}}
+    middle = {"model": "ltg_demo", "pretraining": {"steps": 0, **start("first")}}
+    before |= {"runs": {"first": {"model": "ltg_demo"}, "middle": middle}, **other}
+    runs = {"last": {"model": "ltg_demo", "pretraining": {**last, **start("middle", "other")}}}
+    return written(folder, {"experiments/other": before, "experiments/entry": {**LEGAL, "runs": runs}})
+
+
+FAR = {"budget": {"words_seen": "101M"}}
+OFTEN = {"budget": {"words_seen": "50M", "epochs": 11}}
+FOLDER = {"steps": 0, "initialise_from": {"path": "pretrained"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "other", "rule"),
+    [
+        (TRAINED, {}, {}, ""),
+        (TRAINED, {"steps": 0}, {"track": "strict_small"}, ""),
+        # A run without steps is held to what the runs before it were held to.
+        (TRAINED, {"steps": 0}, {}, "'first' of other is the last training, and that experiment has no `track: strict"),
+        (TRAINED, {"steps": 0}, {"track": "strict"}, "'first' of other is the last training"),
+        (
+            {"steps": 5},
+            {},
+            {},
+            "runs.last.pretraining.initialise_from: 'first' of other: pretraining: expected a `budget`",
+        ),
+        ({"steps": 5}, {"steps": 0}, {}, "'first' of other: pretraining: expected a `budget`"),
+        (FAR, {"steps": 0}, {}, "'first' of other: pretraining.budget.words_seen: got 101,000,000, expected at most"),
+        (OFTEN, {}, {}, "'first' of other: pretraining.budget.epochs: got 11, expected at most 10"),
+        (FOLDER, {}, {}, "'first' of other: pretraining.initialise_from.path: expected a `run`"),
+        (TRAINED, {}, {"corpus": "demo_books", "tokenizer": "demo"}, "trains on 'demo_books', expected 'demo'"),
+    ],
+)
+def test_a_track_follows_the_whole_chain_of_trainings(
+    configuration: Path, first: dict[str, Any], last: dict[str, Any], other: dict[str, Any], rule: str
+) -> None:
+    found = chain(configuration, first, last, **other)
+    if not rule:
+        found.check("experiment", "entry")
+        return
+    with pytest.raises(ConfigError) as caught:
+        found.check("experiment", "entry")
+    assert rule in str(caught.value)
+
+
+def test_marks_and_budgets_follow_words_through_a_run_without_steps(configuration: Path) -> None:
+    found = chain(configuration, TRAINED, {}, track="strict_small")
+    # 50 of 100 million are spent; the marks behind it are 60M to 100M.
+    assert found.marks("entry", found.seeded_run("entry", "last-s42")) == tuple(range(60_000_000, 100_000_001, 10**7))
+    kept = found.checkpoints("entry", "last-s42")
+    assert [run.milestone for _, run in kept] == [f"chck_{number}0M" for number in range(6, 11)]
+    with pytest.raises(ConfigError, match=r"got 50,000,000, expected more than the 50,000,000 of 'first'"):
+        chain(configuration, TRAINED, {"budget": {"words_seen": "50M"}}).check("experiment", "entry")
+    chain(configuration, TRAINED, {"budget": {"words_seen": 50_000_001}}).check("experiment", "entry")
+    # Nothing is spent by a run that inherits a budget and has no steps.
+    found = chain(configuration, {"steps": 0, **TRAINED}, {})
+    assert len(found.marks("entry", found.seeded_run("entry", "last-s42"))) == 19
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        ({}, (10, 10_000_000, None)),
+        ({"corpus_words": "10M"}, (10, 10_000_000, None)),
+        ({"corpus_words": 9_999_999, "epochs": 9.5}, (9.5, 9_999_999, None)),
+        ({"corpus_words": 10_000_001, "epochs": 10}, (10, 10_000_000, None)),
+        ({"corpus_words": "200M", "corpus_bytes": 5}, (10, 10_000_000, 5)),
+    ],
+)
+def test_the_smaller_of_two_limits_holds(
+    configuration: Path, given: dict[str, Any], held: tuple[float, int, int | None]
+) -> None:
+    found = project(configuration, **pretraining(budget={"words_seen": "100M", **given}))
+    found.check("experiment", "entry")
+    budget = found.within_track("entry", found.experiment("entry").runs["ltg_bert"].pretraining.budget)
+    assert (budget.epochs, budget.corpus_words, budget.corpus_bytes) == held
+
+
+@pytest.mark.parametrize(("given", "held"), [(571_058_928, 571_058_927), (571_058_926, 571_058_926)])
+def test_the_smaller_number_of_bytes_holds(configuration: Path, given: int, held: int) -> None:
+    # 543 MB times 1.0516739, rounded down.
+    path = configuration / "corpora/demo.yaml"
+    path.write_text(f"byte_premium: 1.0516739\n{path.read_text('utf-8')}", encoding="utf-8")
+    chosen = pretraining(budget={"words_seen": "1000M", "corpus_bytes": given})
+    found = project(configuration, track="multilingual", **chosen)
+    found.check("experiment", "entry")
+    assert f'"budget":{{"corpus_bytes":{held},' in Jobs(found).settings(
+        "pretrain", experiment="entry", run="ltg_bert-s42"
+    )

@@ -76,6 +76,35 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
     return Origin(other, chosen.run, wanted)
 
 
+def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
+    """The runs that a run starts from, directly or through other runs, the nearest first.
+
+    A circle, which `check_continuation` reports, ends the list. Raises ConfigError as `origin_of` does.
+    """
+    found: list[Origin] = []
+    current = origin_of(project, experiment, run, seed)
+    while current is not None and current not in found:
+        found.append(current)
+        current = origin_of(project, current.experiment, current.run, current.seed)
+    return found
+
+
+def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
+    """The nearest of the `ancestors` that trains: a run of 0 steps hands on the words that its own origin has seen."""
+    chain = ancestors(project, experiment, run, seed)
+    return next((one for one in chain if trains(pretraining_of(project, one))), None)
+
+
+def pretraining_of(project: "Project", origin: Origin) -> PretrainingSettings:
+    """The settings of a run."""
+    return project.experiment(origin.experiment).runs[origin.run].pretraining
+
+
+def trains(pretraining: PretrainingSettings) -> bool:
+    """Whether a run has any steps; with a budget, `steps` is absent, too."""
+    return pretraining.steps != 0
+
+
 def check_continuation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
     """Every run of the experiment `name` can start from the model that it names. Raises ConfigError."""
     for run, entry in experiment.runs.items():
@@ -97,11 +126,10 @@ def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
 
     Of a budget, about those that the words before it would be worth.
     """
-    origin = origin_of(project, experiment, run, seed)
+    origin = trained_before(project, experiment, run, seed)
     if origin is None:
         return 0
-    ours = project.experiment(experiment).runs[run].pretraining
-    earlier = project.experiment(origin.experiment).runs[origin.run].pretraining
+    ours, earlier = project.experiment(experiment).runs[run].pretraining, pretraining_of(project, origin)
     if ours.words_budget is not None and earlier.words_budget is not None:
         return replace(ours, budget=earlier.budget, checkpoints_at=()).planned().steps
     if _take(project, experiment, run) != "training":
@@ -174,21 +202,24 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
             f"{place}.{KEY}.step: got {chosen.step}, expected one of the `milestones` under the `pretraining` of "
             f"{origin.run!r}, which {there}"
         )
-    _check_budget(project, experiment, run, origin, place)
+    _check_budget(project, experiment, run, seed, place)
     if _take(project, experiment, run) == "training":
         _check_training(ours.runs[run].pretraining, theirs.runs[origin.run].pretraining, seed, origin, place)
 
 
-def _check_budget(project: "Project", experiment: str, run: str, origin: Origin, place: str) -> None:
+def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
     """A budget holds more than the models before it have used, and which of its marks they passed is known."""
     ours = project.experiment(experiment).runs[run].pretraining
-    theirs = project.experiment(origin.experiment).runs[origin.run].pretraining
     if ours.budget is None or ours.steps == 0:
         return
     if ours.words_budget is None:
         if _take(project, experiment, run) == "training":
             raise ConfigError(f"{place}.{KEY}.take: got 'training', expected 'weights' with a budget in minutes")
         return
+    origin = trained_before(project, experiment, run, seed)
+    if origin is None:
+        return
+    theirs = pretraining_of(project, origin)
     if ours.marks and (theirs.words_budget is None or (ours.initialise_from and ours.initialise_from.step)):
         raise ConfigError(
             f"{place}.checkpoints_at: expected none, since {origin.run!r} has no `budget` that says which of them it "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import evaluations
-from hatchery.experiment.continuation import origin_of, path_of
+from hatchery.experiment.continuation import ancestors, origin_of, path_of, pretraining_of, trained_before
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.problems import alternatives
@@ -27,11 +27,14 @@ def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[S
 def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple[int, ...]:
     """Words after which a run keeps models: those of its budget that no run has passed which it starts from."""
     pretraining = project.experiment(experiment).runs[run].pretraining
-    origin, before = origin_of(project, experiment, run, seed), 0
-    if origin is not None:
-        before = project.experiment(origin.experiment).runs[origin.run].pretraining.words_budget or 0
-    elif path := path_of(project, pretraining):
-        before = words_seen(read_manifest(path).measures) or 0
+    before = 0
+    if (trained := trained_before(project, experiment, run, seed)) is not None:
+        before = pretraining_of(project, trained).words_budget or 0
+    else:
+        chain = ancestors(project, experiment, run, seed)
+        first = pretraining_of(project, chain[-1]) if chain else pretraining
+        if path := path_of(project, first):
+            before = words_seen(read_manifest(path).measures) or 0
     return tuple(words for words in pretraining.marks if words > before)
 
 

@@ -37,6 +37,7 @@ from hatchery.typed import build, validated
 
 File = TypeVar("File")
 Value = TypeVar("Value")
+Number = TypeVar("Number", int, float)
 
 
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
@@ -310,16 +311,17 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """A budget with the limits of the experiment's track, if it names one, where it does not say its own."""
+        """A budget with the limits of the experiment's track, if it names one; of two limits the smaller one holds."""
         name = self.experiment(experiment).track
         if name is None:
             return budget
         track = TRACKS[name]
+        most_bytes = track.bytes_of(self.corpus(self.experiment(experiment).corpus))
         return replace(
             budget,
-            epochs=budget.epochs or float(track.epochs),
-            corpus_words=budget.corpus_words or track.corpus_words,
-            corpus_bytes=budget.corpus_bytes or track.bytes_of(self.corpus(self.experiment(experiment).corpus)),
+            epochs=_smaller(budget.epochs, float(track.epochs)),
+            corpus_words=_smaller(budget.corpus_words, track.corpus_words),
+            corpus_bytes=_smaller(budget.corpus_bytes, most_bytes),
         )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
@@ -352,3 +354,8 @@ class Project:
                 raise
             raise ConfigError(self.expansion(name).as_in_the_file(str(error))) from None
         self.checked[kind, name] = None
+
+
+def _smaller(*limits: Number | None) -> Number | None:
+    """The smallest limit that is set; None where none is."""
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -4,11 +4,11 @@ Source: docs/babylm.md, "What is allowed". Where the calls of 2025 and 2026 word
 reading is taken. Words of the text itself are counted by the job, before its first step.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from hatchery.errors import ConfigError
-from hatchery.experiment.continuation import origin_of, path_of
+from hatchery.experiment.continuation import Origin, ancestors, path_of, pretraining_of, trains
 from hatchery.experiment.text_files import ADJUSTED_BYTES_PER_WORD
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
     from hatchery.experiment.text_files import CorpusFile
+    from hatchery.training.settings import PretrainingSettings
+
+COUNTS = "all text counts from which anything learns"
+UNKNOWN = "expected a `run`: nobody knows who trained a folder's model on which text"
 
 TrackName = Literal["strict_small", "strict", "multilingual"]
 
@@ -59,66 +63,121 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
     handed_in = experiment.submission and experiment.submission.track
     if handed_in and handed_in != experiment.track:
         problems.add(f"{broken}: expected the track of `submission`, {handed_in}")
-    if track.corpus_bytes is not None:
-        corpus = project.corpus(experiment.corpus)
-        words = corpus.sample.adjusted_words if corpus.made_from == "sample" else None
-        if words is None and corpus.byte_premium is None:
-            problems.add(
-                f"{broken}: the corpus {experiment.corpus!r} has no `byte_premium`, by which its size is compared with "
-                "that of others: 1 of English text, of Dutch and Mandarin what babybabellm_nld and babybabellm_zho have"
-            )
-        elif words is not None and words * ADJUSTED_BYTES_PER_WORD > track.corpus_bytes:
-            problems.add(
-                f"{broken}: the languages of the corpus {experiment.corpus!r} have {words:,} adjusted words together, "
-                f"expected at most {round(track.corpus_bytes / ADJUSTED_BYTES_PER_WORD):,}"
-            )
-    tokenizer = project.tokenizer(experiment.tokenizer)
-    if tokenizer.path is not ABSENT:
-        problems.add(f"{broken}: the tokenizer {experiment.tokenizer!r} is imported; all that learns from text counts")
-    learnt = (tokenizer.corpus,) if tokenizer.corpora is ABSENT else tokenizer.corpora
-    for other in learnt:
-        if other not in (ABSENT, experiment.corpus):
-            problems.add(
-                f"{broken}: the tokenizer {experiment.tokenizer!r} is trained on {other!r}, expected the experiment's "
-                f"corpus {experiment.corpus!r}: all that learns from text counts"
-            )
+    for problem in (*_size(track, experiment, project), *_other_text(experiment, project)):
+        problems.add(f"{broken}: {problem}")
     for run, entry in experiment.runs.items():
-        pretraining, place = entry.pretraining, f"{broken}: runs.{run}.pretraining"
-        if pretraining.steps == 0:
-            continue
-        words = pretraining.words_budget
-        if words is None:
-            problems.add(f"{place}: expected a `budget` of words: they are what is limited")
-        elif words > track.words_seen:
-            problems.add(
-                f"{place}.budget.words_seen: got {words:,}, expected at most "
-                f"{track.words_seen:,}, repetitions and earlier trainings included"
-            )
-        if pretraining.budget is not None and (pretraining.budget.epochs or 0) > track.epochs:
-            problems.add(f"{place}.budget.epochs: got {pretraining.budget.epochs:g}, expected at most {track.epochs}")
-        if path_of(project, pretraining) is not None:
-            problems.add(
-                f"{place}.initialise_from.path: expected a `run`: who trained a folder's model on what, nobody knows"
-            )
+        place = f"{broken}: runs.{run}.pretraining"
+        for problem in _own(track, entry.pretraining, project):
+            problems.add(place + problem)
         for seed in entry.seeds:
             with problems.collecting():
-                _check_origin(project, name, run, seed, experiment, f"{place}.initialise_from")
+                for problem in _earlier(track, name, experiment, Origin(name, run, seed), project):
+                    problems.add(f"{place}.initialise_from: {problem}")
     problems.raise_any()
 
 
-def _check_origin(project: "Project", name: str, run: str, seed: int, experiment: "Experiment", place: str) -> None:
-    """What a run starts from has seen text of the same budget: that of the corpus, and counted."""
-    origin = origin_of(project, name, run, seed)
-    if origin is None:
+def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterator[str]:
+    """Whether the size of the text can be compared with the limit of a track that counts bytes."""
+    if track.corpus_bytes is None:
         return
-    other = project.experiment(origin.experiment)
-    if other.corpus != experiment.corpus:
-        raise ConfigError(
-            f"{place}: {origin.experiment} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of "
-            "both would count; make one corpus of them"
+    corpus = project.corpus(experiment.corpus)
+    words = corpus.sample.adjusted_words if corpus.made_from == "sample" else None
+    if words is None and corpus.byte_premium is None:
+        yield (
+            f"the corpus {experiment.corpus!r} has no `byte_premium`, by which its size is compared with "
+            "that of others: 1 of English text, of Dutch and Mandarin what babybabellm_nld and babybabellm_zho have"
         )
-    before = other.runs[origin.run].pretraining
-    if before.words_budget is None and before.steps:
-        raise ConfigError(
-            f"{place}: {origin.run!r} has no `budget`: words are added up over models that start from each other"
+    elif words is not None and words * ADJUSTED_BYTES_PER_WORD > track.corpus_bytes:
+        yield (
+            f"the languages of the corpus {experiment.corpus!r} have {words:,} adjusted words together, "
+            f"expected at most {round(track.corpus_bytes / ADJUSTED_BYTES_PER_WORD):,}"
+        )
+
+
+def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
+    """What learns from text that is not the training text of the experiment: the tokenizer, and what chose the text."""
+    name, tokenizer = experiment.tokenizer, project.tokenizer(experiment.tokenizer)
+    if tokenizer.path is not ABSENT:
+        yield f"the tokenizer {name!r} is imported; {COUNTS}"
+        return
+    for other in tokenizer.trained_on:
+        if other not in (ABSENT, experiment.corpus):
+            yield (
+                f"the tokenizer {name!r} is trained on {other!r}, expected the experiment's corpus "
+                f"{experiment.corpus!r}: {COUNTS}"
+            )
+    if held_out := [split for split in tokenizer.splits if split != "train"]:
+        yield (
+            f"the tokenizer {name!r} is trained on held-out text, `splits` has {' and '.join(held_out)}; expected "
+            f"`splits: [train]`: {COUNTS}"
+        )
+    for vocabulary, selection in vocabularies_in(experiment.corpus, project):
+        yield (
+            f"the text of the corpus {experiment.corpus!r} is selected by the vocabulary {vocabulary!r} "
+            f"(selection {selection!r}), which is drawn from other text; expected a corpus without it, or a "
+            f"vocabulary of the selected text itself: {COUNTS}"
+        )
+
+
+def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+    """Vocabularies of other text that decide which text a corpus has, each with the selection that names it.
+
+    A selection of windows is drawn without regard to its vocabulary. `seen` are corpora that are made from this one.
+    """
+    block, seen = project.corpus(corpus), seen | {corpus}
+    if block.made_from == "sample" and block.sample.corpus not in seen:
+        return vocabularies_in(block.sample.corpus, project, seen)
+    found: list[tuple[str, str]] = []
+    groups = block.sequences.groups if block.made_from == "sequences" else ()
+    for name in (name for group in groups for name in group.selections):
+        selection = project.selection(name)
+        vocabulary = project.vocabulary(selection.vocabulary)
+        own = (vocabulary.data, vocabulary.embedded) == (selection.data, selection.embedded)
+        if selection.level != "windows" and not own:
+            found.append((selection.vocabulary, name))
+        if selection.corpus is not ABSENT and selection.corpus not in seen:
+            found += vocabularies_in(selection.corpus, project, seen)
+    return found
+
+
+def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -> Iterator[str]:
+    """What the settings of a run break, each problem with its key in front."""
+    if path_of(project, pretraining) is not None:
+        yield f".initialise_from.path: {UNKNOWN}"
+    if not trains(pretraining):
+        return
+    words, budget = pretraining.words_budget, pretraining.budget
+    if words is None:
+        yield ": expected a `budget` of words: they are what is limited"
+    elif words > track.words_seen:
+        yield (
+            f".budget.words_seen: got {words:,}, expected at most {track.words_seen:,}, repetitions and earlier "
+            "trainings included"
+        )
+    if budget is not None and (budget.epochs or 0) > track.epochs:
+        yield f".budget.epochs: got {budget.epochs:g}, expected at most {track.epochs}"
+
+
+def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
+    """What the runs break that a run starts from, through any number of runs and experiments.
+
+    A run of this experiment is reported at its own settings.
+    """
+    chain = ancestors(project, run.experiment, run.run, run.seed)
+    for origin in chain:
+        other, pretraining = project.experiment(origin.experiment), pretraining_of(project, origin)
+        called = f"{origin.run!r} of {origin.experiment}"
+        if other.corpus != experiment.corpus:
+            yield (
+                f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both would count; "
+                "make one corpus of them"
+            )
+        if origin.experiment != name:
+            yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
+    last = next((one for one in (run, *chain) if trains(pretraining_of(project, one))), run)
+    # Words and epochs of a text are counted by the last training, which knows those before it.
+    if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
+        yield (
+            f"{last.run!r} of {last.experiment} is the last training, and that experiment has no `track: "
+            f"{experiment.track}`, so that nothing counts the words of its text; name the track there, too"
         )
