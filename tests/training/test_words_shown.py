@@ -30,9 +30,15 @@ LINES = (
     'Well - "no"!  It\'s   a well-known fact; e.g. in St. Ives.',
     "Rivers run, and children's gardens grow...",
     "x=y+1",
+    # White space that is no ASCII, in other scripts: 4, 2, 3, 4 and 3 words.
+    "10\u00a0km von\u2003Köln",
+    "我们\u3000学习语言。",
+    "Собаки\u2009бегут\u202fбыстро",
+    "one\u2028two\u00a0\u00a0three \u3000four",
+    "बिल्ली\u00a0घर में",
 )
 TEXTS = [
-    "\n\n".join("\n".join(LINES[(number + line) % 4] for line in range(1 + number % 5)) for _ in range(1 + number % 3))
+    "\n\n".join("\n".join(LINES[(number + line) % 9] for line in range(1 + number % 5)) for _ in range(1 + number % 3))
     for number in range(40)
 ]
 WORDS = sum(len(text.split()) for text in TEXTS)
@@ -91,6 +97,7 @@ def batches(tokens: Path, objective: dict[str, Any], steps: int, topology: Topol
 
 def test_encoding_counts_the_words_and_bytes_of_a_split(tokens: Path) -> None:
     shards = TokenShards.open(tokens, TRAINING_SPLIT)
+    assert [len(line.split()) for line in LINES[4:]] == [4, 2, 3, 4, 3]
     assert (shards.text_words, shards.text_bytes) == (WORDS, sum(len(text.encode()) for text in TEXTS))
 
 
@@ -125,7 +132,7 @@ def test_cut_segments_count_the_words_that_begin_in_them(tokens: Path, segments:
     special, examples = SpecialIds.of(shards.special), made.examples_at(0)
     for index in range(len(examples)):
         (segment,) = examples.example(5, 0, index).texts
-        lines = [line for line in TEXTS[segment.number].splitlines() if line]
+        lines = [line for line in TEXTS[segment.number].split("\n") if line]
         # The characters of the line at which its tokens begin, found by the library.
         begins: list[bool] = []
         ends = np.append(segment.document.sentence_starts[1:], len(segment.document.ids))

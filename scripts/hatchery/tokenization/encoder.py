@@ -6,16 +6,7 @@ token. Or a document is encoded as one text (docs/papers/gpt-bert.md, "Packing")
 the bytes depend neither on the number of threads nor on the batch size.
 The tables of corpus sizes in the papers are drawn from the counts (LTG-BERT, Table 1), which are exact.
 
-Which tokens begin a word, for whole-word masking and for counting words, is what a tokenizer of its kind can tell:
-
-- *byte-level*, with or without a prefix space, and *metaspace*: what stands between ASCII white space, so `don't` and
-  `12.` are one word each although the pre-tokeniser cuts them. Three rules for what is not plain: a token of white
-  space alone (the `Ġ` in front of a digit) belongs to the word behind it; special tokens, and what a spelled-out
-  special token separates, are units of their own, so that no word runs over them; the first token of a sentence
-  always starts one.
-- *continuation prefix* (`@@` of the BNC WordPiece): a pre-token. Every token without the prefix begins a word, so
-  `do` and `n't` are two, and so is each mark of punctuation: this is all that the published maskers see, and what
-  LTG-BERT counts as words. An unknown token stands for a whole pre-token.
+Which tokens begin a word: `word_starts`.
 """
 
 import time
@@ -26,7 +17,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
-from tokenizers import pre_tokenizers
 
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
@@ -39,95 +29,10 @@ from hatchery.tokenization.token_bytes import paragraph_bytes, represented_bytes
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
 from hatchery.tokenization.trainer_settings import EncodedUnit
+from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
 
-# A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
-SENTENCES_PER_CALL = 8192
-ASCII_SPACE = " \t\n\r\v\f"
 # Above this share of the subwords, it is told how many are unknown.
 UNKNOWN_TOLD = 0.001
-
-
-class WordStarts:
-    """Word starts from ids alone; only sentences with unknown tokens are looked at again as text."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        tokens = tokenizer.tokens
-        mark = tokenizer.word_mark
-        self._tokenizer = tokenizer
-        self._white_space = mark.kind != "continuation"
-        self._separates = np.zeros(len(tokens), dtype=bool)
-        self._separates[: tokenizer.n_special] = True
-        if self._white_space:
-            symbols = _byte_symbols() if mark.kind == "byte_level" else mark.symbol + ASCII_SPACE
-            self._begins = np.array([token[:1] in symbols for token in tokens], dtype=bool)
-            self._only_space = np.array([not token.strip(symbols) for token in tokens], dtype=bool)
-        else:
-            # The bare prefix cannot continue anything: it is a pre-token of the text.
-            continues = [token.startswith(mark.symbol) and token != mark.symbol for token in tokens]
-            self._begins = ~np.array(continues, dtype=bool)
-            self._only_space = np.zeros(len(tokens), dtype=bool)
-        self._begins |= self._separates
-        self._only_space &= ~self._separates
-
-    def __call__(self, ids: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> np.ndarray:
-        """Word starts (bool, shape of `ids`) of the concatenated `ids` of some sentences.
-
-        `sentence_starts` are the offsets of the sentences in `ids`, `sentences` their texts; no sentence is empty.
-        """
-        begins = self._begins[ids]
-        if not self._white_space:
-            begins[sentence_starts] = True
-            return begins
-        only_space = self._only_space[ids]
-        separates = self._separates[ids]
-        unknown = np.flatnonzero(ids == self._tokenizer.unknown_id)
-        if unknown.size:
-            # The id says neither whether "[UNK]" was spelled out nor whether the unknown text begins a word.
-            name = self._tokenizer.special.unknown
-            texts = self._unknown_texts(unknown, sentence_starts, sentences)
-            separates[unknown] = [text == name for text in texts]
-            begins[unknown] = [text == name or text[:1] in ASCII_SPACE for text in texts]
-            only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
-        # Without a prefix space the text behind a special token begins with its first letter.
-        begins[1:] |= separates[:-1]
-        # White space with a word right behind it begins that word; in front of more white space it begins nothing.
-        next_begins = np.append(begins[1:], True)
-        starts = np.where(only_space, ~next_begins, begins)
-        starts[sentence_starts] = True
-        return starts
-
-    def _unknown_texts(self, unknown: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> list[str]:
-        affected = np.unique(np.searchsorted(sentence_starts, unknown, side="right") - 1)
-        chosen = [sentences[index] for index in affected]
-        parts = (chosen[start : start + SENTENCES_PER_CALL] for start in range(0, len(chosen), SENTENCES_PER_CALL))
-        return [text for part in parts for text in self._tokenizer.unknown_texts(part)]
-
-
-def _byte_symbols() -> str:
-    """ASCII white space as byte-level tokens spell it."""
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    return "".join(byte_level.pre_tokenize_str(character)[0][0] for character in ASCII_SPACE)
-
-
-def text_word_starts(
-    tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, n_tokens: int
-) -> np.ndarray:
-    """Which of the `n_tokens` concatenated tokens begin a word between ASCII white space: bool [n_tokens].
-
-    By where the tokens stand in the text, for tokenizers whose ids do not tell white space. What is added behind a
-    sentence begins none; `sentence_starts` are as in `WordStarts`.
-    """
-    starts = np.zeros(n_tokens, dtype=bool)
-    for first in range(0, len(sentences), SENTENCES_PER_CALL):
-        part = sentences[first : first + SENTENCES_PER_CALL]
-        for number, places in enumerate(tokenizer.token_places(part), first):
-            sentence = sentences[number]
-            spaces = [place for place, character in enumerate(sentence) if character in ASCII_SPACE]
-            # Tokens of one word have as much white space before them.
-            before = np.searchsorted(np.array(spaces, dtype=np.int64), places)
-            begin = sentence_starts[number]
-            starts[begin : begin + len(places)] = np.diff(before, prepend=-1) != 0
-    return starts
 
 
 class DocumentEncoder:
@@ -166,7 +71,7 @@ class DocumentEncoder:
             document_starts=document_starts,
             sentence_starts=sentence_starts - np.repeat(document_starts[:-1], np.diff(sentence_bounds)),
             sentence_bounds=sentence_bounds,
-            text_word_starts=text_word_starts(self.tokenizer, sentences, sentence_starts, len(ids))
+            text_word_starts=text_word_starts(self.tokenizer, sentences, sentence_starts, ids)
             if by_pre_tokens
             else None,
         )
@@ -195,7 +100,7 @@ class DocumentEncoder:
             document_starts=document_starts,
             sentence_starts=np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64),
             sentence_bounds=np.concatenate([[0], np.cumsum([len(found) for found in starts])]).astype(np.int64),
-            text_word_starts=text_word_starts(self.tokenizer, named, document_starts[filled], len(flat))
+            text_word_starts=text_word_starts(self.tokenizer, named, document_starts[filled], flat)
             if by_pre_tokens
             else None,
         )

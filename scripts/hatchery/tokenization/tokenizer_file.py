@@ -88,10 +88,10 @@ class Tokenizer:
         encodings = self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
-    def token_places(self, sentences: Sequence[str]) -> list[list[int]]:
-        """The character of its sentence that each token of `encode_sentences` begins at."""
+    def token_spans(self, sentences: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """The characters of its sentence, from and up to, that each token of `encode_sentences` stands for."""
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
-        return [[start for start, _ in encoding.offsets] for encoding in encodings]
+        return [encoding.offsets for encoding in encodings]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """Text of a list of ids.

@@ -1,0 +1,152 @@
+"""Which tokens begin a word, for whole-word masking and for counting words: what a tokenizer of a kind can tell.
+
+- *byte-level*, with or without a prefix space, and *metaspace*: a word is text between white space as `str.split()`
+  cuts it, which is how BabyLM counts. So `don't` and `12.` are one word each although the pre-tokeniser cuts them. Ids
+  show ASCII white space; sentences with other white space (U+00A0, U+3000) are read again as text. Three more rules: a
+  token of white space alone (the `Ġ` in front of a digit) belongs to the next word; special tokens, and the texts that
+  a spelled-out special token separates, are units of their own, so that no word runs over them; the first token of a
+  sentence always starts a word.
+- *continuation prefix* (`@@` of the BNC WordPiece): a pre-token. Every token without the prefix begins a word, so
+  `do` and `n't` are two, and so is each mark of punctuation: this is all that the published maskers see, and what
+  LTG-BERT counts as words. An unknown token stands for a whole pre-token. Words between white space are found in the
+  text (`text_word_starts`).
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from tokenizers import pre_tokenizers
+
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+# A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
+SENTENCES_PER_CALL = 8192
+ASCII_SPACE = " \t\n\r\v\f"
+"""White space that a byte-level vocabulary has as single symbols."""
+OTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+"""All other white space of `str.split()`."""
+_WORD = re.compile(r"\S+")
+
+
+class WordStarts:
+    """Word starts from ids; only sentences with unknown tokens or rare white space are looked at again as text."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokens = tokenizer.tokens
+        mark = tokenizer.word_mark
+        self._tokenizer = tokenizer
+        self._white_space = mark.kind != "continuation"
+        self._separates = np.zeros(len(tokens), dtype=bool)
+        self._separates[: tokenizer.n_special] = True
+        if self._white_space:
+            symbols = _byte_symbols() if mark.kind == "byte_level" else mark.symbol + ASCII_SPACE
+            self._begins = np.array([token[:1] in symbols for token in tokens], dtype=bool)
+            self._only_space = np.array([not token.strip(symbols) for token in tokens], dtype=bool)
+        else:
+            # The bare prefix cannot continue anything: it is a pre-token of the text.
+            continues = [token.startswith(mark.symbol) and token != mark.symbol for token in tokens]
+            self._begins = ~np.array(continues, dtype=bool)
+            self._only_space = np.zeros(len(tokens), dtype=bool)
+        self._begins |= self._separates
+        self._only_space &= ~self._separates
+
+    def __call__(self, ids: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> np.ndarray:
+        """Word starts (bool, shape of `ids`) of the concatenated `ids` of some sentences.
+
+        `sentence_starts` are the offsets of the sentences in `ids`, `sentences` their texts; no sentence is empty.
+        """
+        begins = self._begins[ids]
+        if not self._white_space:
+            begins[sentence_starts] = True
+            return begins
+        only_space = self._only_space[ids]
+        separates = self._separates[ids]
+        unknown = np.flatnonzero(ids == self._tokenizer.unknown_id)
+        if unknown.size:
+            # The id says neither whether "[UNK]" was spelled out nor whether the unknown text begins a word.
+            name = self._tokenizer.special.unknown
+            texts = self._unknown_texts(unknown, sentence_starts, sentences)
+            separates[unknown] = [text == name for text in texts]
+            begins[unknown] = [text == name or text[:1] in ASCII_SPACE for text in texts]
+            only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
+        # Without a prefix space the text behind a special token begins with its first letter.
+        begins[1:] |= separates[:-1]
+        # White space with a word right behind it begins that word; in front of more white space it begins nothing.
+        next_begins = np.append(begins[1:], True)
+        starts = np.where(only_space, ~next_begins, begins)
+        starts[sentence_starts] = True
+        spaced = [number for number, sentence in enumerate(sentences) if OTHER_SPACE.search(sentence)]
+        _set_by_text(starts, self._tokenizer, [sentences[number] for number in spaced], sentence_starts[spaced], ids)
+        return starts
+
+    def _unknown_texts(self, unknown: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> list[str]:
+        affected = np.unique(np.searchsorted(sentence_starts, unknown, side="right") - 1)
+        chosen = [sentences[index] for index in affected]
+        parts = (chosen[start : start + SENTENCES_PER_CALL] for start in range(0, len(chosen), SENTENCES_PER_CALL))
+        return [text for part in parts for text in self._tokenizer.unknown_texts(part)]
+
+
+def _byte_symbols() -> str:
+    """ASCII white space as byte-level tokens spell it."""
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return "".join(byte_level.pre_tokenize_str(character)[0][0] for character in ASCII_SPACE)
+
+
+def text_word_starts(
+    tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, ids: np.ndarray
+) -> np.ndarray:
+    """Which of the concatenated tokens `ids` begin a word between white space: bool [len(ids)].
+
+    By the characters that the tokens stand for, for tokenizers whose ids do not tell white space. Special tokens count
+    as in `WordStarts`; `sentence_starts` are as there, and what is added behind a sentence is special.
+    """
+    starts = ids < tokenizer.n_special
+    _set_by_text(starts, tokenizer, sentences, sentence_starts, ids)
+    return starts
+
+
+def _set_by_text(
+    starts: np.ndarray, tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, ids: np.ndarray
+) -> None:
+    """Set the `starts` of the tokens of some sentences by their text."""
+    for first in range(0, len(sentences), SENTENCES_PER_CALL):
+        part = sentences[first : first + SENTENCES_PER_CALL]
+        for number, spans in enumerate(tokenizer.token_spans(part), first):
+            begin = int(sentence_starts[number])
+            own = slice(begin, begin + len(spans))
+            starts[own] = _starts_of(sentences[number], spans, ids[own], tokenizer)
+
+
+def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+    """Which tokens of a sentence begin a word: bool [len(spans)]."""
+    texts = [sentence[start:end] for start, end in spans]
+    special = ids < tokenizer.n_special
+    special &= [text.strip() == tokenizer.special.unknown for text in texts] | (ids != tokenizer.unknown_id)
+    ends = np.maximum.accumulate(np.array([end for _, end in spans], dtype=np.int64))
+    begins = [found.start() for found in _WORD.finditer(sentence)]
+    # A word whose first character the normaliser has dropped begins with its next one.
+    first = np.minimum(np.searchsorted(ends, begins, side="right"), len(spans) - 1)
+    counts = np.bincount(first, minlength=len(spans))
+    counts[special] = 1
+    counts[1:] |= special[:-1] & np.array([text != "" and not text.isspace() for text in texts[1:]], dtype=bool)
+    for index in np.flatnonzero(counts & ~special).tolist():
+        space, target = spans[index - 1], index
+        if index and texts[index - 1].isspace() and not texts[index][:1].isspace():
+            # One token for each byte of a character.
+            while target and spans[target - 1] == space:
+                target -= 1
+        counts[[target, index]] = counts[[index, target]]
+    _spread(counts, special)
+    return counts > 0
+
+
+def _spread(counts: np.ndarray, special: np.ndarray) -> None:
+    """Let a token in which several words begin lend all but one of them to the nearest tokens in which none begins.
+
+    Only white space inside of a token does so: U+00A0 of a tokenizer that cuts at spaces alone.
+    """
+    for index in np.flatnonzero((counts > 1) & ~special):
+        free = np.flatnonzero(counts == 0)
+        nearest = free[np.argsort(np.abs(free - index), kind="stable")][: counts[index] - 1]
+        counts[nearest], counts[index] = 1, 1
