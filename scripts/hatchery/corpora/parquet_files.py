@@ -4,7 +4,8 @@ Row groups are read in batches, and the pages of a column through a small buffer
 the size of file and row group.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,16 +26,59 @@ _ROWS_PER_BATCH = 8192
 _TEXTS_PER_BATCH = 1000
 _BUFFER_BYTES = 1 << 20
 _BATCH_BYTES = 64 << 20
+_NULL = pa.null()
 
 
 @contextmanager
 def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -> Iterator[pq.ParquetFile]:
-    """A file to read; `done` says how many rows were, for the SourceError where it is damaged."""
+    """A file to read; `done` says how many rows were, for the SourceError where it is damaged.
+
+    Raises SourceError for columns that Arrow cannot tell apart.
+    """
     try:
         with source.open(name) as handle:
-            yield pq.ParquetFile(handle, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+            file = pq.ParquetFile(handle, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+            check_names(file.schema_arrow, where)
+            yield file
     except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
         raise SourceError(f"{where}: after row {done()}: not readable as Parquet: {first_line(error)}") from error
+
+
+def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> None:
+    """Raise SourceError for two columns of one name, and for a column `a.b` next to a column `a`.
+
+    Arrow selects columns by dotted paths: for such a name, the data of another column would come, too.
+    """
+    fields = list(fields)
+    counts = Counter(field.name for field in fields)
+    for field in fields:
+        name = inside + field.name
+        if counts[field.name] > 1:
+            raise SourceError(f"{where}: {counts[field.name]} columns are called {name!r}; rename all but one")
+        parts = field.name.split(".")
+        for end in range(1, len(parts)):
+            if (other := ".".join(parts[:end])) in counts:
+                raise SourceError(f"{where}: the column {name!r} reads like a field of {inside + other!r}; rename one")
+        if pa.types.is_struct(field.type):
+            check_names(list(field.type), where, f"{name}.")
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    """Whether values of a type are what JSON can hold."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_json(kind.storage_type)
+    if types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _is_json(kind.value_type)
+    if types.is_struct(kind):
+        return all(_is_json(field.type) for field in kind)
+    return (
+        _is_text(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or kind == _NULL
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def parquet_rows(
@@ -44,13 +88,16 @@ def parquet_rows(
 
     Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). Columns of texts and numbers
     go through NumPy, several times as fast as Arrow's own conversion. Raises SourceError naming file and row for a
-    damaged file.
+    damaged file, and naming the column for values that are neither text nor numbers, such as bytes and dates.
     """
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count
     with _opened(source, name, where, lambda: number) as file:
         there = file.schema_arrow.names
         columns = [column for column in there if column in wanted]
+        for column in columns:
+            if not _is_json(kind := file.schema_arrow.field(column).type):
+                raise SourceError(f"{where}: column {column!r} holds {kind}, expected text or numbers; save it as text")
         unread = {column: UNREAD for column in there if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
@@ -113,22 +160,31 @@ def _batches(
 
 def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
     """So many rows that a batch has about _BATCH_BYTES where texts are long, as the largest row group says."""
-    largest = 1
+    wanted, largest = _leaves(table, columns), 1
     for group in (table.metadata.row_group(index) for index in range(table.num_row_groups)):
-        chunks = [group.column(index) for index in range(group.num_columns)]
-        wanted = (each for each in chunks if any(f"{each.path_in_schema}.".startswith(f"{name}.") for name in columns))
-        size = sum(each.total_uncompressed_size for each in wanted)
+        size = sum(group.column(leaf).total_uncompressed_size for leaf in wanted)
         largest = max(largest, size // max(group.num_rows, 1))
     return max(1, min(most, _BATCH_BYTES // largest))
+
+
+def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
+    """The numbers of the stored columns below some columns.
+
+    Raises Arrow's error for an encrypted column: asked for its size, Arrow would abort the process.
+    """
+    if table.num_row_groups and columns:
+        next(table.iter_batches(1, [0], columns, use_threads=False), None)
+    paths = (table.schema.column(leaf).path for leaf in range(table.metadata.num_columns))
+    return [leaf for leaf, path in enumerate(paths) if any(f"{path}.".startswith(f"{name}.") for name in columns)]
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
     """The file divided into pieces of about `piece_bytes` of its text, each of a multiple of `every` rows."""
     with _opened_texts(lines, field) as table:
         rows = table.metadata.num_rows
-        groups = (table.metadata.row_group(group) for group in range(table.num_row_groups))
-        columns = (group.column(index) for group in groups for index in range(group.num_columns))
-        size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema == field)
+        groups = [table.metadata.row_group(group) for group in range(table.num_row_groups)]
+        leaves = _leaves(table, [field])
+        size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
     stored = lines.source.size(lines.name)
     step = max(1, rows * piece_bytes // max(size, 1) // every) * every
     for first in range(0, rows, step):
@@ -155,5 +211,5 @@ def _check_column(schema: pa.Schema, field: str, where: str) -> None:
         kind = kind.field(part).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+    if not _is_text(kind):
         raise SourceError(f"{where}: column {field!r}: expected text, got {kind}")

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hatchery.corpora.parquet_files import check_names
 from hatchery.errors import EvaluationError, first_line
 from hatchery.evaluation.json_lines import decode_lines, shorten
 from hatchery.raw.registration import RawSource
@@ -161,6 +162,7 @@ def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
     with source.open(name) as handle:
         try:
             file = pq.ParquetFile(handle)
+            check_names(file.schema_arrow, name)
             names = {field: _class_names(file.schema_arrow, field) for field in ("named_entities", "pos_tags")}
             if missing := [column for column in COLUMNS if column not in file.schema_arrow.names]:
                 raise EvaluationError(f"{name}: the column {missing[0]!r} is missing, expected {' and '.join(COLUMNS)}")
@@ -171,7 +173,7 @@ def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
                         where = f"{name}: row {row}, sentence {index}"
                         yield _sentence_of_row(sentence, str(document["document_id"]), names, where)
                     row += 1
-        except pa.ArrowException as error:
+        except (OSError, pa.ArrowException) as error:
             raise EvaluationError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
 
 
