@@ -37,8 +37,10 @@ def human_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tupl
     contexts: dict[str, list[dict[str, object]]] = {word: [] for word in learnt}
     for words in sentences:
         for place, word in enumerate(words):
-            if word in contexts and place and len(contexts[word]) < CONTEXTS:
-                contexts[word].append({"context": " ".join(words[:place])})
+            context: dict[str, object] = {"context": " ".join(words[:place])}
+            found = contexts.get(word)
+            if place and found is not None and len(found) < CONTEXTS and context not in found:
+                found.append(context)
     yield "full_eval/aoa/cdi_childes.json", (json.dumps(contexts, indent=1) + "\n").encode()
     yield "full_eval/aoa/cdi_human.csv", _table(("word", *map(str, MONTHS)), _children(learnt, counts, drawn))
 

@@ -17,7 +17,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
 
 
 @Stage(
-    version=6,
+    version=7,
     settings=embedded_settings,
     environment="sources",
     runs_on="cpu",

@@ -80,7 +80,7 @@ def first_problem(settings: FileSettings, root: str | Path) -> str | None:
             if all(source.is_whole(name) for name in text_files(source, settings)):
                 check_drawn(source, settings, len(texts))
         elif isinstance(settings, ReadingSettings):
-            read_words(source, settings.files, MOST_ROWS)
+            read_words(source, settings.files, None if source.is_whole(source.one_name(settings.files)) else MOST_ROWS)
         elif isinstance(settings, AcquisitionSettings):
             read_children(source, settings.children)
             if source.is_whole(source.one_name(settings.contexts)):

@@ -5,20 +5,26 @@ Planning reads them, too, so nothing here is slow to import.
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.json_lines import Record, some
+from hatchery.evaluation.json_lines import Record, checked_text, shorten, some
 from hatchery.evaluation.tasks.formats import read_csv
 from hatchery.raw.registration import RawSource
 
 EYE_TRACKING = ("RTfirstfix", "RTfirstpass", "RTgopast", "RTrightbound")
 SELF_PACED = "self_paced_reading_time"
-OF_THE_WORD = ("Subtlex_log10", "length", "context_length")
+FREQUENCY = "Subtlex_log10"
+OF_THE_WORD = (FREQUENCY, "length", "context_length")
 OF_THE_ONE_BEFORE = ("prev_length", "prev_surprisal")
 NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
+MISSING = ("", "NA", "NaN", "nan")
+"""Cells without a number, as R and pandas write them."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Contexts = dict[str, list[str]]
 Children = dict[str, dict[float, float]]
 """By word, the share of children that say it at an age in months; NaN where nobody knows."""
@@ -39,36 +45,77 @@ class ReadWord:
 
 def read_word(record: Record) -> ReadWord:
     """A row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
-    numbers = {name: number_in(record, name) for name in NUMBERS}
-    previous = record.string("prev_word")
-    return ReadWord(
-        record.text("item"), record.text("word"), (record.text("prev_item"), previous) if previous else None, numbers
-    )
+    numbers = {name: number_in(record, name, lowest=-math.inf if name == FREQUENCY else 0) for name in NUMBERS}
+    previous, context = record.string("prev_word"), record.string("prev_item")
+    if previous and not context.strip():
+        raise EvaluationError(f"{record.where}: prev_word is given, expected the text before it in prev_item")
+    return ReadWord(record.text("item"), record.text("word"), (context, previous) if previous else None, numbers)
 
 
-def number_in(record: Record, column: str) -> float:
-    """A number in a cell; NaN in an empty one. Raises EvaluationError naming file, line and column."""
+def number_in(record: Record, column: str, lowest: float = -math.inf, highest: float = math.inf) -> float:
+    """A finite number in a cell, NaN where it is missing: in an empty cell, and for NA and NaN.
+
+    Raises EvaluationError naming file, line and column for other text, and for a number below `lowest` or above
+    `highest`.
+    """
     text = record.string(column).strip()
-    try:
-        return float(text) if text else math.nan
-    except ValueError:
-        raise EvaluationError(f"{record.where}: {column}: got {text!r}, expected a number") from None
+    if text in MISSING:
+        return math.nan
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    if math.isinf(value):
+        raise EvaluationError(
+            f"{record.where}: {column}: got {shorten(text)}, expected a number such as 203.5, or an empty cell"
+        )
+    if not lowest <= value <= highest:
+        limits = f"at least {lowest:g}" if math.isinf(highest) else f"a share from {lowest:g} to {highest:g}"
+        hint = "; divide percentages by 100" if value > highest else ""
+        raise EvaluationError(f"{record.where}: {column}: got {text}, expected {limits}{hint}")
+    return value
 
 
 def read_words(source: RawSource, pattern: str, most: int | None = None) -> list[ReadWord]:
-    """The words of the table of reading times, or so many of them. Raises EvaluationError naming file and line."""
+    """The words of the table of reading times, or at most `most` of them.
+
+    Raises EvaluationError naming file and line, and for a whole table that has too few numbers of a column.
+    """
     name = source.one_name(pattern)
-    return [read_word(record) for record in islice(some(read_csv(source, name), name), most)]
+    words = [read_word(record) for record in islice(some(read_csv(source, name, complete=True), name), most)]
+    if most is None:
+        _check_outcomes(words, name)
+    return words
+
+
+def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
+    """Raise EvaluationError for reading times that no regression can explain."""
+    for outcome in (*EYE_TRACKING, SELF_PACED):
+        self_paced = outcome == SELF_PACED
+        columns = (*OF_THE_WORD, *(["prev_length"] if self_paced else []))
+        times = [
+            one.numbers[outcome]
+            for one in words
+            if not (self_paced and one.before is None)
+            and not any(math.isnan(one.numbers[column]) for column in (*columns, outcome))
+        ]
+        # An intercept, all columns, the product of every two, the surprisal, and one row beyond; of self-paced reading
+        # the surprisal of the word before is a column, too.
+        n_columns = len(OF_THE_WORD) + (len(OF_THE_ONE_BEFORE) if self_paced else 0)
+        fewest = 1 + n_columns + math.comb(n_columns, 2) + 1 + 1
+        if len(times) < fewest or len(set(times)) < 2:
+            raise EvaluationError(
+                f"{name}: {outcome}: got {len(times):,} rows without an empty cell in this column and in "
+                f"{', '.join(columns)}, expected at least {fewest}, with different times"
+            )
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
     """The table of children. Raises EvaluationError naming file and line, and for a word that stands twice."""
     name, found = source.one_name(pattern), Children()
-    for record in read_csv(source, name):
+    for record in read_csv(source, name, complete=True):
         word = record.text("word")
         if word in found:
             raise EvaluationError(f"{record.where}: the word {word!r} stands twice")
-        found[word] = {float(age): number_in(record, age) for age in record.values if age.isdigit()}
+        ages = [age for age in record.values if age.isascii() and age.isdigit()]
+        found[word] = {float(age): number_in(record, age, 0, 1) for age in ages}
         if not found[word]:
             raise EvaluationError(f"{record.where}: there is no column of an age in months, such as '16'")
     if not found:
@@ -79,16 +126,35 @@ def read_children(source: RawSource, pattern: str) -> Children:
 def read_contexts(source: RawSource, pattern: str) -> Contexts:
     """The contexts of each word, in the order of the file; words of one character are left out.
 
-    Raises EvaluationError naming the file for other content.
+    Raises EvaluationError naming the file for other content, and its word for a context that stands twice.
     """
     name = source.one_name(pattern)
     try:
-        content = json.loads(source.read_bytes(name).decode("utf-8"))
-        found = {word: [str(one["context"]) for one in given] for word, given in content.items() if len(word) > 1}
+        content = json.loads(source.read_bytes(name).decode("utf-8"), object_pairs_hook=_distinct)
+        found = {word: [one["context"] for one in given] for word, given in content.items() if len(word) > 1}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise EvaluationError(
             f'{name}: expected {{"word": [{{"context": "text"}}, ...], ...}} in UTF-8: {type(error).__name__}: {error}'
         ) from error
+    for word, contexts in found.items():
+        for number, context in enumerate(contexts, 1):
+            where = f"{name}: {word!r}: context {number}"
+            if not isinstance(context, str):
+                raise EvaluationError(f"{where}: got {shorten(context)}, expected a text, which may be empty")
+            checked_text(context, where)
+            if context in contexts[: number - 1]:
+                raise EvaluationError(
+                    f"{where}: {shorten(context)} stands twice, expected different contexts of a word"
+                )
     if not any(found.values()):
         raise EvaluationError(f"{name}: the file holds no contexts")
+    return found
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON text. Raises ValueError for a name that stands twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} stands twice")
     return found

@@ -118,11 +118,12 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
         raise EvaluationError(f"{first_torn} ({', '.join(names)})")
 
 
-def read_csv(source: RawSource, name: str) -> Iterator[Record]:
+def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
     """Yield the rows of a table as spreadsheets save it; those without any text are left out.
 
     What stands between the cells is the mark that the header has most of. Raises EvaluationError naming file and line
-    for a row with more cells than the header; SourceError for a table that is not well formed or not UTF-8.
+    for a row with more cells than the header and, where rows have to be `complete`, with fewer; SourceError for a table
+    that is not well formed or not UTF-8.
     """
     lines, header = Lines(source, name), next(iter(Lines(source, name)), "")
     lines.where, lines.mark = name, ":"
@@ -133,6 +134,9 @@ def read_csv(source: RawSource, name: str) -> Iterator[Record]:
             raise EvaluationError(
                 f"{where}: more cells than the header has; put quotes around a text with {marked} in it"
             )
+        if complete and any(row.values()) and None in row.values():
+            present = sum(cell is not None for cell in row.values())
+            raise EvaluationError(f"{where}: has {present} cells, expected {len(row)}, as the header has")
         if any(row.values()):
             yield Record({column: cell or "" for column, cell in row.items()}, where, lines.line)
 
