@@ -12,10 +12,18 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.records import read_records
 from hatchery.errors import ManifestError
-from hatchery.export.settings import SubmissionSettings
+from hatchery.export.settings import SUITES, SubmissionSettings
 from hatchery.export.stages.write_submission import write_submission
 from hatchery.export.submission import report_of, submission
-from hatchery.export.submission_check import KEYS, RowCount, differing_counts, structure_problems
+from hatchery.export.submission_check import (
+    FAST,
+    GLUE,
+    KEYS,
+    RowCount,
+    differing_counts,
+    missing_checkpoints,
+    structure_problems,
+)
 from hatchery.runner import run_stage
 from hatchery.typed import plain
 
@@ -28,9 +36,10 @@ SETTINGS = SubmissionSettings(
     tasks="babylm_2026",
     checkpoints=CHECKPOINTS,
     age_of_acquisition="as_measured",
+    track_checked=True,
 )
 COLUMNS = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct"
-ACCURACY = f"{COLUMNS}\nparadigm,agreement,2,1,0,0.5,0.5\nsuite,x,2,1,0,0.5,0.5\n"
+ACCURACY = f"{COLUMNS}\nparadigm,agreement,2,1,1,0.5,0.75\nsuite,x,2,1,0,0.25,0.125\n"
 
 
 def predicted(uid: str, *texts: object) -> str:
@@ -80,7 +89,7 @@ def test_altered_predictions_are_refused(evaluations, repository: Path, tmp_path
     whole, fast = evaluations
     path = whole["blimp"].with_name("predictions.json")
     path.write_text(path.read_text().replace("A dog", "A cat"))
-    settings = {"stage": "write_submission", "stage_version": 1, **plain(SETTINGS)}
+    settings = {"stage": "write_submission", "stage_version": 2, **plain(SETTINGS)}
     output, counts = tmp_path / "submission.json", repository / "config/published/babylm/row_counts.csv"
     given = {"predictions": whole, "fast": fast, "measurements": tmp_path / "measurements.parquet"}
     with pytest.raises(ManifestError, match=r"blimp/predictions\.json: "):
@@ -130,7 +139,7 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
         (("aoa",), {"aoa": 15.45}, "aoa: got {'aoa': 15.45}, expected {'aoa': a correlation from -1 to 1}"),
         (("aoa_surprisals",), None, "there are no aoa_surprisals, so the server takes it for 0"),
         (("aoa_surprisals", "results", 0, "surprisal"), None, "aoa_surprisals: row 0: surprisal: missing, or of an"),
-        (("fast_eval_results", "blimp"), [None] * 20, "expected lists of one length, at most 19"),
+        (("fast_eval_results", "blimp"), [None] * 3, "expected lists of one length, at most 19"),
         (("fast_eval_results", "blimp", 0), {"other": 0.5}, "blimp: the checkpoints have different names"),
         (("fast_eval_results", "blimp", 1), {"agreement": 50}, "blimp: checkpoint 1: expected null or fractions"),
         (("comps",), [], "comps: expected null or predictions by name"),
@@ -148,6 +157,53 @@ def test_what_the_server_would_refuse_is_told(evaluations, path, new, told) -> N
         inner[path[-1]] = new
     problems = structure_problems(value, "strict_small")
     assert any(told in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize(("track", "most"), [("strict_small", 19), ("strict", 28)])
+def test_a_track_has_so_many_checkpoints_at_most(evaluations, track, most) -> None:
+    value = submission(SETTINGS, *evaluations)
+    for length, told in ((most, []), (most + 1, [f"expected lists of one length, at most {most} checkpoints"])):
+        value["fast_eval_results"] = {block: [None] * length for block in FAST}
+        assert structure_problems(value, track) == [f"fast_eval_results: {one}" for one in told]
+
+
+def test_every_block_has_the_predictions_and_fractions_of_its_own_evaluation(evaluations, tmp_path: Path) -> None:
+    whole, fast = {}, {}
+
+    def made(name: str, file: str, text: str) -> Path:
+        folder = tmp_path / "each" / name
+        with stage_run(folder / "manifest.json", {"stage": "x"}) as run:
+            write_text(folder / file, text)
+            run.add_output(folder / file)
+        return folder / "manifest.json"
+
+    texts = (*SUITES, *(f"glue/{task}" for task in GLUE))
+    for block in texts:
+        uid = block.removeprefix("glue/")
+        whole[block] = made(block, "predictions.json", predicted(uid, texts.index(block)))
+    for number, block in enumerate(FAST, 1):
+        for checkpoint, share in (("chck_1M", number / 10), ("chck_2M", number / 100)):
+            rows = f"outcome,gain\nRTgopast,0.5\nrt,{share}\nspr,{share / 2}\n"
+            if block != "reading":
+                rows = f"{COLUMNS}\nparadigm,{block},2,1,0,{share},1\nsuite,{block},2,1,0,1,1\n"
+            name = "scores.csv" if block == "reading" else "accuracy.csv"
+            fast[f"{checkpoint}/{block}"] = made(f"{checkpoint}/{block}", name, rows)
+    value = submission(SETTINGS, whole, fast)
+    found = {block: value[block][block]["predictions"][0]["pred"] for block in SUITES}
+    found |= {task: value["glue"][task]["predictions"][0]["pred"] for task in GLUE}
+    assert found == {block.removeprefix("glue/"): number for number, block in enumerate(texts)}
+    assert value["fast_eval_results"] == {
+        "blimp": [{"blimp": 0.1}, {"blimp": 0.01}],
+        "blimp_supplement": [{"blimp_supplement": 0.2}, {"blimp_supplement": 0.02}],
+        "ewok": [{"ewok": 0.3}, {"ewok": 0.03}],
+        "entity_tracking_filtered": [{"entity_tracking_filtered": 0.4}, {"entity_tracking_filtered": 0.04}],
+        "global_piqa_parallel": [{"global_piqa_parallel": 0.5}, {"global_piqa_parallel": 0.05}],
+        "global_piqa_nonparallel": [{"global_piqa_nonparallel": 0.6}, {"global_piqa_nonparallel": 0.06}],
+        "reading": [{"rt": 0.7, "spr": 0.35}, {"rt": 0.07, "spr": 0.035}],
+    }
+    other = submission(SETTINGS, *evaluations)
+    assert other["reading"]["reading"]["predictions"][0]["pred"] == 7.5 and other["aoa"] == {"aoa": -0.25}
+    assert other["aoa_surprisals"]["results"][1]["surprisal"] == 3.5
 
 
 def test_missing_keys_and_no_object_are_told() -> None:
@@ -180,12 +236,31 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     parts = {"blimp": 80.0, "supplement": 60.0, "ewok": None, "acquisition": -25.0}
     text = report_of(SETTINGS, value, parts, counts)
     assert "with AoA as it was measured (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
+    assert "Track strict-small: the experiment is held to its rules." in text
+    unchecked = report_of(replace(SETTINGS, track_checked=False), value, parts, counts)
+    assert "none of its rules was checked, since the experiment has no `track: strict_small`" in unchecked
+    assert "- not measured, so it counts 0: EWoK\n" in text
+    assert ": 1 rows of `reading`.\n" in text and "strict JSON parsers" in text
+    value["reading"]["reading"]["predictions"][0]["prev_pred"] = 1.5
+    assert "NaN" not in report_of(SETTINGS, value, parts, counts)
+    assert "- fast\\_eval\\_results: blimp: 1 of 19 checkpoints\n" in text, text
+    assert "- aoa\\_surprisals: 2 of 19 checkpoints\n" in text
     assert "the file says -25.00" in text and "The file has the structure that the server asks for." in text
     differing = differing_counts(value, counts)
     assert any(line.startswith("blimp: adjunct_island 0 of 928, ") and line.endswith(" more") for line in differing)
     assert "ewok: nothing was measured" in differing and "reading: reading 1 of 1,726" in differing
     assert "glue: boolq 0 of 1,635, multirc 0 of 2,424, rte 2 of 139, and 4 more" in differing
     assert "aoa_surprisals: rows 1 of 8,005" in differing
+
+
+def test_checkpoints_are_complete_where_every_block_has_all_of_the_track() -> None:
+    fast = {block: [{"a": 0.5}] * 19 for block in FAST}
+    rows = [surprisal(f"chck_{number}M") for number in range(19)]
+    value = {"fast_eval_results": fast, "aoa_surprisals": {"results": rows}}
+    assert missing_checkpoints(value, "strict_small") == []
+    assert len(missing_checkpoints(value, "strict")) == len(FAST) + 1
+    fast["ewok"] = [*fast["ewok"][:18], None]
+    assert missing_checkpoints(value, "strict_small") == ["fast_eval_results: ewok: 18 of 19 checkpoints"]
 
 
 COLLATED = Path(__file__).resolve().parents[1] / "golden/babylm_2026/results/collated"

@@ -38,6 +38,11 @@ class Rules:
         """All parts, in the order of tables."""
         return (*self.language, *self.likeness)
 
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The parts that are measured on minimal pairs."""
+        return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
+
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
         """The overall score; without `acquisition`, as if that part were 0."""
         found = {part: parts.get(part) or 0.0 for part in self.parts}

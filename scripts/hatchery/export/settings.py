@@ -33,3 +33,5 @@ class SubmissionSettings(Settings):
     checkpoints: tuple[str, ...]
     """The checkpoints of which the file has results, in their order."""
     age_of_acquisition: Literal["as_measured", "zero"]
+    track_checked: bool
+    """Whether the experiment names the track, so that its rules were checked."""

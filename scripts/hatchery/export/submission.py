@@ -16,11 +16,22 @@ from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.artifacts.records import read_records
 from hatchery.export.settings import SUITES, SubmissionSettings
-from hatchery.export.submission_check import FAST, RowCount, differing_counts, structure_problems
+from hatchery.export.submission_check import (
+    FAST,
+    RowCount,
+    differing_counts,
+    missing_checkpoints,
+    structure_problems,
+    undefined_surprisals,
+)
 from hatchery.rendering.escaping import markdown_text
 
 Found = Mapping[str, Path]
 """Manifests of evaluations: of suites by SUITES, `reading`, `acquisition`, tasks as `glue/rte`."""
+UNDEFINED = (
+    "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline writes it, too, "
+    "and the server's Python reads it; strict JSON parsers (jq, JavaScript) refuse the file"
+)
 
 
 def write_submission(
@@ -103,16 +114,25 @@ def report_of(
     written = (value["aoa"] or {}).get("aoa")
     measured = parts.get("acquisition")
     points_in_file = "nothing of it" if written is None else f"{100 * written:.2f}"
+    unmeasured = [LABELS[part] for part, points in parts.items() if points is None]
     rows = [f"| {LABELS[part]} | {'-' if points is None else f'{points:.2f}'} |" for part, points in parts.items()]
     lines = [
         f"# Submission: {markdown_text(settings.run)}",
         "",
-        f"Track {settings.track.replace('_', '-')}, {len(settings.checkpoints)} checkpoints. {rules.name}:",
+        f"Track {settings.track.replace('_', '-')}: "
+        + (
+            "the experiment is held to its rules."
+            if settings.track_checked
+            else f"none of its rules was checked, since the experiment has no `track: {settings.track}`."
+        ),
+        "",
+        f"{rules.name[0].upper()}{rules.name[1:]}:",
         "",
         f"- with AoA as it was measured ({'nothing' if measured is None else f'{measured:.2f}'}): "
         f"**{rules.mean(parts):.2f}**",
         f"- with AoA 0: **{rules.mean(parts, acquisition=False):.2f}**",
         f"- the file says {points_in_file}",
+        *([f"- not measured, so it counts 0: {', '.join(unmeasured)}"] if unmeasured else []),
         "",
         "| part | points |",
         "|:--|--:|",
@@ -124,6 +144,11 @@ def report_of(
         "## Structure",
         "",
         *_listed(structure_problems(value, settings.track), "The file has the structure that the server asks for."),
+        "",
+        *([f"{UNDEFINED}: {undefined} rows of `reading`.", ""] if (undefined := undefined_surprisals(value)) else []),
+        "## Checkpoints",
+        "",
+        *_listed(missing_checkpoints(value, settings.track), "All blocks have all checkpoints of the track."),
         "",
         "## Numbers of rows",
         "",

@@ -153,6 +153,21 @@ def _fast(block: Any, most: int) -> Iterator[str]:
                 break
 
 
+def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "strict_small"]) -> list[str]:
+    """Blocks that have results of fewer checkpoints than the track has."""
+    expected, fast = CHECKPOINTS[track], value.get("fast_eval_results") or {}
+    there = {f"fast_eval_results: {block}": sum(map(bool, fast.get(block, ()))) for block in FAST}
+    surprisals = value.get("aoa_surprisals") or {"results": []}
+    there["aoa_surprisals"] = len({row["step"] for row in surprisals["results"]})
+    return [f"{block}: {count} of {expected} checkpoints" for block, count in there.items() if count != expected]
+
+
+def undefined_surprisals(value: Mapping[str, Any]) -> int:
+    """The number of rows of reading with NaN, which is no JSON, for the surprisal of a missing word."""
+    rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
+    return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
+
+
 @dataclass(frozen=True)
 class RowCount(Record):
     """How many rows a block has: of a paradigm or task, of all (`uid` is empty), or of each checkpoint."""

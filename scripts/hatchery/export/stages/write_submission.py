@@ -8,6 +8,7 @@ from hatchery.analysis.babylm_scores import TASKS
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import Result
 from hatchery.experiment.experiment_file import Submission
+from hatchery.experiment.submissions import submitted_run
 from hatchery.export.settings import SUITES, SubmissionSettings
 from hatchery.job_spec import Paths
 from hatchery.runner import OutputPath
@@ -34,18 +35,7 @@ def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"
             f"{where}: submission.edition: got {wanted.edition}, whose leaderboard takes no more files; its average "
             f"stands in results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
         )
-    budgeted = (name for name, run in block.runs.items() if run.pretraining.marks)
-    name = wanted.run or next(budgeted, next(iter(block.runs)))
-    runs = [run for run in project.seeded_runs(experiment) if run.model == name]
-    found = [run for run in runs if wanted.seed in (None, run.seed)]
-    if not found:
-        there = ", ".join(run.name for run in project.seeded_runs(experiment))
-        raise ConfigError(
-            f"{where}: submission: there is no run {name!r}"
-            + (f" with seed {wanted.seed}" if wanted.seed is not None else "")
-            + f"; the experiment has: {there}"
-        )
-    return wanted, found[0]
+    return wanted, submitted_run(project, experiment)
 
 
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
@@ -54,7 +44,8 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
     official = [mark_name(words) for words in MARKS[wanted.track]]
     names = official if not kept or set(kept) & set(official) else kept[: len(official)]
-    return {**keys_of(wanted, of=SubmissionSettings), "run": run.name, "checkpoints": names}
+    held = project.experiment(experiment).track is not None
+    return {**keys_of(wanted, of=SubmissionSettings), "run": run.name, "checkpoints": names, "track_checked": held}
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
@@ -87,7 +78,7 @@ def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Path
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=submission_settings,
     inputs=submission_inputs,
     environment="analysis",
