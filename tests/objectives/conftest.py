@@ -1,6 +1,6 @@
 """Document collections made from lists of sentence lengths, for all tests of the objectives."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,9 @@ class MadeCollection:
 
     def document(self, index: int) -> Document:
         return self.documents[index]
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self.documents)
 
     def document_lengths(self) -> np.ndarray:
         return np.array([len(document.ids) for document in self.documents], dtype=np.int64)
@@ -64,3 +67,21 @@ def made_document(ids: np.ndarray, lengths: Sequence[int], word_starts: np.ndarr
     # Three bits of something else in front, as in the middle of a shard.
     bits = np.packbits(np.concatenate([[False] * 3, word_starts]), bitorder="little")
     return Document(ids.astype(np.uint16), starts.astype(np.int32), bits, first_bit=3)
+
+
+class Draws:
+    """A generator whose uniform numbers are given: each call takes the next entry, an array of what it asks for."""
+
+    def __init__(self, *draws: float | Sequence[float] | Sequence[Sequence[float]]) -> None:
+        self.draws = [np.array(draw, dtype=np.float64) for draw in draws]
+
+    def random(self, size: int | tuple[int, ...] | None = None) -> np.ndarray:
+        draw = self.draws.pop(0)
+        wanted = () if size is None else size if isinstance(size, tuple) else (size,)
+        assert draw.shape == wanted, f"{wanted} numbers are asked for, expected {draw.shape}"
+        return draw
+
+
+@pytest.fixture(scope="session")
+def given_draws() -> type[Draws]:
+    return Draws

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hatchery.objectives.blocks import BlockExamples, BlockPieces
+from hatchery.objectives.blocks import BlockExamples, BlockPieces, draw_blocks
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.objectives.masking.short_span import ShortSpanMasking, chosen_tokens, rule
 from hatchery.objectives.special_ids import Corruption, SpecialIds
-from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_shards import Document
+from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 
 SPECIAL = SpecialIds(cls=1, sep=2, pad=3, mask=4, n_protected=16, first_random=16, n_special=16, unknown=0)
 VOCABULARY, STEPS, REPLICATES = 260, 1000, 12
@@ -211,3 +212,111 @@ def test_held_out_text_is_shown_once(corpus: Corpus) -> None:
     assert all(len(texts) == 1 for texts in shown)
     lengths = corpus.document_lengths()
     assert sum(len(text) for (text,) in shown) == sum(length - (length % 30 == 1) for length in lengths.tolist())
+
+
+# Three pieces, of 10, 4 and 7 tokens, in sequences of 12 positions: with a start before each they have 13 at most.
+THREE = [[10], [4], [7]]
+
+
+@pytest.mark.parametrize(
+    ("index", "draws", "expected"),
+    [
+        (0, [], [(0, 0, 10)]),
+        # 7 positions are free behind a piece of 4: four places in the first piece, the last of them included.
+        (1, [(0.0, 0.0)], [(1, 0, 4), (0, 0, 7)]),
+        (1, [(0.0, 0.25)], [(1, 0, 4), (0, 1, 8)]),
+        (1, [(0.33, 0.999)], [(1, 0, 4), (0, 3, 10)]),
+        # A whole piece leaves two free, which the last two tokens of the last piece fill.
+        (1, [(0.34, 0.999), (0.999, 0.999)], [(1, 0, 4), (1, 0, 4), (2, 5, 7)]),
+        (2, [(0.5, 0.5)], [(2, 0, 7), (1, 0, 4)]),
+    ],
+)
+def test_what_fills_a_sequence_is_any_part_of_any_piece(
+    make_collection: Any, given_draws: Any, index: int, draws: Any, expected: Any
+) -> None:
+    generator = given_draws(*draws)
+    blocks = draw_blocks(BlockPieces(make_collection(THREE), 12), index, 12, generator)
+    assert [(block.number, block.start, block.end) for block in blocks] == expected and not generator.draws
+
+
+def test_what_fills_a_later_piece_of_a_document_is_a_part_of_that_piece(make_collection: Any, given_draws: Any) -> None:
+    pieces = BlockPieces(make_collection([[10, 10], [4]]), 12)
+    blocks = draw_blocks(pieces, 2, 12, given_draws((0.5, 0.999)))
+    assert [(block.number, block.start, block.end) for block in blocks] == [(1, 0, 4), (0, 13, 20)]
+
+
+def test_each_kind_seed_epoch_and_number_has_fillers_of_its_own_that_no_rate_changes(make_collection: Any) -> None:
+    # Documents of 20 tokens: own pieces are alike, so only the draws tell sequences apart.
+    collection = make_collection([[20]] * 20)
+
+    def fillers(rate: float | None, *numbers: int) -> tuple[tuple[int, int], ...]:
+        examples = BlockExamples(collection, 64, SPECIAL, None if rate is None else masking(rate), fills=True)
+        assert not examples.same_in_every_epoch
+        texts = examples.texts(*numbers)
+        assert texts == examples.example(*numbers).texts
+        return tuple((text.number, text.start) for text in texts[1:])
+
+    keys = [(kind, *numbers) for kind in (0.15, None) for numbers in ((3, 0, 5), (4, 0, 5), (3, 1, 5), (3, 2, 5))]
+    keys += [(0.15, 3, 0, 6), (None, 3, 0, 6)]
+    found = [fillers(*key) for key in keys]
+    assert len(set(found)) == len(keys) and fillers(0.6, 3, 0, 5) == found[0]
+    assert BlockExamples(collection, 64, SPECIAL, None, fills=False).same_in_every_epoch
+    kinds = [
+        BlockExamples(collection, 64, SPECIAL, rule, True).example(0, 0, 0).causal for rule in (masking(0.5), None)
+    ]
+    assert kinds == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("rate", "rounding", "hidden"),
+    # Ten tokens: 2.5 of them are wanted, or 0.4; each is a span by itself, and the first ones come first.
+    [
+        (0.25, 0.49, 2),
+        (0.25, 0.5, 3),
+        (0.25, 0.0, 2),
+        (0.25, 0.999, 3),
+        (0.04, 0.59, 1),
+        (0.04, 0.6, 1),
+        (0.16, 0.4, 2),
+    ],
+)
+def test_the_number_of_hidden_tokens_is_rounded_up_as_often_as_its_fraction_says(
+    given_draws: Any, rate: float, rounding: float, hidden: int
+) -> None:
+    each = np.arange(10) / 10
+    generator = given_draws([np.zeros(10), each, np.zeros(10)], rounding, np.zeros(hidden))
+    inputs, labels = masking(rate, published=False)(np.arange(20, 30), None, generator)
+    assert labels.tolist() == [*range(20, 20 + hidden), *[UNLABELLED] * (10 - hidden)]
+    assert inputs.tolist() == [*[SPECIAL.mask] * hidden, *range(20 + hidden, 30)]
+
+
+def test_spans_have_one_to_three_tokens_and_one_decision_each(given_draws: Any) -> None:
+    # Lengths 1, 2, 3, 3 of ten tokens, of which the last span is cut; the fourth comes first, then the third.
+    lengths = [0.0, 0.34, 0.999, 0.67, *[0.5] * 6]
+    order = [0.9, 0.8, 0.2, 0.1, *[0.5] * 6]
+    # Below 0.8 hidden, below 0.9 random, from there on kept.
+    decisions = [0.0, 0.0, 0.85, 0.95, *[0.0] * 6]
+    generator = given_draws([lengths, order, decisions], 0.0, [0.0, 0.5, 0.999, 0.0, 0.0, 0.0])
+    inputs, labels = masking(0.4, published=False)(np.arange(20, 30), None, generator)
+    assert labels.tolist() == [UNLABELLED] * 3 + [23, 24, 25, 26, 27, 28, UNLABELLED]
+    # 244 ids from 16 on can be drawn.
+    assert inputs.tolist() == [20, 21, 22, 16, 138, 259, 26, 27, 28, 29]
+
+
+def test_as_published_special_tokens_are_hidden_only_where_more_is_wanted_than_can_be_hidden(given_draws: Any) -> None:
+    ids = np.array([20, 0, 21, 1])
+    for rate, expected in ((0.5, [20, UNLABELLED, 21, UNLABELLED]), (0.75, ids.tolist())):
+        count = sum(label != UNLABELLED for label in expected)
+        generator = given_draws([np.zeros(4), np.arange(4) / 10, np.zeros(4)], 0.0, np.zeros(count))
+        assert masking(rate)(ids, None, generator)[1].tolist() == expected
+
+
+def test_targets_of_blocks_are_the_tokens_alone_and_of_packed_text_the_ends_too(make_collection: Any) -> None:
+    collection = make_collection([[3, 2], [4], [], [1]], vocab_size=300)
+    tokens = np.bincount(np.concatenate([document.ids for document in collection.documents]), minlength=300)
+    separator = SPECIAL_SETS["babylm"].ids["[SEP]"]
+    for segments, ends in (("packed", 3), ("blocks", 0)):
+        expected = tokens.copy()
+        expected[separator] = ends
+        settings = CausalSettings(segments=segments)  # type: ignore[arg-type]
+        assert CausalObjective(settings).target_counts(collection).tolist() == expected.tolist()

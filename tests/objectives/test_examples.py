@@ -16,6 +16,8 @@ from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, sequences_from, share_of_process
 from hatchery.training.objectives import objective_of
+from hatchery.training.objectives.causal import CausalSettings
+from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
 
 SPAN = MaskedSettings()
@@ -264,3 +266,54 @@ def test_pair_labels_are_there_only_where_pairs_are_judged():
     judged = Padding(3, 16).batch([LabelledExample(ids, ids, None, label) for label in (1, 0, 1)])
     assert judged["pair_labels"].tolist() == [1, 0, 1] and judged["pair_labels"].dtype == torch.int64
     assert "pair_labels" not in Padding(3, 16).batch([LabelledExample(ids, ids)])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "split", "same"),
+    [
+        (MaskedSettings(segments="babylm", short_probability=0.5), "train", False),
+        (MaskedSettings(segments="packed"), "train", True),
+        (CausalSettings(segments="packed"), "train", True),
+        (CausalSettings(segments="blocks"), "train", False),
+        (CausalSettings(segments="blocks"), "dev", True),
+        (HybridSettings(segments="packed"), "train", True),
+        (HybridSettings(segments="blocks", kind="short_span"), "train", False),
+        (HybridSettings(segments="blocks", kind="short_span"), "dev", True),
+    ],
+)
+def test_text_that_changes_from_epoch_to_epoch_is_known_to_and_its_words_are_counted_anew(
+    make_traceable, chosen, split, same
+):
+    # Every word of the text begins at an id that is no multiple of three.
+    collection = replace(make_traceable([[9, 8], [20], [13, 2, 9], [30]]), split=split)
+    examples = objective_of(chosen).examples(collection, 24)
+    kinds = 2 if isinstance(chosen, HybridSettings) else 1
+    indices = np.arange(kinds * len(examples))
+    ids, words = [], []
+    for epoch in range(3):
+        texts = [examples.texts(5, epoch, index) for index in indices]
+        assert texts == [examples.example(5, epoch, index).texts for index in indices]
+        shown = [np.concatenate([text.tokens for text in each]) for each in texts]
+        ids.append([each.tolist() for each in shown])
+        words.append([int((each % 3 > 0).sum()) for each in shown])
+        assert examples.words(5, epoch, indices).tolist() == words[-1]
+        assert examples.counted_batch(5, epoch, indices)[1] == sum(words[-1])
+    assert examples.same_in_every_epoch == same
+    assert (ids[0] == ids[1] == ids[2]) == same
+    if not same:
+        halves = [[each[: len(examples)], each[len(examples) :]][:kinds] for each in ids]
+        for kind in range(kinds):
+            first, second, third = (half[kind] for half in halves)
+            assert first != second != third != first
+
+
+def test_causal_sequences_beside_hidden_ones_are_those_of_a_causal_model_in_every_epoch(make_traceable):
+    collection = make_traceable([[9, 8], [20], [13, 2, 9], [30]])
+    both = objective_of(HybridSettings(segments="blocks", kind="short_span")).examples(collection, 24)
+    alone = objective_of(CausalSettings(segments="blocks")).examples(collection, 24)
+    for epoch in range(3):
+        for index in range(len(alone)):
+            ours, theirs = both.example(5, epoch, len(both) + index), alone.example(5, epoch, index)
+            assert ours.input_ids.tolist() == theirs.input_ids.tolist()
+            assert ours.labels.tolist() == theirs.labels.tolist() and ours.causal and theirs.causal
+            assert not both.example(5, epoch, index).causal

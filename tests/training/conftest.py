@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,19 @@ from safetensors.torch import load_file
 from stage_command import stage_command
 
 from demo.parallel import parallel_files
-from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.raw.registration import register_source
-from hatchery.runner import run_stage
+from hatchery.runner import Job, run_stage
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.training.processes import process_group
+from hatchery.training.run import Inputs
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.training.train_and_export import train_and_export
 from hatchery.typed import build
 
 SliceFactory = Callable[..., dict[str, Any]]
@@ -182,6 +186,31 @@ def _write_corpus(manifest: Path, documents: dict[str, int]) -> None:
                     writer.write({**row, "n_sentences": 12, "n_words": 72})
             for path in writer.paths:
                 run.add_output(path)
+
+
+@pytest.fixture
+def train_here(
+    single_process: None,
+    token_data: TokenData,
+    pretrain_slice: SliceFactory,
+    runtime_slice: SliceFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Manifest]:
+    """Train and export the model `name` within this process, which takes a second; returns its manifest."""
+    monkeypatch.setattr("hatchery.training.run.process_group", lambda *_: nullcontext())
+    # Determinism and threads would stay set for all other tests.
+    monkeypatch.setattr("hatchery.training.run.prepare_device", lambda *_: None)
+
+    def train(name: str, runtime: dict[str, Any] | None = None, **changes: Any) -> Manifest:
+        settings, output = pretrain_slice(**changes), tmp_path / name / "manifest.json"
+        inputs = Inputs(token_data.tokens, token_data.tokenizer)
+        job = Job(settings, inputs.by_name, output)
+        options = runtime_slice(**(runtime or {}))
+        train_and_export(job, pretrain_settings(settings), options, inputs, tmp_path / "checkpoints", name)
+        return read_manifest(output)
+
+    return train
 
 
 @dataclass

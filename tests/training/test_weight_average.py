@@ -1,12 +1,21 @@
 """The average of the weights is the published one, takes their place while they are evaluated, and goes on."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
-from torch import nn
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
 
+from hatchery.modeling.store import load_language_model
+from hatchery.training.development import DevelopmentSet, development_examples
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.start_settings import WeightAverageSettings
+from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.training.weight_average import AVERAGE, WeightAverage
 
 
@@ -45,3 +54,50 @@ def test_it_stands_in_for_the_weights_while_they_are_evaluated_and_is_what_a_che
     assert torch.equal(again.state()[f"{AVERAGE}weight"], start + 0.5)
     average.finish(model)
     assert torch.equal(model.weight.data, start + 0.5) and torch.equal(average.raw["weight"], start + 1)
+
+
+def test_development_scores_milestones_and_the_exported_model_are_those_of_weights_averaged_by_hand(
+    train_here: Any, token_data: Any, pretrain_slice: Any
+) -> None:
+    decay, steps = 0.75, 6
+
+    def weights(folder: Path) -> dict[str, Tensor]:
+        return {name: tensor.double() for name, tensor in load_file(folder / "model.safetensors").items()}
+
+    # Without an average, the model of every step is a milestone.
+    start = train_here("start", steps=0).path.parent
+    raw = train_here("raw", steps=steps, evaluation_interval_steps=1, milestones=list(range(1, steps))).path.parent
+    folders = [*(raw / "milestones" / f"step_{step:08}" for step in range(1, steps)), raw]
+    average, by_hand = weights(start), {}
+    for step, folder in enumerate(folders, 1):
+        now = weights(folder)
+        average = {name: decay * average[name] + (1 - decay) * now[name] for name in now}
+        by_hand[step] = average
+
+    chosen = {"decay": decay, "keep_raw_weights": True}
+    changes = {"steps": steps, "evaluation_interval_steps": 2, "milestones": [2, 4]}
+    made = train_here("averaged", weight_average=chosen, **changes).path.parent
+    exported = {2: made / "milestones/step_00000002", 4: made / "milestones/step_00000004", steps: made}
+    assert sorted(path.name for path in (made / "milestones").iterdir()) == ["step_00000002", "step_00000004"]
+    rows = [json.loads(line) for line in (made / "metrics.jsonl").read_text().splitlines()]
+    scores = {row["step"]: row["development_loss"] for row in rows if "development_loss" in row}
+    settings = pretrain_settings(pretrain_slice(**changes))
+    examples = development_examples(token_data.tokens, settings)
+    assert examples is not None and scores.keys() == exported.keys()
+    batches = DevelopmentSet(examples, settings.evaluation_sequences, 8, SINGLE_PROCESS).batches
+    for step, folder in exported.items():
+        found = weights(folder)
+        for name, expected in by_hand[step].items():
+            torch.testing.assert_close(found[name], expected, rtol=0, atol=1e-6, msg=f"{name} after step {step}")
+        model = load_language_model(start).eval()
+        losses = []
+        for weights_of in (by_hand[step], weights(folders[step - 1])):
+            model.load_state_dict({name: tensor.float() for name, tensor in weights_of.items()})
+            with torch.no_grad():
+                outputs = [model(**batch) for batch in batches]
+            logits, targets = (torch.cat([getattr(each, key) for each in outputs]) for key in ("logits", "targets"))
+            losses.append(float(F.cross_entropy(logits, targets)))
+        assert scores[step] == pytest.approx(losses[0], rel=1e-5)
+        assert abs(losses[1] - losses[0]) > 1e-3 * losses[0], "the raw weights would be scored alike"
+    kept, last = weights(made / "raw_weights"), weights(raw)
+    assert all(torch.equal(kept[name], tensor) for name, tensor in last.items())
