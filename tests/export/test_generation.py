@@ -1,6 +1,10 @@
 """Exported causal models, those that are both, and translation models: our numbers, and `generate` writes as we do."""
 
+import concurrent.futures
 import json
+import multiprocessing
+import pickle
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -65,12 +69,17 @@ def test_generate_goes_on_with_the_most_probable_tokens_as_we_do(causal):
         assert row[: len(ids)] == ids
 
 
-@pytest.mark.parametrize("choice", [{"num_beams": 1}, {"num_beams": 3, "num_return_sequences": 2}])
+@pytest.mark.parametrize(
+    "choice",
+    [{"num_beams": 1}, {"num_beams": 3, "num_return_sequences": 2}, {"cache_implementation": "static"}],
+)
 def test_what_is_kept_of_earlier_tokens_changes_no_text(causal, choice):
     *_, theirs, their_tokenizer = causal
     together = their_tokenizer(["The old dogs", "A", "She likes old houses"], return_tensors="pt", padding=True)
     options = {"max_new_tokens": 9, "do_sample": False, "return_dict_in_generate": True, "output_scores": True}
-    kept, anew = (theirs.generate(**together, **options, **choice, use_cache=use) for use in (True, False))
+    kept = theirs.generate(**together, **options, **choice, use_cache=True)
+    choice = {key: value for key, value in choice.items() if key != "cache_implementation"}
+    anew = theirs.generate(**together, **options, **choice, use_cache=False)
     assert torch.equal(kept.sequences, anew.sequences)
     assert anew.past_key_values is None
     assert kept.past_key_values.get_seq_length() == kept.sequences.shape[1] - 1
@@ -79,15 +88,91 @@ def test_what_is_kept_of_earlier_tokens_changes_no_text(causal, choice):
 
 
 @torch.no_grad()
-def test_with_earlier_tokens_kept_the_whole_text_is_still_asked_for(causal):
+def test_a_loop_over_past_key_values_gives_the_logits_of_the_whole_text(hub, causal):
     *_, theirs, their_tokenizer = causal
-    ids = their_tokenizer("The old dogs", return_tensors="pt")["input_ids"]
-    first = theirs(ids[:, :-1], use_cache=True)
-    torch.testing.assert_close(
-        theirs(ids, past_key_values=first.past_key_values).logits, theirs(ids).logits[:, -1:], **TOLERANCE
-    )
-    with pytest.raises(ValueError, match="input_ids: got 1 tokens, and past_key_values hold"):
-        theirs(ids[:, -1:], past_key_values=first.past_key_values)
+    texts = their_tokenizer(["The old dogs sleep near the house.", "A cat"], return_tensors="pt", padding=True)
+    ids, mask = texts["input_ids"], texts["attention_mask"]
+    whole = theirs(ids, mask).logits
+    caches = (hub.DynamicCache(), hub.StaticCache(config=theirs.config, max_cache_len=20, max_batch_size=2))
+    for cache in caches:
+        found, before = [], 0
+        # The second call has fewer tokens than the cache, the third more, the fourth as many as the cache.
+        for until in (2, 3, 7, ids.shape[1]):
+            output = theirs(ids[:, before:until], mask[:, :until], past_key_values=cache)
+            found.append(output.logits)
+            before = until
+        is_token = mask.bool()
+        torch.testing.assert_close(torch.cat(found, dim=1)[is_token], whole[is_token], **TOLERANCE)
+    assert ids.shape[1] > 7
+    with pytest.raises(ValueError, match=r"attention_mask: got 1 positions, expected \d+: \d+ tokens in past_key_val"):
+        theirs(ids[:, -1:], mask[:, -1:], past_key_values=caches[0])
+
+
+@torch.no_grad()
+def test_the_logits_of_some_positions_alone_are_those_of_all(causal):
+    *_, theirs, their_tokenizer = causal
+    ids = their_tokenizer("The old dogs near the house", return_tensors="pt")["input_ids"]
+    whole = theirs(ids).logits
+    torch.testing.assert_close(theirs(ids, logits_to_keep=2).logits, whole[:, -2:], **TOLERANCE)
+    torch.testing.assert_close(theirs(ids, logits_to_keep=torch.tensor([1, 3])).logits, whole[:, [1, 3]], **TOLERANCE)
+    with pytest.raises(ValueError, match=r"labels: got .* and 2 positions with logits"):
+        theirs(ids, labels=ids, logits_to_keep=2)
+
+
+def sent_back(model, ids):
+    """What another process computes with a model that was sent to it."""
+    with torch.no_grad():
+        return model(ids).logits.numpy()
+
+
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [
+        ("causal_ltg", "AutoModelForCausalLM"),
+        ("hybrid_gpt_bert", "AutoModelForCausalLM"),
+        ("hybrid_gpt_bert", "AutoModelForMaskedLM"),
+        ("hybrid_gpt_bert", "AutoModel"),
+        ("ltg", "AutoModelForSequenceClassification"),
+        ("translation", "AutoModelForSeq2SeqLM"),
+    ],
+)
+@torch.no_grad()
+def test_loaded_models_are_of_one_class_and_are_pickled(hub, exported, tmp_path, variant, name):
+    load = getattr(hub, name).from_pretrained
+    model, again = (load(exported(variant), trust_remote_code=True).eval() for _ in range(2))
+    assert type(model) is type(again) and getattr(sys.modules[type(model).__module__], type(model).__name__)
+    for parameter in again.parameters():
+        parameter.zero_()
+    torch.save(model, tmp_path / "model.pt")
+    for copied in (pickle.loads(pickle.dumps(model)), torch.load(tmp_path / "model.pt", weights_only=False)):
+        assert type(copied) is type(model) and copied.config.to_dict() == model.config.to_dict()
+        assert {key: value.tolist() for key, value in copied.state_dict().items()} == {
+            key: value.tolist() for key, value in model.state_dict().items()
+        }
+
+
+def test_a_model_is_sent_to_another_process(hub, exported):
+    model = hub.AutoModelForCausalLM.from_pretrained(exported("causal_ltg"), trust_remote_code=True).eval()
+    ids = torch.tensor([[4, 7, 9, 11]])
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        assert pool.submit(sent_back, model, ids).result() == pytest.approx(sent_back(model, ids), abs=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["sdpa", "eager"])
+@pytest.mark.parametrize("variant", ["causal_ltg", "hybrid_roberta"])
+def test_attention_has_both_names_and_is_the_same(hub, pretrained, exported, variant, name):
+    ours, _ = load_pretrained(pretrained(variant))
+    load = hub.AutoModelForCausalLM.from_pretrained
+    model = load(exported(variant), trust_remote_code=True, attn_implementation=name).eval()
+    assert model.config._attn_implementation == name
+    ids = torch.randint(6, 320, (2, 9), generator=torch.Generator().manual_seed(4))
+    expected = ours.eval().logits_at(ours.encoder(ids, causal=True)[-1])
+    torch.testing.assert_close(model(ids).logits, expected, **TOLERANCE)
+    # Rows of probabilities sum to 1, and a token sees nothing behind it.
+    for probabilities in model(ids, output_attentions=True).attentions:
+        torch.testing.assert_close(probabilities.sum(-1), torch.ones(2, 3, 9), **TOLERANCE)
+        assert not probabilities.triu(1).any()
 
 
 def test_the_card_shows_how_to_generate(exported):
@@ -250,10 +335,10 @@ def test_the_tokenizer_ends_texts_and_begins_none(translation):
         assert their_tokenizer.decode(their_tokenizer(text)["input_ids"], skip_special_tokens=True) == text
 
 
-@pytest.mark.parametrize("use_cache", [True, False])
-def test_the_most_probable_tokens_are_ours_one_by_one(translation, use_cache):
+@pytest.mark.parametrize("cache", [{"use_cache": True}, {"use_cache": False}, {"cache_implementation": "static"}])
+def test_the_most_probable_tokens_are_ours_one_by_one(translation, cache):
     ours, tokenizer, theirs, their_tokenizer = translation
-    options = {"num_beams": 1, "max_new_tokens": 12, "use_cache": use_cache}
+    options = {"num_beams": 1, "max_new_tokens": 12, **cache}
     expected = [greedy(ours, tokenizer, their_tokenizer(text)["input_ids"], 12) for text in SOURCES]
     for text, ids in zip(SOURCES, expected, strict=True):
         (found,) = theirs.generate(**their_tokenizer(text, return_tensors="pt"), **options).tolist()

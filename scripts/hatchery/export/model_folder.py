@@ -38,6 +38,8 @@ one of those with a fresh head:
 
 from typing import Any, ClassVar
 
+from transformers import GenerationMixin
+
 from hatchery.export.transformers_causal import HatcheryForCausalLM
 from hatchery.export.transformers_classes import HatcheryConfig, HatcheryForMaskedLM, HatcheryModel
 from hatchery.export.transformers_tasks import {heads}
@@ -72,7 +74,8 @@ class {classes}ForMaskedLM(HatcheryForMaskedLM):
     head_class: ClassVar[Any] = {head}
 
 
-class {classes}ForCausalLM(HatcheryForCausalLM):
+# `transformers` makes a new class of a class without GenerationMixin among its own bases, which cannot be pickled.
+class {classes}ForCausalLM(HatcheryForCausalLM, GenerationMixin):
     """The causal language model."""
 
     config_class = {classes}Config

@@ -43,23 +43,35 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        logits_to_keep: int | Tensor = 0,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
         """Logits [B, T, V] of the next subword at every position.
 
         With `labels` int64 [B, T], mostly `input_ids` themselves (-100: nothing to predict), the mean cross-entropy of
-        each given those before it. With `past_key_values`, `input_ids` are still the whole text, since positions may
-        depend on it; logits are those of the tokens behind what is kept there, to which
-        they are added; `use_cache` begins to keep. Raises ValueError where there are none behind.
+        each label given the tokens before it. With `past_key_values`, `input_ids` are the tokens that follow the tokens
+        in this cache, which grows by them, and `attention_mask` [B, S] covers both; `use_cache` starts a cache.
+        `logits_to_keep` is the number of last positions whose logits are returned (0: all), or indices, int64 [K].
+        Raises ValueError for a mask that does not cover the cache, and for labels with a part of the logits.
         """
         cache = past_key_values
         if cache is None and use_cache:
             cache = DynamicCache()
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states, cache)
+        states = encoded.last
+        if not isinstance(logits_to_keep, int):
+            states = states[:, logits_to_keep]
+        elif logits_to_keep:
+            states = states[:, -logits_to_keep:]
         with working_precision(self):
-            logits = full_precision(self.head(encoded.last, self.get_input_embeddings().weight))
+            logits = full_precision(self.head(states, self.get_input_embeddings().weight))
         loss = None
         if labels is not None:
+            if logits.shape[1] != labels.shape[1]:
+                raise ValueError(
+                    f"labels: got {labels.shape[1]} for each sequence and {logits.shape[1]} positions with logits; "
+                    "expected equal numbers: leave out logits_to_keep, or pass labels of the new tokens alone"
+                )
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
         made = {"loss": loss, "logits": logits, "past_key_values": cache}
         return answer(self, CausalLMOutputWithPast, encoded, return_dict, **made)
@@ -71,8 +83,16 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         past_key_values: Any = None,
         attention_mask: Tensor | None = None,
         *_: Any,
-        **__: Any,
+        logits_to_keep: int | Tensor = 0,
+        **options: Any,
     ) -> dict[str, Any]:
-        """What `generate` calls the model with for the next token: all so far, and what is known of them."""
+        """The arguments with which `generate` calls the model: the tokens that follow the cache, and the whole mask."""
         known = {"past_key_values": past_key_values, "use_cache": past_key_values is not None}
-        return {"input_ids": input_ids, "attention_mask": attention_mask, **known}
+        before = 0 if past_key_values is None else int(past_key_values.get_seq_length())
+        known |= {name: options[name] for name in ("output_attentions", "output_hidden_states") if name in options}
+        return {
+            "input_ids": input_ids[:, before:],
+            "attention_mask": attention_mask,
+            "logits_to_keep": logits_to_keep,
+            **known,
+        }

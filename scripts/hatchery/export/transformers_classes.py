@@ -46,7 +46,9 @@ class HatcheryConfig(PretrainedConfig):
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        super().__init__(**{**head, **defaults, **values})
+        # Because the library refuses `output_attentions` with the other names, which mean the same attention here.
+        attention = {"attn_implementation": "eager"}
+        super().__init__(**{**attention, **head, **defaults, **values})
 
     def architecture(self) -> Any:
         """Our configuration. Raises ModelError naming key and value when the values do not describe a model."""
@@ -64,8 +66,11 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
-    # Version 4 of `transformers` asks for this before `generate` hands over a cache.
+    # `attend` takes torch's fused kernel wherever that kernel serves, whichever name was asked for.
+    _supports_sdpa = True
+    # Version 4 of `transformers` asks for these before `generate` hands over a cache.
     _supports_cache_class = True
+    _supports_static_cache = True
 
     encoder_class: ClassVar[Any] = None
     head_class: ClassVar[Any] = None
@@ -203,9 +208,9 @@ class HatcheryModel(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         cache: Cache | None = None,
     ) -> Encoded:
-        """The states of `tokens` (see `given_tokens`), with a `cache` of a causal model of those behind it.
+        """The states of `tokens` (see `given_tokens`), which follow those in the `cache` of a causal model, if any.
 
-        Raises ValueError when the cache holds all tokens.
+        `attention_mask` [B, S] covers the tokens in the cache, too. Raises ValueError where the mask does not.
         """
         mask = None if attention_mask is None else attention_mask.bool()
         probabilities: list[Tensor] | None = [] if chosen(self, "output_attentions", output_attentions) else None
@@ -213,14 +218,21 @@ class HatcheryModel(HatcheryPreTrainedModel):
             if cache is None:
                 states = self.encoder(tokens, mask, probabilities=probabilities)
             else:
-                before = int(cache.get_seq_length())
-                if tokens.shape[1] <= before:
+                before, n_new = int(cache.get_seq_length()), tokens.shape[1]
+                if mask is not None and mask.shape[1] != before + n_new:
                     raise ValueError(
-                        f"input_ids: got {tokens.shape[1]} tokens, and past_key_values hold {before}; expected the "
-                        "whole text, whose tokens behind those are computed"
+                        f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
+                        f"past_key_values and {n_new} tokens that follow, which alone are given as input_ids"
                     )
+                # Positions count the tokens of the whole text; those of RoBERTa tell padding by its id.
+                known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))
+                if tokens.ndim == 2:
+                    known += self.config.cls_token_id
+                    if mask is not None:
+                        known = known.where(mask[:, :before], self.config.pad_token_id)
+                whole = torch.cat([known, tokens], dim=1)
                 caches = [HubTokenCache(cache, index) for index in range(len(self.encoder.layers))]
-                states = self.encoder.states_behind(tokens, mask, caches, before, probabilities)
+                states = self.encoder.states_behind(whole, mask, caches, before, probabilities)
         kept = tuple(states) if chosen(self, "output_hidden_states", output_hidden_states) else None
         return Encoded(states[-1], kept, None if probabilities is None else tuple(probabilities))
 
@@ -279,9 +291,16 @@ class HubTokenCache(TokenCache):
         self.cache, self.index = cache, index
 
     def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values with those of the next tokens behind them, which are kept."""
-        extended: tuple[Tensor, Tensor] = self.cache.update(keys, values, self.index)
-        return extended
+        """Keys and values of the tokens in the cache and of the next tokens, which the cache then holds, too.
+
+        A static cache returns room for further tokens as well, which is left out here. Version 4 of `transformers`
+        needs to know the places of the next tokens in a static cache.
+        """
+        before = int(self.cache.get_seq_length(self.index))
+        after = before + keys.shape[2]
+        places = torch.arange(before, after, device=keys.device)
+        kept = self.cache.update(keys, values, self.index, {"cache_position": places})
+        return kept[0][:, :, :after], kept[1][:, :, :after]
 
 
 def norm_names(model: nn.Module) -> list[str]:
