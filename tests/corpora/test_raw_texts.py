@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import html
 import io
 import json
 import lzma
@@ -121,6 +122,42 @@ def test_every_text_format_is_read_compressed(name: str, source_of: Sources) -> 
     packed["zst"] = pa.compress(content, "zstd", asbytes=True)
     for suffix, packed_content in packed.items():
         assert texts_of(source_of(**{f"a__{suffix}": packed_content}), name, f"a.{suffix}") == expected
+
+
+LEAK = """    &lt;ns&gt;0&lt;/ns&gt;
+    &lt;revision&gt;
+      &lt;parentid&gt;12&lt;/parentid&gt;
+      &lt;timestamp&gt;2022-01-02T03:04:05Z&lt;/timestamp&gt;
+      &lt;contributor&gt;
+        &lt;username&gt;A &amp;lt;b&amp;gt; c&lt;/username&gt;
+      &lt;/contributor&gt;
+      &lt;minor /&gt;
+      &lt;comment&gt;/* Early life */ fixed&lt;/comment&gt;
+      &lt;model&gt;wikitext&lt;/model&gt;
+      &lt;format&gt;text/x-wiki&lt;/format&gt;
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"{LEAK}The text.\n&lt;ns&gt;0&lt;/ns&gt;\nEnd.", "The text.\n<ns>0</ns>\nEnd."),
+        (LEAK, ""),
+        (html.unescape(LEAK) + "The text.", "The text."),
+        # An article about such markup keeps it, and so does a line that only begins with an element.
+        ("It is\n&lt;ns&gt;0&lt;/ns&gt;", "It is\n<ns>0</ns>"),
+        ("&lt;ns&gt; is an element.", "<ns> is an element."),
+        ("&lt;revision&gt; of a page", "<revision> of a page"),
+    ],
+)
+def test_markup_that_wikiextractor_copies_from_an_empty_page_is_no_text(
+    body: str, expected: str, source_of: Sources
+) -> None:
+    block = f'<doc id="1" url="u" title="A">\nA\n\n{body}\n</doc>\n'
+    (found,) = texts_of(source_of(a=block.encode()), "wikiextractor")
+    assert (found.text, found.title) == (expected, "A")
+    article = json.dumps({"id": "1", "title": "A", "text": body})
+    assert texts_of(source_of(a=article.encode()), "wikiextractor")[0].text == expected
 
 
 DAMAGED: list[tuple[str, bytes, dict[str, Any], str]] = [

@@ -177,7 +177,8 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
     Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., perhaps compressed), used for
     the Wikipedia part of LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper. The key is the
     number of the page, the title is kept apart from the text, which is empty for redirects and the like; `&lt;`, `&gt;`
-    and `&amp;`, which the tool writes so that no text can look like a mark, are undone. A line
+    and `&amp;`, which the tool writes so that no text can look like a mark, are undone. Lines of the dump's own markup,
+    which the tool copies from an empty page to the head of the next article, are left out. A line
     outside of blocks that begins with a brace is an article in JSON, its text in `field`. Raises SourceError naming
     file and line for a block that is not closed, text outside of blocks, or a damaged line.
     """
@@ -219,7 +220,27 @@ def _title(attributes: str) -> str:
 def _body(lines: list[str], title: str) -> str:
     text = _unescaped("\n".join(lines)).strip("\n")
     first, _, rest = text.partition("\n")
-    return rest.strip("\n") if title and html.unescape(first).strip() == title else text
+    return _without_leak(rest.strip("\n") if title and html.unescape(first).strip() == title else text)
+
+
+_SHORT = "ns|id|parentid|timestamp|username|ip|comment|origin|model|format|sha1|minor|redirect|restrictions|title"
+# An element on a line of its own, whose content the tool may have changed, or one end of an element.
+_LEAKED = re.compile(
+    rf"\s*(?:<(?P<name>{_SHORT})\b[^>]*(?:/>|>.*</(?P=name)>)|</?(?:page|revision|contributor)\b[^>]*>)\s*"
+)
+
+
+def _without_leak(text: str) -> str:
+    """`text` without the lines of a dump's markup that it begins with.
+
+    WikiExtractor looks for the end of an empty page's text (`<text bytes="0" />`) and takes the next page's `<ns>`,
+    `<revision>` and so on for text. An article about such markup does not begin with a whole line `<ns>0</ns>`.
+    """
+    if not text.lstrip().startswith(("<ns>", "<revision>", "<page>", "<sha1>", "</revision>", "</page>")):
+        return text
+    lines = text.split("\n")
+    n_leaked = next((index for index, line in enumerate(lines) if line.strip() and not _LEAKED.fullmatch(line)), None)
+    return "" if n_leaked is None else "\n".join(lines[n_leaked:])
 
 
 def _unescaped(text: str) -> str:
@@ -229,7 +250,8 @@ def _unescaped(text: str) -> str:
 def _json_article(line: str, field: str, place: str) -> RawText:
     try:
         article = json.loads(line)
-        return RawText(str(article["id"]), _unescaped(article[field]), html.unescape(article["title"]).strip())
+        text = _without_leak(_unescaped(article[field]))
+        return RawText(str(article["id"]), text, html.unescape(article["title"]).strip())
     except KeyError as error:
         raise SourceError(f"{place}: there is no field {error}; there are: {', '.join(sorted(article))}") from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
