@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import ConfigError
-from hatchery.experiment.experiment_file import Grid, GridRows
+from hatchery.experiment.experiment_file import Grid, GridRows, Run
 from hatchery.experiment.sweeps import (
     MODEL_CHANGES,
     PRETRAINING,
@@ -28,6 +28,7 @@ from hatchery.experiment.sweeps import (
 from hatchery.experiment.written_blocks import Document, merged
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import alternatives
+from hatchery.training.settings import PretrainingSettings
 from hatchery.typed import validated
 
 WrittenRow = tuple[Any, ...]
@@ -133,7 +134,7 @@ def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any
         result.own[run] = own
         whole.pop(PRETRAINING, None)
         if PRETRAINING in result.document:
-            whole[PRETRAINING] = merged(shared, own) if isinstance(shared, Mapping) else shared
+            whole[PRETRAINING] = merged(shared, own, PretrainingSettings) if isinstance(shared, Mapping) else shared
     if isinstance(entry.get("model"), Mapping):
         result.models[run], whole["model"] = entry["model"], f"{experiment}.{run}"
     return whole
@@ -240,12 +241,12 @@ def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str,
     """
     columns = {**grid.columns, **part.columns}
     sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}
-    run = merged(merged(grid.run, part.run), {MODEL_CHANGES: sizes})
+    run = merged(merged(grid.run, part.run, Run), {MODEL_CHANGES: sizes})
     name = "_".join([grid.name, *(slug(text_of(value)) for value in row)])
     yield name, "", run
     for variant, changes in grid.variants.items():
         if changes is not None:
-            yield f"{name}_{variant}", variant, _of_its_row(merged(run, changes), name)
+            yield f"{name}_{variant}", variant, _of_its_row(merged(run, changes, Run), name)
 
 
 def _of_its_row(run: Document, name: str) -> Document:

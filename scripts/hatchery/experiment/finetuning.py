@@ -36,7 +36,7 @@ def resolve_protocol(finetuning: Finetuning, task: str, project: "Project", wher
         layers = [*_named(own.get("base"), task, project, f"{where}: finetuning.protocol"), own, of_task]
     settings: Document = {}
     for layer in layers:
-        settings = merged(settings, layer)
+        settings = merged(settings, layer, ProtocolChoice)
     resolved = validated(ProtocolChoice, settings, place)
     if resolved.selection != "held_out":
         # Nothing is held out, whatever the layers below said about the share.

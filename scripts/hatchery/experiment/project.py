@@ -276,7 +276,9 @@ class Project:
         changes = entry.model_changes
         if changes.get("family", model.family) != model.family:
             raise ConfigError(f"{where}: family: a run cannot change it; name a model of that family instead")
-        changed: EncoderSizes = validated(FILES["model"], merged(self._written_model(entry.model), changes), where)
+        changed: EncoderSizes = validated(
+            FILES["model"], merged(self._written_model(entry.model), changes, FILES["model"]), where
+        )
         return changed
 
     def _written_model(self, name: str) -> Document:

@@ -17,9 +17,9 @@ from typing import Any
 
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
-from hatchery.experiment.kinds import FOLDERS
+from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.settings.base import shortened
-from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
+from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS, hint_below, may_be_null, other_ways
 from hatchery.settings.problems import Problems, alternatives
 from hatchery.training.objectives import DEFAULT_TASK
 
@@ -33,9 +33,6 @@ _VARIED = ("task", "suite")
 """Kinds of blocks that can be variants in each other's files."""
 
 _BASED = (*_VARIED, "study", "experiment")
-_CHOICES = {**{kind: [{"data", "embedded"}] for kind in _VARIED}, "experiment": [{"runs", "grid"}]}
-"""Keys of which a file has one: what it says takes the place of what its base says."""
-
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
 """Where a file has entries by names of its own, of which one that is null leaves out that of the base."""
 
@@ -44,8 +41,10 @@ _INSTEAD_OF = {
     "warmup_fraction": ("warmup_steps",),
     "steps": ("budget", "checkpoints_at"),
     "budget": ("steps", "milestones"),
+    "run": ("path",),
+    "path": ("run", "experiment", "seed", "step"),
 }
-"""Keys that take the place of others, which the base may have."""
+"""Keys that take the place of others of the base, besides those of which a class of settings has exactly one."""
 
 
 @dataclass
@@ -119,11 +118,8 @@ class WrittenBlocks:
             raise ConfigError(f"{self.place(kind, name)}: base: got {base!r}, whose own base leads back to {name!r}")
         inherited = self.read(kind, base, (*below, name))
         inherited.pop(VARIANTS, None)
-        for choice in _CHOICES.get(kind, []):
-            if raw.keys() & choice:
-                inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
         kept = {key: value for key, value in inherited.items() if raw.get(key, value) is not None}
-        document = merged(kept, _without_nulls(raw))
+        document = merged(kept, _without_nulls(raw), FILES[kind])
         for place in _NAMED.get(kind, ()):
             _leave_out(document, kept, place.split("."))
         return document
@@ -250,16 +246,22 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
     return None
 
 
-def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> Document:
+def merged(base: Mapping[str, Any], overrides: Mapping[str, Any], settings: Any = Any) -> Document:
     """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole.
 
-    So is an objective by one of another task, to which its keys mean nothing.
+    So is an objective by an objective of another task, to which its keys mean nothing. `settings` is the class of
+    settings that both are keys of: a key takes the place of the keys that exclude it, and a key of the base is left out
+    by null where null is no value of it.
     """
-    replaced = {other for key in overrides for other in _INSTEAD_OF.get(key, ())}
+    said = [key for key, value in overrides.items() if value is not None]
+    replaced = {other for key in said for other in (*_INSTEAD_OF.get(key, ()), *other_ways(settings, key))}
     result = copy.deepcopy({key: value for key, value in base.items() if key not in replaced})
     for key, value in overrides.items():
+        below = hint_below(settings, key)
         if isinstance(value, Mapping) and isinstance(result.get(key), Mapping) and not _is_other(result[key], value):
-            result[key] = merged(result[key], value)
+            result[key] = merged(result[key], value, below)
+        elif value is None and key in base and not may_be_null(below):
+            result.pop(key, None)
         else:
             result[key] = copy.deepcopy(value)
     return result

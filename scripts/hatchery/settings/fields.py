@@ -45,7 +45,7 @@ def _with_one_group(settings: Any) -> Any:
         return settings
     keys = dict.fromkeys(key for group in cls.ONE_OF for key in group)
     written = " and ".join(key for key in keys if key in given) or "none of these"
-    meant = {group: re.split(r"[.;,]\s|\.$", sentences(cls)[group[0]])[0] for group in cls.ONE_OF}
+    meant = {group: re.split(r"[.;]\s|\.$", sentences(cls)[group[0]])[0] for group in cls.ONE_OF}
     ways = "; or ".join(f"`{way}` ({meant[group]})" for group, way in cls.ONE_OF.items())
     raise RefusedError("", f"got {written}, expected exactly one of: {ways}")
 
@@ -67,6 +67,11 @@ class Text:
 @dataclass(frozen=True)
 class ShortNumber:
     """A whole number that may be written with a unit: 20K, 100M."""
+
+    @staticmethod
+    def is_short(text: str) -> bool:
+        """Whether the text is a number with a unit."""
+        return _SHORT_NUMBER.match(text) is not None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         read = {"type": "no-info", "function": _written_out}
@@ -271,6 +276,42 @@ def sentences(cls: type) -> dict[str, str]:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
                 found[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
     return found
+
+
+# Settings that are laid over others.
+
+
+def hint_below(hint: Any, key: str) -> Any:
+    """The type of the value at `key` in a value of the type `hint`; Any where the type is not known."""
+    found = []
+    for member in _settings_members(hint):
+        if is_dataclass(member) and key in hints_of(member):
+            found.append(hints_of(member)[key])
+        elif get_origin(member) is dict:
+            found.append(get_args(member)[1])
+    return reduce(operator.or_, found) if found else Any
+
+
+def other_ways(hint: Any, key: str) -> set[str]:
+    """The keys that `key` takes the place of, where a value of the type `hint` has exactly one of several groups."""
+    found: set[str] = set()
+    for member in _settings_members(hint):
+        groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
+        own = {other for group in groups if key in group for other in group}
+        if any(key not in group for group in groups):
+            found |= {other for group in groups for other in group if own} - own
+    return found
+
+
+def may_be_null(hint: Any) -> bool:
+    """Whether null is a value of the type `hint`, as far as the type is known."""
+    return any(member in (NoneType, Any) for member, _ in metadata(hint))
+
+
+def _settings_members(hint: Any) -> list[Any]:
+    """The members of a type; a class of settings also where only some of its keys are written."""
+    members = metadata(hint)
+    return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 
 
 # Text.
