@@ -61,6 +61,56 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{learning_rate: 0.008, precision: bf16}",
             "optimizer.precision: unknown key here: it belongs under `pretraining`; allowed are: beta1",
         ),
+        "a key of the main configuration": (
+            "steps: 1400",
+            "steps: 1400\n  jobs_per_gpu: 2",
+            "pretraining.jobs_per_gpu: unknown key here: it belongs under `cluster` of config/config.yaml; allowed",
+        ),
+        "a whole block of the main configuration": (
+            "corpus: demo\n",
+            "corpus: demo\ncompute: {device: cpu}\n",
+            "demo.yaml: compute: unknown key here: it belongs to the top level of config/config.yaml; allowed are",
+        ),
+        "a small unit": (
+            "  steps: 1400\n",
+            "  budget: {words_seen: 60k}\n",
+            "budget.words_seen: got '60k', expected a whole number, or one such as 100K or 100M; did you mean 60K?",
+        ),
+        "one mark twice": (
+            "  steps: 1400\n",
+            "  budget: {words_seen: 60K}\n  checkpoints_at: [20K, 20000]\n",
+            "pretraining.checkpoints_at: got 20000 more than once, expected each entry once",
+        ),
+        "a mark of nothing": (
+            "  steps: 1400\n",
+            "  budget: {words_seen: 60K}\n  checkpoints_at: [0]\n",
+            "pretraining.checkpoints_at.0: got 0, expected at least 1",
+        ),
+        "a budget below the first mark": (
+            "  steps: 1400\n",
+            "  budget: {words_seen: 999999}\n  checkpoints_at: babylm\n",
+            "checkpoints_at: got 'babylm', expected numbers of words up to the 999,999 words of the budget: the first",
+        ),
+        "a budget of less than a step": (
+            "  steps: 1400\n",
+            "  budget: {words_seen: 31}\n",
+            "pretraining.budget.words_seen: got 31, expected at least a word for each of the 32 sequences of a step",
+        ),
+        "a no-break space before a key": (
+            "  batch_size: 32",
+            "\u00a0 batch_size: 32",
+            "demo.yaml:7: 'batch_size' is written with U+00A0 (no-break space) in the place of a space; write a plain",
+        ),
+        "a no-break space behind a value": (
+            "batch_size: 32",
+            "batch_size: 32\u00a0",
+            "demo.yaml:7: '32' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
+        ),
+        "an ideographic space behind a colon": (
+            "corpus: demo",
+            "corpus:\u3000demo",
+            "demo.yaml:4: mapping values are not allowed here; line 3 has U+3000 (ideographic space) in the place of",
+        ),
         "a misspelt key that another place has": (
             "  steps: 1400",
             "  step: 1400",
@@ -483,6 +533,14 @@ def fewer(configuration: Path) -> Path:
         if path.relative_to(configuration).as_posix() not in MISTAKES:
             path.unlink()
     return configuration
+
+
+def test_a_list_with_a_wrong_entry_is_told_once(fewer: Path) -> None:
+    edit(fewer, DEMO, "  steps: 1400\n", "  budget: {words_seen: 60K}\n  checkpoints_at: [20k]\n")
+    with pytest.raises(ConfigError) as caught:
+        load_everything(fewer)
+    (line,) = str(caught.value).splitlines()
+    assert "pretraining.checkpoints_at.0: got '20k'" in line
 
 
 @pytest.mark.parametrize(

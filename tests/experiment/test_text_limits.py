@@ -15,7 +15,7 @@ from hatchery.corpora.readers.babylm import NORMALISERS
 from hatchery.errors import ConfigError
 from hatchery.experiment.held_out_text import held_out_splits
 from hatchery.experiment.project import Project
-from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.experiment.raw_inputs import missing_sources, raw_inputs
 from hatchery.experiment.text_limits import check_own_text, epochs_to_tell, unread_to_tell
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
@@ -311,3 +311,80 @@ def test_a_training_that_reads_more_than_there_can_be_is_told_in_epochs(configur
         f"experiment '{UNCONSTRAINED}': a training reads 9,081,600 sequences, and its corpus '{UNCONSTRAINED}' "
         "can have 4,540,745 at most: 2.0 epochs or more"
     )
+
+
+def check(folder: Path, name: str = "my_text") -> list[str]:
+    problems = Problems()
+    collect_problems(Project(folder), [("experiment", name)], problems)
+    return problems.lines
+
+
+def edited(folder: Path, file: str, **keys: Any) -> None:
+    document = yaml.safe_load((folder / file).read_text(encoding="utf-8"))
+    for key, value in keys.items():
+        document[key] = {**document.get(key, {}), **value} if isinstance(value, dict) else value
+    (folder / file).write_text(yaml.safe_dump(document), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words_seen", "keys", "expected"),
+    [
+        # 1,000 lines of two words and a blank line: 9,000 bytes, at most 4,500 words and 45,000 in ten epochs.
+        (47_368, {"epochs": 10}, None),
+        (47_369, {"epochs": 10}, "got 47,369, expected at most 45,000: 10 epochs of the corpus 'my_text', whose files"),
+        (10_000_000, {}, None),
+    ],
+)
+def test_a_budget_that_the_files_cannot_fill_is_refused(
+    words_seen: int, keys: dict[str, Any], expected: str | None, configuration: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "text"
+    text.mkdir()
+    (text / "a.txt").write_bytes(b"one two\n\n" * 1_000)
+    edited(configuration, "config.yaml", data={"my_text": {"path": str(text)}})
+    file = "experiments/my_text.yaml"
+    edited(configuration, file, pretraining={"budget": {"words_seen": words_seen, **keys}})
+    document = yaml.safe_load((configuration / file).read_text(encoding="utf-8"))
+    document["pretraining"].pop("steps", None)
+    (configuration / file).write_text(yaml.safe_dump(document), encoding="utf-8")
+    lines = [line for line in check(configuration) if "words_seen" in line]
+    assert bool(lines) == (expected is not None) and all(expected in line for line in lines)
+
+
+def test_a_folder_without_files_is_missing_data(configuration: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty/inside").mkdir(parents=True)
+    (tmp_path / "empty/inside/.hidden").write_text("x", encoding="utf-8")
+    edited(configuration, "config.yaml", data={"my_text": {"path": str(tmp_path / "empty")}})
+    (line,) = missing_sources(Project(configuration), ["my_text"])
+    assert f"source 'my_text' lies at {tmp_path / 'empty'}, a folder without files: set data.my_text.path" in line
+    (tmp_path / "empty/inside/a.txt").write_text("x", encoding="utf-8")
+    assert missing_sources(Project(configuration), ["my_text"]) == []
+
+
+def test_a_folder_that_is_no_model_and_a_missing_package_are_told_before_anything_runs(
+    configuration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    edited(configuration, "config.yaml", data={"bert_base_cased": {"path": str(model)}}, compute={"sinks": ["wandb"]})
+    edited(configuration, "experiments/demo.yaml", baselines=["bert_base_cased"])
+    monkeypatch.setattr("hatchery.experiment.run_checks.find_spec", lambda name: None)
+    for name, lacks in (
+        ("readme.txt", "config.json"),
+        ("config.json", "weights (*.safetensors or *.bin)"),
+        ("model.safetensors", "a tokenizer (tokenizer.json, vocab.* or *.model)"),
+        ("vocab.txt", None),
+    ):
+        (model / name).write_text("{}", encoding="utf-8")
+        lines = check(configuration, "demo")
+        assert [line for line in lines if "has no" in line] == (
+            []
+            if lacks is None
+            else [
+                f"{configuration}/baselines/bert_base_cased.yaml: data.bert_base_cased.path: {model} has no {lacks}, "
+                "expected the folder of a model with all of its files"
+            ]
+        )
+        assert [line for line in lines if "compute.sinks: 'wandb' needs the package wandb" in line]
+    monkeypatch.setattr("hatchery.experiment.run_checks.find_spec", lambda name: name)
+    assert not any("wandb" in line for line in check(configuration, "demo"))

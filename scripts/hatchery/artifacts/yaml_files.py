@@ -6,6 +6,7 @@ wins silently. Each of these has cost somebody a training run; the loader below 
 
 import math
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +97,42 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is not text", key_node.start_mark)
+        if blank := _blank(key):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key.strip()!r} is written with {blank}", key_node.start_mark
+            )
         if key in mapping:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} occurs twice", key_node.start_mark)
         mapping[key] = loader.construct_object(value_node, deep=True)
     return mapping
 
 
+def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+    text: str = loader.construct_scalar(node)
+    # Inside of a plain text, such as a description, other blanks are meant.
+    if not node.style and (blank := _blank(text[:1] + text[-1:])):
+        raise yaml.constructor.ConstructorError(
+            None, None, f"{text.strip()!r} is written with {blank}, or put quotation marks around it", node.start_mark
+        )
+    return text
+
+
+def _blank(text: str) -> str:
+    """What to say of the first character of `text` that looks like a space and is none for YAML; empty for none."""
+    found = next((c for c in text if (c.isspace() and not c.isascii()) or c in "\u200b\ufeff"), None)
+    if found is None:
+        return ""
+    name = unicodedata.name(found, "a blank").lower()
+    return f"U+{ord(found):04X} ({name}) in the place of a space; write a plain space"
+
+
+def _blank_before(text: str, mark: Any) -> str:
+    """The first such character up to the line of a mark, with its line; empty for none."""
+    lines = text.split("\n")[: mark.line + 1] if mark else []
+    return next((f"; line {n} has {blank}" for n, line in enumerate(lines, 1) if (blank := _blank(line))), "")
+
+
+_Rules.add_constructor("tag:yaml.org,2002:str", _construct_text)
 _Rules.add_constructor("tag:yaml.org,2002:int", _construct_integer)
 _Rules.add_constructor("tag:yaml.org,2002:float", _construct_float)
 _Rules.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
@@ -148,7 +179,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ConfigError(f"{path}: expected keys with values at the top level, got {type(value).__name__}")
+        cause = f"; it has {blank}" if isinstance(value, str) and (blank := _blank(value)) else ""
+        raise ConfigError(f"{path}: expected keys with values at the top level, got {type(value).__name__}{cause}")
     return value
 
 
@@ -161,6 +193,7 @@ def yaml_value(text: str, where: str) -> Any:
         place = f"{where}:{mark.line + 1}" if mark else where
         # Of what is expected and what was found, PyYAML says the former apart where a second document begins.
         problem = f"{error.context}, {error.problem}" if str(error.problem).startswith("but ") else error.problem
-        raise ConfigError(f"{place}: {problem or error.context}") from error
+        cause = "" if isinstance(error, yaml.constructor.ConstructorError) else _blank_before(text, mark)
+        raise ConfigError(f"{place}: {problem or error.context}{cause}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{where}: not YAML: {first_line(error)}") from error

@@ -1,5 +1,6 @@
 """What stands in the file of an experiment, and in the files of models and protocols that it names."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -219,6 +220,13 @@ class ExperimentFile(OneOfKeys):
         ("runs",): "runs: {my_model: {model: ltg_small}}",
         ("grid",): "grid: {name: ltg, ...}",
     }
+
+    @classmethod
+    def other_files(cls) -> Mapping[str, type]:
+        """The other files in which a key that is unknown here is looked for, by the words for them."""
+        from hatchery.experiment.kinds import MainFile
+
+        return {"config/config.yaml": MainFile}
 
     description: str = ""
     """What it is, for people."""

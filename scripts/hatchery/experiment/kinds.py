@@ -129,6 +129,11 @@ class Compute(TrainingRuntime):
 class MainFile(Settings):
     """What a user edits first - where data lies, what to run by default, which machines there are."""
 
+    @classmethod
+    def other_files(cls) -> Mapping[str, type]:
+        """The other files in which a key that is unknown here is looked for, by the words for them."""
+        return {"the experiment's file": ExperimentFile}
+
     experiments: tuple[Annotated[str, Reference("experiment")], ...] = ("demo",)
     """Experiments that plain `snakemake` runs; every file in config/experiments/ can be asked for by target."""
     storage_root: str | None = None

@@ -1,6 +1,7 @@
 """Whether the runs of an experiment fit their models, their corpus, this machine and each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
@@ -13,12 +14,12 @@ from hatchery.experiment.held_out_text import check_perplexity_splits, check_tra
 from hatchery.experiment.milestones import check_acquisition, check_milestones
 from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
 from hatchery.experiment.submissions import check_submission
-from hatchery.experiment.text_limits import check_own_text
+from hatchery.experiment.text_limits import check_epochs, check_own_text
 from hatchery.experiment.tracks import check_track
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
-from hatchery.training.settings import EVALUATION_INTERVAL_STEPS, require_zero_stage
+from hatchery.training.settings import EVALUATION_INTERVAL_STEPS, not_installed, require_zero_stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -51,6 +52,10 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_translation(name, experiment, where, project)
     with problems.collecting():
         check_own_text(project, experiment.corpus)
+    with problems.collecting():
+        check_epochs(name, experiment, where, project)
+    with problems.collecting():
+        _check_sinks(project)
     with problems.collecting():
         check_continuation(name, experiment, where, project)
     with problems.collecting():
@@ -136,6 +141,15 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
             f"{place}: batch_size: got {pretraining.batch_size}, "
             f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
         )
+
+
+def _check_sinks(project: "Project") -> None:
+    """Raise ConfigError for a package that metrics are to be sent with and that is not installed."""
+    problems, place = Problems(), project.folder / "config.yaml"
+    for sink in project.config.compute.sinks:
+        if find_spec(sink) is None:
+            problems.add(f"{place}: compute.sinks: {not_installed(sink)}")
+    problems.raise_any()
 
 
 def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where: str) -> None:

@@ -22,9 +22,11 @@ from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource, unregistered
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
+from hatchery.training.start_settings import NEARLY
 from hatchery.units import size
 
 if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
 
 
@@ -142,6 +144,45 @@ def _is_one_document(source: RawSource, name: str, options: PlainTextOptions) ->
 def source_at(place: str | None) -> RawSource | None:
     """The names and sizes at a path as a source without checksums; None where they cannot be told at once."""
     return None if place is None else unregistered(Path(place), _FILES_SEEN)
+
+
+_BYTES_OF_WORD = 2
+"""A letter and a blank: no text has more words than its bytes divided by this."""
+_PACKED = (".parquet", ".arrow", ".xlsx")
+
+
+def check_epochs(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
+    """Raise ConfigError for every budget of words that the text surely cannot fill in the epochs that are allowed.
+
+    The number of words is known when the text is encoded; here it is bounded by the sizes of plain files.
+    """
+    problems, most = Problems(), _most_words(experiment.corpus, project)
+    for run, entry in experiment.runs.items():
+        budget = entry.pretraining.budget
+        if most is None or budget is None or budget.words is None or entry.pretraining.steps == 0:
+            continue
+        epochs = project.within_track(name, budget).epochs
+        if epochs is not None and epochs * most < NEARLY * budget.words:
+            problems.add(
+                f"{where}: runs.{run}.pretraining.budget.words_seen: got {budget.words:,}, expected at most "
+                f"{int(epochs * most):,}: {epochs:g} epochs of the corpus {experiment.corpus!r}, whose files have at "
+                f"most {most:,} words"
+            )
+    problems.raise_any()
+
+
+def _most_words(corpus: str, project: "Project") -> int | None:
+    """The most words that a corpus of local text can have; None where nothing is known."""
+    block, total = project.corpus(corpus), 0
+    for source in block.sources if block.made_from == "sources" else ():
+        path = _path(project, source)
+        found = None if path is None else unregistered(Path(path), _FILES_WEIGHED)
+        names = [] if found is None else list(found.files)
+        packed = any(archive_suffix(file) or uncompressed_suffix(file) != Path(file).suffix for file in names)
+        if found is None or packed or any(file.endswith(_PACKED) for file in names):
+            return None
+        total += sum(map(found.size, names))
+    return total // _BYTES_OF_WORD or None
 
 
 _HELD_OUT = ("development", "test", "set_aside")

@@ -5,6 +5,7 @@ download by its size and SHA-256, so that two people who fetch a source get the 
 input can be had is told by its path and these settings alone: planning knows it before any job runs.
 """
 
+import os
 import stat
 from collections import Counter
 from collections.abc import Mapping
@@ -193,6 +194,12 @@ def path_problem(path: str | Path) -> str | None:
     return None
 
 
+def has_file(path: Path) -> bool:
+    """Whether `path` is a file, or a folder with one at any depth; a hidden file does not count."""
+    visible = (name for _, _, names in os.walk(path) for name in names if not name.startswith("."))
+    return path.is_file() or any(True for _ in visible)
+
+
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
     """Why a raw input cannot be had, where to get it, on which terms, and what to set; None where nothing is missing.
 
@@ -201,9 +208,9 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
     state, fetch = "has no path", ""
     if source.path is not None:
         found = path_problem(source.path)
-        if found is None:
+        if found is None and has_file(Path(source.path)):
             return None
-        state = found
+        state = found or f"lies at {source.path}, a folder without files"
         fetch = ", or to null to have it fetched" if source.hub or source.hub_model or source.download else ""
     elif source.hub or source.hub_model or source.download:
         return None

@@ -22,6 +22,7 @@ from hatchery.settings.fields import (
     ShortNumber,
     Text,
     hints_of,
+    key_paths,
     markers_of,
     members_of,
     metadata,
@@ -35,6 +36,10 @@ _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_e
 ALLOWED = ", allowed are"
 # So near to a key of this place (1: equal), a key is taken for that one, though another place has one of its name.
 ONLY_MISSPELT = 0.8
+OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
+"""Words of other programs for keys of ours."""
+MOST_HOMES = 3
+"""The number of places that a message names for one key."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
@@ -67,8 +72,15 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
             place = Place((), hint, document)
             for part in detail["loc"]:
                 place = place.at(part)
-            found.setdefault(_explained(detail, place))
+            if not _is_other_member(detail, place):
+                found.setdefault(_explained(detail, place))
     return list(found)
+
+
+def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
+    """Whether a word was expected in the place of a list or of keys, which are allowed, too, and have own problems."""
+    origins = {list: (list, tuple), dict: (dict,)}.get(type(detail["input"]), ())
+    return detail["type"] == "literal_error" and any(get_origin(member) in origins for member in members_of(place.hint))
 
 
 def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
@@ -159,10 +171,15 @@ def _problem(detail: Mapping[str, Any], place: Place) -> str:
             cls = above.classes()[0]
             if home := _home(keys[-1], cls, above):
                 return f"unknown key here: it {home}; allowed are: {', '.join(sorted(hints_of(cls)))}"
-            return f"unknown key{alternatives(keys[-1], sorted(hints_of(cls)), '; allowed are')}"
+            allowed = sorted(hints_of(cls))
+            if (other := OTHER_WORDS.get(keys[-1])) in allowed:
+                return f"unknown key; did you mean {other!r}? Allowed are: {', '.join(allowed)}"
+            return f"unknown key{alternatives(keys[-1], allowed, '; allowed are')}"
         case "value_error" | "json_invalid":
             return str(detail["msg"]).removeprefix("Value error, ")
     got = f"got {shortened(value)}"
+    if isinstance(value, str) and markers_of(hint, ShortNumber) and ShortNumber.is_short(value.upper()):
+        return f"{got}, expected {_expected(hint)}; did you mean {value.upper()}?"
     if len(members_of(hint)) > 1:
         return f"{got}, expected {_expected(hint)}"
     match kind:
@@ -194,11 +211,20 @@ def _home(key: str, own: type, above: Place) -> str:
     for name, hint in hints_of(own).items():
         if any(key in hints_of(cls) for cls in _classes(hint)):
             return f"belongs under `{name}`"
-    outer = above.above
+    outer, root = above.above, above
     while outer is not None:
         if any(key in hints_of(cls) for cls in outer.classes()):
             return f"belongs under `{outer.keys[-1]}`" if outer.keys else "belongs to the top level"
-        outer = outer.above
+        outer, root = outer.above, outer
+    for cls in root.classes():
+        files = getattr(cls, "other_files", dict)()
+        for file, other in {"": cls, **files}.items():
+            of_file = f" of {file}" if file else ""
+            found = [path[:-1] for path in key_paths(other) if path[-1] == key]
+            if () in found and file:
+                return f"belongs to the top level{of_file}"
+            if places := " or ".join(f"`{'.'.join(path)}`" for path in found[:MOST_HOMES] if path):
+                return f"belongs under {places}{of_file}"
     return ""
 
 

@@ -243,7 +243,21 @@ class TrainingSettings(Settings):
             raise refused("checkpoints_at", self.checkpoints_at, "nothing without a `budget` in words")
         if self.checkpoints_at and self.early_stopping is not None:
             raise refused("early_stopping", self.early_stopping, "null with checkpoints_at, whose last one is the end")
-        if (most := self.words_budget) is not None and self.checkpoints_at != "babylm":
+        if (most := self.words_budget) is not None and self.steps != 0:
+            least = self.objective.sequences_of_step(
+                round(self.batch_size * self.initial_batch_fraction), self.sequence_length
+            )
+            if most < least:
+                raise refused(
+                    "budget.words_seen", most, f"at least a word for each of the {least:,} sequences of a step"
+                )
+            first = BABYLM_MARKS[0]
+            if self.checkpoints_at == "babylm" and most < first:
+                expected = (
+                    f"numbers of words up to the {most:,} words of the budget: the first mark of babylm is {first:,}"
+                )
+                raise refused("checkpoints_at", self.checkpoints_at, expected)
+        if most is not None and self.checkpoints_at != "babylm":
             for words in self.checkpoints_at:
                 require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
         if self.milestones and self.steps is ABSENT:
@@ -375,6 +389,11 @@ def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> 
     result = build(RuntimeSettings, runtime, "runtime")
     require_zero_stage("runtime.zero_stage", result.zero_stage, training)
     return result
+
+
+def not_installed(package: str) -> str:
+    """What to say of a sink of metrics whose package is missing."""
+    return f"{package!r} needs the package {package}, which is not installed here; install it, or leave {package!r} out"
 
 
 def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:

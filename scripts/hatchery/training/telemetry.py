@@ -18,6 +18,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.errors import ConfigError, first_line
+from hatchery.training.settings import not_installed
 from hatchery.units import bits_per_byte
 
 METRICS_FILE = "metrics.jsonl"
@@ -207,10 +208,7 @@ def _imported(package: str, name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except ImportError as error:
-        raise ConfigError(
-            f"compute.sinks: {package!r} needs the package {package}, which is not installed here; "
-            f"install it, or leave {package!r} out"
-        ) from error
+        raise ConfigError(f"compute.sinks: {not_installed(package)}") from error
 
 
 def _whole_lines(path: Path) -> str:

@@ -21,11 +21,9 @@ from hatchery.training.data_order import EpochSlice
 from hatchery.training.milestones import mark_name
 from hatchery.training.objective import Objective
 from hatchery.training.settings import PretrainSettings
-from hatchery.training.start_settings import BudgetSettings
+from hatchery.training.start_settings import NEARLY, BudgetSettings
 from hatchery.training.step_plan import StepPlan
 
-NEARLY = 0.95
-"""What epochs have to leave of a budget of words: held-out text and cleaning take a few percent of a corpus."""
 BUDGET_FILE = "budget.json"
 """In the folder of an unfinished run, for its other processes and attempts."""
 

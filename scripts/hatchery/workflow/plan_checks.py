@@ -6,10 +6,11 @@ whose data lies here. A broken block does not keep the others from being looked 
 """
 
 import difflib
+import fnmatch
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.studies import check_published, check_study
@@ -19,6 +20,7 @@ from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import usable_path
 from hatchery.experiment.written_blocks import is_name, misnamed_file
+from hatchery.raw.settings import has_file
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
 from hatchery.typed import build, references
@@ -60,6 +62,8 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
             )
         if kind == "task":
             _check_first_rows(project, project.place(kind, name), block.data, block.settings(name), problems)
+        if kind == "baseline" and (problem := _no_model(project, block.data)):
+            problems.add(f"{project.place(kind, name)}: {problem}")
         for named in references(block):
             other = (named.kind, named.name)
             if named.kind == DATA or named.inherited or other in seen:
@@ -85,6 +89,28 @@ def _check_first_rows(
 
     if problem := first_problem(settings, root):
         problems.add("\n".join(f"{where}: {line}" for line in problem.splitlines()))
+
+
+_MODEL_FILES = {
+    "config.json": ("config.json",),
+    "weights (*.safetensors or *.bin)": ("*.safetensors", "*.bin"),
+    "a tokenizer (tokenizer.json, vocab.* or *.model)": ("tokenizer.json", "vocab.*", "*.model"),
+}
+"""What the folder of a model holds, with patterns of which a file has to match one."""
+
+
+def _no_model(project: Project, data: str) -> str | None:
+    """Why what lies at the path of a raw input is no model of `transformers`; None where it may be one."""
+    root = usable_path(project, data)
+    if root is None or not has_file(Path(root)):
+        return None  # told with the missing data
+    if Path(root).is_file():
+        return f"data.{data}.path: {root} is a file, expected the folder of a model"
+    names = [path.name for path in Path(root).iterdir()]
+    for what, patterns in _MODEL_FILES.items():
+        if not any(fnmatch.filter(names, pattern) for pattern in patterns):
+            return f"data.{data}.path: {root} has no {what}, expected the folder of a model with all of its files"
+    return None
 
 
 _KINDS = {"sweep": "tokenizer_sweep"}
