@@ -1,5 +1,6 @@
 """`import hatchery` from anywhere: cheap, and what it offers reads results and experiments without Snakemake."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -77,6 +78,21 @@ def test_results_are_the_tidy_tables_as_frames(folder: Path) -> None:
         assert getattr(results, table.name).columns == table.names
 
 
+def test_runs_of_an_experiment_have_their_own_models_seeds_and_names(tmp_path: Path, repository: Path) -> None:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    file = tmp_path / "config/experiments/demo.yaml"
+    text = file.read_text(encoding="utf-8").replace(
+        "elc_bert: {model: elc_demo}", "elc_bert: {model: elc_demo, seeds: [3, 1]}"
+    )
+    file.write_text(text, encoding="utf-8")
+    assert hatchery.experiment(file).runs.rows() == [
+        ("random-s42", "random", 42, "random, seed 42"),
+        ("ltg_bert-s42", "ltg_bert", 42, "ltg_bert, seed 42"),
+        ("elc_bert-s3", "elc_bert", 3, "elc_bert, seed 3"),
+        ("elc_bert-s1", "elc_bert", 1, "elc_bert, seed 1"),
+    ]
+
+
 def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, repository: Path) -> None:
     (folder / "measurements.parquet").write_bytes(b"altered")
     project = folder / "project"
@@ -88,8 +104,11 @@ def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, r
         (project / f"milestones/step_{step}").mkdir(parents=True)
         (project / f"milestones/step_{step}/manifest.json").touch()
     for ask, message in (
-        (lambda: hatchery.results(folder).measurements, "measurements.parquet: has the checksum|expected"),
-        (lambda: hatchery.results(folder).summary, "summary.parquet"),
+        (
+            lambda: hatchery.results(folder).measurements,
+            r"measurements\.parquet: has the SHA-256 4aa009153649a0a7, expected [0-9a-f]{16} ",
+        ),
+        (lambda: hatchery.results(folder).summary, r"summary\.parquet: is missing; the same command makes it again"),
         (
             lambda: hatchery.results(folder / "none"),
             "there are no tables here; expected a folder such as results/demo$",

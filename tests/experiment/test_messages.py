@@ -99,7 +99,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a no-break space before a key": (
             "  batch_size: 32",
             "\u00a0 batch_size: 32",
-            "demo.yaml:7: 'batch_size' is written with U+00A0 (no-break space) in the place of a space; write a plain",
+            "demo.yaml:8: mapping values are not allowed here; line 7 has U+00A0 (no-break space) in the place of",
         ),
         "a no-break space behind a value": (
             "batch_size: 32",
@@ -109,7 +109,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "an ideographic space behind a colon": (
             "corpus: demo",
             "corpus:\u3000demo",
-            "demo.yaml:4: mapping values are not allowed here; line 3 has U+3000 (ideographic space) in the place of",
+            "line 3 has U+3000 (ideographic space) in the place of a space; write a plain space",
         ),
         "a misspelt key that another place has": (
             "  steps: 1400",

@@ -193,6 +193,21 @@ def test_a_row_that_may_attend_to_nothing_stays_finite(mask_dimensions, position
             assert case.fast(case.hidden, case.inputs).isfinite().all()
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_query_without_any_key_has_probabilities_and_context_of_zero(keeps):
+    """By hand: scores 0 and ln 3 are probabilities of 1/4 and 3/4; a query sees nothing, the next its first key."""
+    query = torch.ones(1, 1, 3, 1)
+    key = torch.tensor([1.0, 3.0, 1.0]).log().view(1, 1, 3, 1)
+    value = torch.tensor([4.0, 8.0, 100.0]).view(1, 1, 3, 1)
+    mask = torch.tensor([[[True, True, False], [False, False, False], [True, False, False]]])
+    kept = [] if keeps else None
+    context = attend(query, key, value, 1.0, mask, Dropout(0.0), None, kept)
+    torch.testing.assert_close(context.flatten(), torch.tensor([0.25 * 4 + 0.75 * 8, 0.0, 4.0]))
+    if keeps:
+        expected = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+        torch.testing.assert_close(kept[0][0, 0], expected)
+
+
 def test_hidden_keys_and_queries_have_no_influence():
     case = Case(17, "padded")
     tokens = case.inputs.mask

@@ -93,13 +93,15 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         cache_position: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
         """Logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
 
         The source is `input_ids` int64 [B, S], or `encoder_outputs` where it was read before. With `labels` int64
         [B, T] (-100: nothing to predict) the mean cross-entropy; the decoder then reads the start and the labels but
         for the last one, unless it is told what to read. With `past_key_values` it reads what follows those in there;
-        version 4 of `transformers` says in `cache_position`, too, where that is.
+        version 4 of `transformers` says in `cache_position`, too, where that is. `decoder_attention_mask` is not read:
+        a token sees nothing that follows it, so padding at the right has no influence.
         `inputs_embeds` are rows of the word embedding in place of `input_ids`. Raises ValueError where source or target
         are missing.
         """
@@ -147,7 +149,8 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
                 continue
             # The source is kept once; then nothing is added, and the cache gives back what it holds.
             added = memory[:, :0] if cache.is_updated.get(index) else memory
-            kept = cache.cross_attention_cache.update(*layer.source_attention.keys_and_values(added), index)
+            of_source = HubTokenCache(cache.cross_attention_cache, index)
+            kept = of_source.extended(*layer.source_attention.keys_and_values(added))
             cache.is_updated[index] = True
             layers.append(LayerCache(kept, HubTokenCache(cache.self_attention_cache, index)))
         return DecoderState(layers, mask, 0 if cache is None else int(cache.get_seq_length()))

@@ -2,9 +2,9 @@
 
 Kinds and sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md,
 "Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts around the vocabulary are in `definitions.py`.
-The same text gives the same `tokenizer.json`, byte for byte, whatever the number of threads or the order of the
-documents: by the library's trainers where they allow it (byte-level BPE and WordPiece with an empty prefix;
-`train_wordpiece` for a prefix), and by `unigram_training.py`.
+The same text gives the same `tokenizer.json`, byte for byte, whatever the number of threads or (where all lines are
+learnt from) the order of the documents: by the library's trainers where they allow it (byte-level BPE and WordPiece
+with an empty prefix; `train_wordpiece` for a prefix), and by `unigram_training.py`.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
 seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six files. So a prefix
@@ -13,7 +13,9 @@ gets them as fixed entries in the order of their code points, and then nothing r
 are the library's own; a test compares the vocabulary with a plain merge loop, which would be slower by far.
 """
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tokenizers import AddedToken, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
@@ -24,6 +26,7 @@ from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
 from hatchery.tokenization import definitions
 from hatchery.tokenization.documents import Lines, LineStream, count_documents, shards_of
+from hatchery.tokenization.spaceless_text import MOST_DISTINCT_BYTES, SAMPLED_BYTES, share_to_train_on
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.tokenization.trainer_settings import BYTE_LEVEL, TokenizerSettings
@@ -176,6 +179,32 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
         )
 
 
+def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents: int) -> tuple[int, int] | None:
+    """The number of lines to train on, spread evenly, and of all lines; None for all.
+
+    Fewer than all by the settings' `sentences_limit`, or where text without spaces would take too much memory.
+    """
+    total = total_bytes = 0
+    with Progress(documents, "counting training lines", "documents") as progress:
+        for lines in LineStream(shards, progress, settings.sources):
+            total += len(lines)
+            total_bytes += sum(len(line.encode()) for line in lines)
+    kept = min(total, settings.sentences_limit or total)
+    if total_bytes * kept > MOST_DISTINCT_BYTES * total:
+        # Half of the text at most: a sample is taken to be a small part.
+        sampled = max(1, min(total * SAMPLED_BYTES // total_bytes, total // 2))
+        sample = LineStream(shards, None, settings.sources, (sampled, total))
+        share = share_to_train_on(untrained(settings), sample, total_bytes * kept // total)
+        if share < 1:
+            kept = max(1, int(kept * share))
+            print(
+                f"training on {kept:,} of {total:,} lines, spread evenly: this text has no spaces, and every distinct "
+                "stretch of it takes memory; set sentences_limit to train on fewer",
+                file=sys.stderr,
+            )
+    return (kept, total) if kept < total else None
+
+
 def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
     """Train on the documents of the corpus, or of several corpora.
 
@@ -187,11 +216,7 @@ def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run
     shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]
     documents = count_documents(shards)
     sources = settings.sources
-    keep = None
-    if settings.sentences_limit is not None:
-        with Progress(documents, "counting training lines", "documents") as progress:
-            total = sum(len(lines) for lines in LineStream(shards, progress, sources))
-        keep = (settings.sentences_limit, total) if total > settings.sentences_limit else None
+    keep = lines_to_keep(settings, shards, documents)
     passes = 2 if settings.continuing_subword_prefix else 1
     with Progress(documents * passes, "training the tokenizer", "documents") as progress:
         stream = LineStream(shards, progress, sources, keep)
@@ -216,4 +241,5 @@ def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run
         vocabulary_size=tokenizer.vocabulary_size,
         training_documents=stream.documents,
         training_lines=stream.lines,
+        **({} if keep is None else {"available_lines": keep[1]}),
     )

@@ -1,0 +1,46 @@
+"""How much text of scripts without spaces a tokenizer is trained on: as much as memory has room for.
+
+A trainer keeps every distinct word with its pairs of symbols. In Chinese, Japanese or Thai a word for it is whatever
+stands between two punctuation marks, and nearly every such word is new, so memory grows with the text: some 110 bytes
+for each byte. Text of other scripts repeats its words, and is never shortened for its own sake.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer as Backend
+
+MOST_DISTINCT_BYTES = 32_000_000
+"""Bytes (UTF-8) of distinct words of such scripts to train on, which take about 3.5 GB."""
+SAMPLED_BYTES = 4_000_000
+"""Bytes of text by which the number of distinct words is foretold."""
+# Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.
+_SPACELESS = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int) -> float:
+    """The share, at most 1, of a text of `total_bytes` whose distinct words have MOST_DISTINCT_BYTES.
+
+    `sample` are lines from all over the text, cut into words as `backend` does. Their distinct words in half and in all
+    lines give the exponent of Heaps' law, by which the number of distinct words in the text is foretold.
+    """
+    words: tuple[set[str], set[str]] = (set(), set())
+    read = [0, 0]
+    for index, line in enumerate(line for lines in sample for line in lines):
+        normalised = line if backend.normalizer is None else backend.normalizer.normalize_str(line)
+        found = {normalised[start:end] for _, (start, end) in backend.pre_tokenizer.pre_tokenize_str(normalised)}
+        found = {word for word in found if _SPACELESS.search(word)}
+        # This half is that of no rhythm of the text, such as lines of two languages by turns.
+        for part in (0, 1) if index.bit_count() % 2 else (1,):
+            words[part].update(found)
+            read[part] += len(line.encode())
+    half, whole = (sum(len(word.encode()) for word in known) for known in words)
+    if not whole:
+        return 1.0
+    exponent = math.log(whole / half) / math.log(read[1] / read[0]) if half else 1.0
+    exponent = min(1.0, max(0.1, exponent))
+    foretold = whole * (total_bytes / read[1]) ** exponent
+    return min(1.0, (MOST_DISTINCT_BYTES / foretold) ** (1 / exponent))

@@ -1,0 +1,73 @@
+"""Of text of scripts without spaces as much is learnt from as memory has room for; of other text, all."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.runner import run_stage
+from hatchery.tokenization import spaceless_text, trainer
+from hatchery.tokenization.spaceless_text import share_to_train_on
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+
+NEW = [f"{chr(0x4E00 + index)}{chr(0x5000 + index)}" for index in range(100)]
+"""Lines of 6 bytes, each one word that no other line has."""
+PARTS = {
+    "chinese": NEW,
+    "thai": [f"{chr(0x0E01 + index // 10)}{chr(0x0E01 + index % 10)}" for index in range(100)],
+    "japanese": [f"{chr(0x3041 + index // 10)}{chr(0x30A1 + index % 10)}" for index in range(100)],
+    "english": [f"w{index}" for index in range(100)],
+    "cyrillic": [f"{chr(0x0430 + index // 10)}{chr(0x0440 + index % 10)}" for index in range(100)],
+    "korean": [f"{chr(0xAC00 + index)}{chr(0xAD00 + index)}" for index in range(100)],
+}
+BACKEND = trainer.untrained(TokenizerSettings("byte_bpe", 300, individual_digits=False))
+
+
+@pytest.mark.parametrize(
+    ("lines", "total", "expected"),
+    [
+        # 100 lines of 600 bytes are all different, so 1,200 bytes have 1,200 bytes of words, of which 300 are allowed.
+        (PARTS["chinese"], 1_200, 0.25),
+        (PARTS["thai"], 1_200, 0.25),
+        (PARTS["japanese"], 1_200, 0.25),
+        (PARTS["chinese"], 300, 1.0),
+        (PARTS["chinese"], 299, 1.0),
+        (PARTS["chinese"], 301, 300 / 301),
+        (PARTS["english"], 1_000_000, 1.0),
+        (PARTS["cyrillic"], 1_000_000, 1.0),
+        (PARTS["korean"], 1_000_000, 1.0),
+        # Every second line has spaces, so half of the bytes are of such words: 1,200 bytes have 600 of them.
+        ([line for word in NEW[:50] for line in (word, "a b cd")], 1_200, 0.5),
+    ],
+)
+def test_the_share_is_that_whose_words_have_the_bytes_that_are_allowed(
+    lines: list[str], total: int, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spaceless_text, "MOST_DISTINCT_BYTES", 300)
+    assert share_to_train_on(BACKEND, [lines], total) == pytest.approx(expected)
+
+
+def test_words_that_come_again_are_foretold_by_heaps_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Half of the lines (the second and third) has 12 bytes of different words in 12 bytes, all lines 18 in 24: the
+    # exponent is log2(18 / 12), so 240 bytes have 18 * 10 ** 0.585 = 69.2, and 30 are in 0.239 of them.
+    monkeypatch.setattr(spaceless_text, "MOST_DISTINCT_BYTES", 30)
+    assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[2], NEW[1]]], 240) == pytest.approx(0.2395, abs=1e-4)
+
+
+@pytest.mark.parametrize(("script", "kept"), [("chinese", 50), ("english", 100)])
+def test_a_tokenizer_learns_from_lines_of_the_whole_text(
+    script: str, kept: int, small: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    for module in (spaceless_text, trainer):
+        monkeypatch.setattr(module, "MOST_DISTINCT_BYTES", 300)
+        monkeypatch.setattr(module, "SAMPLED_BYTES", 300)
+    lines = PARTS[script] if script == "chinese" else [line * 3 for line in PARTS[script]]
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["\n".join(lines[:30]), "\n".join(lines[30:])]})
+    settings = small.tokenizer_settings(kind="byte_bpe", vocabulary_size=500, allow_smaller=True)
+    run_stage(train_tokenizer, settings, tmp_path / "t/manifest.json", corpus=[corpus])
+    measures = read_manifest(tmp_path / "t/manifest.json").measures
+    assert measures["training_lines"] == kept
+    assert measures.get("available_lines") == (None if kept == 100 else 100)
+    assert ("training on 50 of 100 lines" in capsys.readouterr().err) == (kept == 50)
