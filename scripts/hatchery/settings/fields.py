@@ -285,8 +285,9 @@ def hint_below(hint: Any, key: str) -> Any:
     """The type of the value at `key` in a value of the type `hint`; Any where the type is not known."""
     found = []
     for member in _settings_members(hint):
-        if is_dataclass(member) and key in hints_of(member):
-            found.append(hints_of(member)[key])
+        hints: Mapping[str, Any] = hints_of(member) if is_dataclass(member) else {}  # type: ignore[arg-type]
+        if key in hints:
+            found.append(hints[key])
         elif get_origin(member) is dict:
             found.append(get_args(member)[1])
     return reduce(operator.or_, found) if found else Any

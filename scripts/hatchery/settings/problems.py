@@ -79,7 +79,9 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
     """Whether a word was expected in the place of a list or of keys, which are allowed, too, and have own problems."""
-    origins = {list: (list, tuple), dict: (dict,)}.get(type(detail["input"]), ())
+    origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
+    if isinstance(detail["input"], dict):
+        origins = (dict,)
     return detail["type"] == "literal_error" and any(get_origin(member) in origins for member in members_of(place.hint))
 
 
@@ -217,7 +219,7 @@ def _home(key: str, own: type, above: Place) -> str:
             return f"belongs under `{outer.keys[-1]}`" if outer.keys else "belongs to the top level"
         outer, root = outer.above, outer
     for cls in root.classes():
-        files = getattr(cls, "other_files", dict)()
+        files: Mapping[str, type] = getattr(cls, "other_files", dict)()
         for file, other in {"": cls, **files}.items():
             of_file = f" of {file}" if file else ""
             found = [path[:-1] for path in key_paths(other) if path[-1] == key]
