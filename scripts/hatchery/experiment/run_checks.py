@@ -13,7 +13,6 @@ from hatchery.experiment.finetuning import reads_first_token
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
 from hatchery.experiment.milestones import check_acquisition, check_milestones
 from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
-from hatchery.experiment.submissions import check_submission
 from hatchery.experiment.text_limits import check_epochs, check_own_text
 from hatchery.experiment.tracks import check_track
 from hatchery.modeling.configuration import EncoderSizes
@@ -64,8 +63,6 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_acquisition(experiment, where)
     with problems.collecting():
         check_track(name, experiment, where, project)
-    with problems.collecting():
-        check_submission(name, experiment, where, project)
     with problems.collecting():
         check_paper_tables(name, experiment, where, project)
     problems.raise_any()

@@ -20,6 +20,7 @@ from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import usable_path
 from hatchery.experiment.written_blocks import is_name, misnamed_file
+from hatchery.export.submissions import check_submission
 from hatchery.raw.settings import has_file
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
@@ -49,6 +50,8 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
         if kind == "experiment":
             with problems.collecting():
                 check_published(project, name)
+            with problems.collecting():
+                check_submission(project, name)
             for texts, entry in block.surprisal.items():
                 where = f"{project.place('experiment', name)}: surprisal.{texts}"
                 _check_first_rows(project, where, entry.data, entry, problems)

@@ -8,8 +8,8 @@ from hatchery.analysis.babylm_scores import TASKS
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import Result
 from hatchery.experiment.experiment_file import Submission
-from hatchery.experiment.submissions import submitted_run
 from hatchery.export.settings import SUITES, SubmissionSettings
+from hatchery.export.submissions import submitted_run
 from hatchery.job_spec import Paths
 from hatchery.runner import OutputPath
 from hatchery.stage import Stage

@@ -7,7 +7,7 @@ from hatchery.errors import ConfigError
 from hatchery.settings.problems import Problems, alternatives
 
 if TYPE_CHECKING:
-    from hatchery.experiment.experiment_file import Experiment, Submission
+    from hatchery.experiment.experiment_file import Submission
     from hatchery.experiment.project import Project
     from hatchery.experiment.seeded_run import SeededRun
 
@@ -32,8 +32,9 @@ def suite_names(wanted: "Submission") -> list[str]:
     return [f"{wanted.suites}_{suite}" for part in RULES[wanted.edition].suites for suite in suites_of(part)]
 
 
-def check_submission(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
+def check_submission(project: "Project", name: str) -> None:
     """Raise ConfigError for a submission of an unknown run, or without any of the suites or tasks that it names."""
+    experiment, where = project.experiment(name), project.place("experiment", name)
     wanted, problems = experiment.submission, Problems()
     if wanted is None:
         return

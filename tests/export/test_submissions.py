@@ -9,6 +9,9 @@ from shipped import PROJECT, changed
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.export.stages.write_submission import submission_inputs, submission_settings
+from hatchery.export.submissions import check_submission
+from hatchery.settings.problems import Problems
+from hatchery.workflow.plan_checks import collect_problems
 from hatchery.workflow.result_paths import ResultPaths
 
 
@@ -39,10 +42,10 @@ def mini(folder: Path, **submission: Any) -> Project:
 def test_a_submission_names_what_there_is(configuration: Path, submission: dict[str, Any], told: str) -> None:
     project = mini(configuration, **submission)
     if not told:
-        project.check("experiment", "babylm_mini")
+        check_submission(project, "babylm_mini")
         return
     with pytest.raises(ConfigError) as caught:
-        project.check("experiment", "babylm_mini")
+        check_submission(project, "babylm_mini")
     assert told in str(caught.value)
 
 
@@ -59,11 +62,17 @@ def test_a_submission_has_suites_and_may_do_without_fine_tuning(
 ) -> None:
     project = changed(configuration, *changes, ("evaluate_milestones", []), of="babylm_mini")
     if not told:
-        project.check("experiment", "babylm_mini")
+        check_submission(project, "babylm_mini")
         return
     with pytest.raises(ConfigError) as caught:
-        project.check("experiment", "babylm_mini")
+        check_submission(project, "babylm_mini")
     assert told in str(caught.value)
+
+
+def test_a_dry_run_of_any_target_of_the_experiment_checks_its_submission(configuration: Path) -> None:
+    problems = Problems()
+    collect_problems(mini(configuration, seed=1), [("experiment", "babylm_mini")], problems)
+    assert any("submission.seed: got 1" in line for line in problems.lines)
 
 
 def test_a_submission_has_the_checkpoints_of_its_track_or_else_its_own(configuration: Path) -> None:
@@ -129,7 +138,7 @@ def test_checkpoints_of_the_runs_that_a_run_starts_from_are_handed_in_with_it(co
         runs[name] = {"model": "gpt_bert_demo", "pretraining": {**more, "initialise_from": {"run": before}}}
     given = {"suites": "demo_babylm", "tasks": "demo_babylm_2026", "run": "third"}
     project = changed(configuration, ("submission", given), ("runs", runs), ("pretraining", budget), of="babylm_mini")
-    project.check("experiment", "babylm_mini")
+    check_submission(project, "babylm_mini")
     assert submission_settings(project, "babylm_mini")["checkpoints"] == [f"chck_{n}K" for n in (20, 40, 60, 80)]
     fast = submission_inputs(ResultPaths(project), "babylm_mini")["fast"]
     blimp = [path.split("/")[3] for key, path in fast.items() if key.endswith("/blimp")]
