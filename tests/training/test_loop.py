@@ -4,20 +4,24 @@ import json
 import math
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.tokenization.documents import TRAINING_SPLIT
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training.batches import BatchLoader, TrainingBatches
+from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches
 from hatchery.training.checkpoints import checkpoint_folders
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.engine import Engine
-from hatchery.training.loop import train
+from hatchery.training.loop import Measured, _rows, divisors, train
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_divergences import MEASURES, DivergenceProbe
@@ -27,7 +31,7 @@ from hatchery.training.record import RunRecord
 from hatchery.training.run import build_model
 from hatchery.training.settings import pretrain_settings, runtime_settings
 from hatchery.training.step_plan import StepPlan
-from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.training.topology import SINGLE_PROCESS, Topology
 
 pytestmark = pytest.mark.usefixtures("single_process")
 CPU = torch.device("cpu")
@@ -163,3 +167,90 @@ def test_fp16_tells_its_loss_scale_and_the_steps_that_it_left_out_and_goes_on_wi
     again.record.resume(again.model, again.optimizer)
     assert again.precision.scaler is not None and again.precision.scaler.scale == 2.0**112
     assert again.record.skipped_steps == 8
+
+
+@pytest.mark.parametrize("loss_average", ["tokens", "processes"])
+def test_rows_and_weights_are_those_of_a_loop_of_ten_lines(
+    pretrain_slice: Any, token_data: Any, train_here: Any, loss_average: str
+) -> None:
+    changes = {
+        **{f"model__{name}_dropout_prob": 0.0 for name in ("hidden", "attention_probs")},
+        **{"optimizer__name": "adamw", "optimizer__weight_decay": 0.0, "optimizer__learning_rate": 0.02},
+        **{"schedule__warmup_fraction": 0.4, "optimizer__max_gradient_norm": 0.5},
+        **{"steps": 5, "evaluation_interval_steps": 2, "loss_average": loss_average},
+    }
+    made = train_here("run", {"micro_batch_size": 3}, **changes)
+    rows = [json.loads(line) for line in made.file("metrics.jsonl").read_text().splitlines()]
+
+    settings = pretrain_settings(pretrain_slice(**changes))
+    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+    examples = objective_of(settings.objective).examples(shards, 16)
+    held_out = development_examples(token_data.tokens, settings)
+    assert held_out is not None
+    development = DevelopmentSet(held_out, 8, 8, SINGLE_PROCESS).batches
+    model = build_model(settings, shards.vocabulary_size, shards.special)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-6, weight_decay=0.0)
+    keys = np.random.Philox(np.random.SeedSequence([42, 0])).random_raw(len(examples))
+    tokens = 0
+    # Two steps of warm-up, then half a cosine over three steps, down to a tenth.
+    rates = [0.0, 0.01, 0.02, *(0.02 * (0.1 + 0.45 * (1 + math.cos(math.pi * third / 3))) for third in (1, 2))]
+    for step, rate in enumerate(rates):
+        batch = examples.batch(42, 0, np.argsort(keys)[8 * step : 8 * step + 8])
+        output = model(**batch)
+        loss = F.cross_entropy(output.logits, output.targets)
+        optimizer.zero_grad()
+        loss.backward()
+        norm = math.sqrt(sum(float((each.grad**2).sum()) for each in model.parameters() if each.grad is not None))
+        for each in model.parameters():
+            if each.grad is not None:
+                each.grad *= min(1.0, 0.5 / norm)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+        tokens += int((batch["input_ids"] != SPECIAL_SETS["babylm"].ids["[PAD]"]).sum())
+        right = float((output.logits.argmax(dim=1) == output.targets).double().mean())
+        expected = {"step": step + 1, "tokens": tokens, "loss": loss.item(), "masked_accuracy": right}
+        expected |= {"learning_rate": rate, "gradient_norm": norm}
+        if step + 1 in (2, 4, 5):
+            model.eval()
+            with torch.no_grad():
+                outputs = [model(**each) for each in development]
+            model.train()
+            logits, targets = (torch.cat([getattr(each, name) for each in outputs]) for name in ("logits", "targets"))
+            score = F.cross_entropy(logits, targets).item()
+            expected |= {"development_loss": score, "development_perplexity": math.exp(score)}
+        assert {key: value for key, value in rows[step].items() if key != "words"} == pytest.approx(expected, rel=2e-4)
+    assert len(rows) == 5 and max(row["gradient_norm"] for row in rows) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("average", "processes", "counted", "expected"),
+    [
+        ("tokens", 1, (12, 4), [12, 4]),
+        ("tokens", 1, (12, 0), [12, 1]),
+        ("processes", 1, (12, 4), [12, 4]),
+        ("processes", 4, (12, 4), [48, 16]),
+        ("processes", 4, (12, 0), [48, 4]),
+    ],
+)
+def test_each_term_is_divided_by_its_own_count_and_by_the_processes_whose_means_are_averaged(
+    average: Any, processes: int, counted: tuple[int, ...], expected: list[float]
+) -> None:
+    topology = Topology(0, processes, 0, None, None)
+    assert list(divisors(StepBatch([], counted, 99), average, topology, CPU)) == expected
+
+
+def test_a_run_has_diverged_when_it_has_lost_more_than_a_guess_against_its_best_step() -> None:
+    record: Any = SimpleNamespace(skipped_steps=0, lowest_loss=math.inf, position=SimpleNamespace(tokens=10, words=5))
+    record.last_checkpoint = lambda: "there is no checkpoint yet"
+    plan: Any = SimpleNamespace(learning_rate=lambda step: 0.1 * step)
+
+    def measured(step: int, loss: float) -> Measured:
+        return Measured(step, ({"loss": loss},), 7, 3, 1.0, False, None, False)
+
+    steps = [measured(4, 6.0), measured(5, 1.0), measured(6, 2.0), measured(7, 4.0)]
+    rows = _rows(plan, record, steps, guessing_loss=3.0)
+    assert [row["step"] for row in rows] == [5, 6, 7, 8]
+    assert [(row["tokens"], row["words"]) for row in rows] == [(17, 8), (24, 11), (31, 14), (38, 17)]
+    assert [row["learning_rate"] for row in rows] == pytest.approx([0.4, 0.5, 0.6, 0.7])
+    with pytest.raises(TrainingError, match=r"step 9: the loss is 4\.01 after 1\.00 at the best step"):
+        _rows(plan, record, [*steps, measured(8, 4.01)], guessing_loss=3.0)

@@ -1,7 +1,9 @@
 """A budget of minutes becomes a number of steps when a run begins, and stays that number."""
 
+import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +11,10 @@ from test_costs import cost_of
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
-from hatchery.training.settings import pretrain_settings
+from hatchery.training import time_budget
+from hatchery.training.settings import pretrain_settings, runtime_settings
+from hatchery.training.time_budget import timed_budget
+from hatchery.training.topology import SINGLE_PROCESS
 
 Make = Callable[..., Any]
 
@@ -29,6 +34,31 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
     ours, theirs = (run.digests() for run in (timed, told))
     # Their settings differ.
     assert ours.pop("manifest") != theirs.pop("manifest") and ours == theirs
+
+
+@pytest.mark.parametrize(("minutes", "steps"), [(0.1, 12), (0.104, 12), (0.109, 13), (0.001, 1)])
+def test_its_steps_are_those_that_the_mean_of_all_but_the_first_four_timed_ones_leaves_time_for(
+    pretrain_slice: Make, runtime_slice: Make, monkeypatch: pytest.MonkeyPatch, minutes: float, steps: int
+) -> None:
+    # Four slow steps, then ten of 0.25 and ten of 0.75 seconds.
+    seconds = [9.0] * 4 + [0.25, 0.75] * 10
+    told = [json.dumps({"step": step, "step_seconds": each}) for step, each in enumerate(seconds, 1)]
+    timed: list[Any] = []
+
+    def trained(settings: Any, options: Any, *_: Any) -> Any:
+        timed.append((settings, options))
+        return SimpleNamespace(record=SimpleNamespace(speed_text=lambda: "\n".join(told)))
+
+    monkeypatch.setattr(time_budget, "train_run", trained)
+    values = pretrain_slice(budget={"minutes": minutes}, divergences=True)
+    del values["steps"]
+    settings = pretrain_settings(values)
+    options = runtime_settings(runtime_slice(log_interval_steps=10), settings)
+    inputs: Any = None
+    found = timed_budget(settings, options, inputs, SINGLE_PROCESS, "run")
+    assert (found.steps, found.words_seen, found.marks) == (steps, None, {})
+    ((trial, how),) = timed
+    assert (trial.steps, trial.evaluation_sequences, trial.divergences, how.log_interval_steps) == (24, 0, False, 1)
 
 
 def test_it_costs_its_minutes_on_any_device(pretrain_slice: Make) -> None:
