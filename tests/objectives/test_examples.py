@@ -317,3 +317,16 @@ def test_causal_sequences_beside_hidden_ones_are_those_of_a_causal_model_in_ever
             assert ours.input_ids.tolist() == theirs.input_ids.tolist()
             assert ours.labels.tolist() == theirs.labels.tolist() and ours.causal and theirs.causal
             assert not both.example(5, epoch, index).causal
+
+
+def test_a_batch_counts_its_labels_and_its_pairs_and_hides_as_much_as_its_step_says(make_collection):
+    pairs = objective_of(MaskedSettings(segments="babylm", sentence_pairs="order"))
+    examples = pairs.examples(make_collection([[9, 8, 7, 6]] * 40, vocab_size=300), 32)
+    labels = {}
+    for rate in (None, 0.1, 0.6):
+        batch = examples.batch(1, 0, range(30), rate)
+        labels[rate] = sum(label != -100 for row in batch["labels"].tolist() for label in row)
+        assert examples.counted(batch) == (labels[rate], 30)
+    ordinary = int((examples.batch(1, 0, range(30))["input_ids"] >= 4).sum())
+    shares = {rate: count / ordinary for rate, count in labels.items()}
+    assert shares[0.1] < shares[None] < shares[0.6] and shares[0.6] > 0.5 and shares[0.1] < 0.15

@@ -18,6 +18,9 @@ from hatchery.objectives.segments import (
     Segment,
     index_of,
 )
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.token_shards import Document
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 
@@ -263,3 +266,18 @@ def test_whole_words_are_those_of_the_documents(make_traceable):
     # A word starts at ids that 3 does not divide: pieces that begin with another id begin within a word.
     begins = clean[:, 1:][clean[:, :-1] == CLS].tolist()
     assert sorted(missed) == sorted(id_ for id_ in begins if id_ % 3 == 0)
+
+
+def test_words_of_a_text_begin_at_its_words_and_not_at_special_tokens_but_at_unknown_ones():
+    unknown, cls, paragraph = (SPECIAL_SETS["babylm"].ids[name] for name in ("[UNK]", "[CLS]", "[PAR]"))
+    ids = np.array([20, 21, unknown, 22, paragraph, cls, 23, unknown], dtype=np.uint16)
+    # The tokenizer starts words at every token but the second; the text has white space before four tokens alone.
+    of_tokenizer = np.packbits([1, 0, 1, 1, 1, 1, 1, 1], bitorder="little")
+    of_text = np.packbits([1, 0, 1, 0, 1, 1, 1, 0], bitorder="little")
+    special = SpecialIds.of(SPECIAL_SETS["babylm"])
+    document = Document(ids, np.zeros(1, dtype=np.int32), of_tokenizer, 0, of_text)
+    assert Segment(0, document, 0, 8).text_words(special) == 3
+    assert Segment(0, document, 1, 6).text_words(special) == 1
+    # Where nobody knows the words of the text, those of the tokenizer count.
+    plain = Document(ids, np.zeros(1, dtype=np.int32), of_tokenizer, 0)
+    assert Segment(0, plain, 0, 8).text_words(special) == 5

@@ -158,6 +158,32 @@ def test_a_new_length_goes_on_where_the_old_one_stopped_within_an_epoch() -> Non
     assert read == Counter(range(64 * 8))
 
 
+def test_each_kind_goes_on_with_its_own_text_where_the_length_changes_in_a_later_epoch() -> None:
+    settings = TrainingSettings(
+        steps=16,
+        batch_size=16,
+        sequence_length=8,
+        length_schedule=(LongSequenceSettings(0.5, 4),),
+        objective=HybridSettings(causal_share=0.25),
+    )
+    plan = StepPlan(settings)
+    sequences: dict[tuple[int, int, int], list[int]] = {}
+    read: dict[int, Counter[int]] = {0: Counter(), 1: Counter()}
+    for seed in (3, 4):
+        order = DataOrder(plan, seed, lambda length: Grid(64 * 8, length))
+        for step in map(plan.at, range(16)):
+            size = 64 * 8 // step.sequence_length
+            for part in order(step):
+                for kind, index in (divmod(index, size) for index in part.indices.tolist()):
+                    sequences.setdefault((seed, kind, part.epoch), []).append(index)
+                    read[kind].update(range(index * step.sequence_length, (index + 1) * step.sequence_length))
+    # Seven steps of 12 and 4 short sequences and nine of 3 and 1 long ones are three epochs and one, for either seed.
+    assert read == {0: Counter(dict.fromkeys(range(64 * 8), 6)), 1: Counter(dict.fromkeys(range(64 * 8), 2))}
+    # In epoch 1 of the first kind and epoch 0 of the second the length changes: windows are drawn for each.
+    changed = [sequences[seed, kind, epoch][:12] for seed in (3, 4) for kind, epoch in ((0, 1), (1, 0))]
+    assert len({tuple(drawn) for drawn in changed}) == 4
+
+
 def test_a_published_change_of_length_begins_with_the_first_sequence_again(pretrain_slice: Callable[..., Any]) -> None:
     settings = pretrain_settings(pretrain_slice(steps=10, batch_size=8, long=(0.5, 2)))
     plan = StepPlan(settings)
@@ -182,6 +208,37 @@ def test_two_kinds_of_sequences_read_at_their_own_pace_while_the_batch_grows() -
         whole = len(kind) // 30
         assert Counter(kind[: whole * 30]) == Counter((epoch, index) for epoch in range(whole) for index in range(30))
     assert len(seen[1]) == sum(plan.at(step).sequences[1] for step in range(20))
+
+
+@pytest.mark.parametrize(
+    ("share", "batch", "kinds"),
+    [
+        (1 / 16, 48, (45, 3)),
+        # At least one of each kind, and the nearest number, where a half goes to the even one.
+        (1 / 16, 4, (3, 1)),
+        (0.99, 4, (1, 3)),
+        (0.3, 9, (6, 3)),
+        (0.3, 5, (3, 2)),
+        (0.0, 5, (5, 0)),
+        (1.0, 5, (0, 5)),
+    ],
+)
+def test_a_batch_has_its_share_of_causal_sequences(share: float, batch: int, kinds: tuple[int, int]) -> None:
+    assert HybridSettings(causal_share=share).sequences_of_kinds(batch) == kinds
+
+
+def test_something_is_predicted_at_all_positions_of_causal_sequences_and_at_the_rate_of_the_others() -> None:
+    hybrid = HybridSettings(causal_share=0.25, mask_probability=0.3, final_mask_probability=0.1)
+    assert hybrid.labelled_share_at(None) == pytest.approx(0.75 * 0.3 + 0.25)
+    settings = TrainingSettings(steps=4, batch_size=8, sequence_length=16, objective=hybrid, initial_batch_fraction=0.5)
+    plan = StepPlan(settings)
+    # Batches of 4, 5, 6 and 7, rates of 0.3, 0.25, 0.2 and 0.15: weighed by sequences, since all have one length.
+    assert [plan.at(step).batch_size for step in range(4)] == [4, 5, 6, 7]
+    assert [plan.at(step).mask_rate for step in range(4)] == pytest.approx([0.3, 0.25, 0.2, 0.15])
+    rate = (4 * 0.3 + 5 * 0.25 + 6 * 0.2 + 7 * 0.15) / 22
+    (work,) = plan.work()
+    assert (work.sequence_length, work.sequences) == (16, 22)
+    assert work.labelled_share == pytest.approx(0.75 * rate + 0.25)
 
 
 def test_totals_are_the_sums_of_the_steps() -> None:
