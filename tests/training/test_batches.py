@@ -247,6 +247,77 @@ def test_blocks_and_pair_labels_of_two_epochs_are_joined() -> None:
     assert joined["attention_mask"][1].all()
 
 
+class Recorded:
+    """Five sequences an epoch; sequence i has i + 2 tokens, i labels and 10 * epoch + i words."""
+
+    fillers = FILLERS
+    same_in_every_epoch = False
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int, int, float | None]] = []
+
+    def of_length(self, length: int) -> Any:
+        assert length == 8
+        return self
+
+    def __len__(self) -> int:
+        return 5
+
+    def places(self) -> np.ndarray:
+        return 8 * np.arange(5)
+
+    def counted_batch(self, seed: int, epoch: int, indices: Any, rate: float | None) -> Any:
+        self.asked += [(seed, epoch, int(index), rate) for index in indices]
+        shown = torch.zeros(len(indices), 6, dtype=torch.int64)
+        labels = torch.full((len(indices), 6), UNLABELLED)
+        for row, index in enumerate(indices.tolist()):
+            shown[row, : index + 2], labels[row, :index] = 100 * epoch + index + 1, 7
+        return {"input_ids": shown, "labels": labels}, sum(10 * epoch + int(index) for index in indices)
+
+    def counted(self, batch: Any) -> tuple[int, ...]:
+        return int((batch["labels"] != UNLABELLED).sum()), len(batch["labels"])
+
+    def n_tokens(self, batch: Any) -> int:
+        return int((batch["input_ids"] != 0).sum())
+
+
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_a_step_over_three_epochs_has_the_sequences_rate_and_counts_that_are_worked_out_by_hand(
+    pretrain_slice: Factory, micro_batch: int | None
+) -> None:
+    values = pretrain_slice(steps=4, batch_size=7, sequence_length=8, seed=9)
+    values["objective"] = {"mask_probability": 0.4, "final_mask_probability": 0.2}
+    settings, orders = pretrain_settings(values), []
+    for epoch in range(6):
+        keys = np.random.Philox(np.random.SeedSequence([9, epoch])).random_raw(5)
+        orders += [(epoch, int(index)) for index in np.argsort(keys)]
+    rates = [0.4, 0.35, 0.3, 0.25]
+    for processes in (1, 2):
+        cuts = {1: [0, 7], 2: [0, 3, 7]}[processes]
+        for rank in range(processes):
+            recorded = Recorded()
+            topology = Topology(rank, processes, rank, "a", 1)
+            batches = TrainingBatches(StepPlan(settings), 9, topology, micro_batch, recorded.of_length)
+            # Steps 0 to 3 read numbers 0-6, 7-13, 14-20 and 21-27: the third has one of epoch 2, five of 3, one of 4.
+            for step in range(4):
+                expected = orders[7 * step + cuts[rank] : 7 * step + cuts[rank + 1]]
+                recorded.asked = []
+                batch = batches.at(step)
+                assert [asked[:3] for asked in recorded.asked] == [(9, *sequence) for sequence in expected]
+                assert [asked[3] for asked in recorded.asked] == pytest.approx([rates[step]] * len(expected))
+                shown = [int(ids[0]) for part in batch.micro_batches for ids in part["input_ids"]]
+                assert shown == [100 * epoch + index + 1 for epoch, index in expected]
+                indices = [index for _, index in expected]
+                assert batch.counted == (sum(indices), len(indices))
+                assert (batch.tokens, batch.sequences) == (sum(indices) + 2 * len(indices), len(indices))
+                assert batch.words == sum(10 * epoch + index for epoch, index in expected)
+                assert batch.first_sequence == cuts[rank]
+                sizes = [len(part["input_ids"]) for part in batch.micro_batches]
+                assert sizes == (
+                    [len(indices)] if micro_batch is None else {3: [2, 1], 4: [2, 2], 7: [2, 2, 2, 1]}[len(indices)]
+                )
+
+
 def test_development_sequences_and_masks_do_not_depend_on_seed_or_model(
     pretrain_slice: Factory, token_data: Any
 ) -> None:
