@@ -20,6 +20,7 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.typed import build, stage_body
 
 SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")
+OTHER_SCRIPTS = ("Größere Hunde schlafen öfter .", "Старые собаки спят .", "猫 は 家 で 寝る .")
 OBJECTIVE = {
     "kind": "span",
     "reading": "corrected",
@@ -81,6 +82,8 @@ def documents(number: int) -> list[str]:
     made = []
     for index in range(number):
         lines = [SENTENCES[(index + line) % 3] for line in range(2 + index % 7)]
+        # Bytes, characters and words differ.
+        lines.append(OTHER_SCRIPTS[index % 3])
         made.append("\n".join(lines[:1]) + "\n\n" + "\n".join(lines[1:]))
     return made
 

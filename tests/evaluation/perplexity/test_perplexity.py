@@ -16,6 +16,7 @@ import pytest
 import torch
 from perplexity_cases import (
     OBJECTIVE,
+    OTHER_SCRIPTS,
     PADDED,
     SENTENCES,
     ModelMaker,
@@ -195,7 +196,7 @@ def test_drawn_sentences_are_different_sentences_of_words(text: Text) -> None:
     everything = drawn_sentences(shards, 10**6, 1, 100)
     assert len(everything) == n_sentences
     assert all(min(sentence) >= len(shards.special.order) for sentence in everything)
-    assert len({tuple(sentence) for sentence in everything}) == len(SENTENCES)
+    assert len({tuple(sentence) for sentence in everything}) == len(SENTENCES) + len(OTHER_SCRIPTS)
     assert drawn_sentences(shards, 7, 1, 100) == everything[:7]
     assert all(len(sentence) <= 3 for sentence in drawn_sentences(shards, 7, 1, 3))
 

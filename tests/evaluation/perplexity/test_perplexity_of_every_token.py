@@ -223,7 +223,7 @@ def mean_loss_of_unigrams(text: Text, model: Path, rounds: int, causal: bool) ->
 
 
 # In texts as short as these, masks choose some tokens more often than others: at least one of each sequence.
-@pytest.mark.parametrize(("objective", "rounds", "tolerance"), [(CAUSAL, 1, 1e-9), (OBJECTIVE, 50, 0.05)])
+@pytest.mark.parametrize(("objective", "rounds", "tolerance"), [(CAUSAL, 1, 1e-9), (OBJECTIVE, 50, 0.1)])
 def test_a_blind_guess_of_held_out_text_is_the_unigram_distribution_of_the_training_text(
     *, objective: dict[str, Any], rounds: int, tolerance: float, text: Text, make_model: ModelMaker, tmp_path: Path
 ) -> None:
