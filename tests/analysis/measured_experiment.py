@@ -63,6 +63,9 @@ class Experiment:
         self.perplexity: dict[str, Path] = {}
         self.surprisal: dict[str, Path] = {}
         self.baseline: dict[str, Path] = {}
+        self.tokens: Path | None = None
+        """The manifest of the shards that models read, and that of their documents."""
+        self.corpus: Path | None = None
 
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
@@ -111,6 +114,7 @@ class Experiment:
             files["layer_weights.json"] = json.dumps({"rows": rows})
         settings = {**PRETRAINING, "steps": len(metrics), "seed": seed, **more}
         inputs = {} if initial is None else {"initial_model": initial}
+        inputs |= {} if self.tokens is None else {"tokens": self.tokens}
         with stage_run(folder / "manifest.json", settings, inputs) as stage:
             last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
             stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=model)
@@ -226,11 +230,17 @@ class Experiment:
         self.tasks = list(dict.fromkeys([*self.tasks, task]))
         return path
 
-    def add_perplexity(self, run: str, splits: Mapping[str, tuple[Any, Any, Any]], pseudo: Any = "") -> Path:
+    def add_perplexity(
+        self,
+        run: str,
+        splits: Mapping[str, tuple[Any, Any, Any]],
+        pseudo: Any = "",
+        settings: Mapping[str, Any] | None = None,
+    ) -> Path:
         """`splits` maps a split to loss, perplexity and accuracy."""
         columns = ("split", "sequences", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
         rows = [[split, 10, 150, *values, pseudo] for split, values in splits.items()]
-        path = self._evaluation("perplexity", run, "", {}, {"perplexity.csv": table(columns, rows)})
+        path = self._evaluation("perplexity", run, "", settings or {}, {"perplexity.csv": table(columns, rows)})
         self.perplexity[run] = path
         return path
 
@@ -254,6 +264,8 @@ class Experiment:
     ) -> Path:
         folder = self.folder / stage / run / name
         inputs = {"model": (self.pretraining | self.baseline)[run]}
+        text = ("corpus", self.corpus) if run in self.baseline else ("tokens", self.tokens)
+        inputs |= {} if text[1] is None else {text[0]: text[1]}
         with stage_run(folder / "manifest.json", settings, inputs) as job:
             for file, text in files.items():
                 (write_bytes if isinstance(text, bytes) else write_text)(folder / file, text)
@@ -270,7 +282,8 @@ class Experiment:
         names = ("finetuning", "minimal_pairs", "perplexity", "surprisal")
         evaluated = {f"{kind}:{name}": path for kind in names for name, path in getattr(self, kind).items()}
         evaluated = {key + ":" * (key.count(":") == 1): path for key, path in evaluated.items()}
-        return {"model": self.pretraining | self.baseline, "evaluation": evaluated, "tokens": None, "corpus": None}
+        text = {"tokens": self.tokens, "corpus": self.corpus}
+        return {"model": self.pretraining | self.baseline, "evaluation": evaluated, **text}
 
     def collected(self) -> Path:
         """The tidy table of measurements of what there is by now; the others lie beside it."""

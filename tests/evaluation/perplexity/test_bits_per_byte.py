@@ -6,7 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
+from measured_experiment import Experiment, curve
 from perplexity_cases import write_corpus
 
 from hatchery.analysis.collect_measurements import HeldOutText
@@ -134,3 +136,72 @@ def test_bits_per_byte_of_ours_and_of_models_of_others(held_out: HeldOutText, tm
     assert held_out.n_bytes(its, "dev") == size == 11 + 1 + 5 + 1 + 14
     assert bits(n_bytes=lambda split: held_out.n_bytes(its, split)) == pytest.approx(2 * 10 / 32 / math.log(2))
     assert held_out.n_bytes(made_of(held_out), "dev") is None
+
+
+def test_tables_have_the_bits_per_byte_of_each_run_split_and_model_of_others(
+    held_out: HeldOutText, tmp_path: Path
+) -> None:
+    """Losses of 2, 4 and 3 nats; the training split would give other numbers of tokens and bytes."""
+    assert held_out._tokens is not None and held_out._corpus is not None
+    measured = Experiment(tmp_path / "measured")
+    measured.tokens, measured.corpus = held_out._tokens.path, held_out._corpus.path
+    common = {"masking": "common"}
+    for model, objective, loss in (
+        ("masked", {"kind": "subword"}, 2.0),
+        ("causal", {"task": "causal"}, 4.0),
+        ("padded", {"kind": "subword", "padding_in_loss": True, "segments": "documents"}, 2.0),
+    ):
+        # The last development loss is half a nat above the loss that the curve ends with.
+        run = measured.add_model(model, 7, curve(loss - 0.5), objective=objective)
+        measured.add_perplexity(run, {"dev": (3.0, 20.0, 0.5), "train": (3.0, 20.0, 0.5)}, settings=common)
+    measured.add_baseline("theirs")
+    words = csv_text(
+        ("split", "words", "loss_nats_per_word", "word_perplexity"), [("dev", 7, 6.0, 400.0), ("train", 6, 6.0, 400.0)]
+    )
+    measured.perplexity["theirs"] = measured._evaluation(
+        "perplexity",
+        "theirs",
+        "",
+        common,
+        {
+            "perplexity.csv": read_manifest(measured.perplexity["masked-s7"]).file("perplexity.csv").read_text(),
+            "words.csv": words,
+        },
+    )
+    tables = {path.stem: pl.read_parquet(path) for path in measured.tables().values()}
+    assert set(tables) == {"measurements", "runs", "curves", "layers"}
+
+    def rows(**of: str) -> list[dict[str, Any]]:
+        return tables["measurements"].filter(**of).to_dicts()
+
+    per_byte = {
+        "masked": (7 / 15, 7 / 11),
+        "causal": (13 / 32, 12 / 14),
+        "theirs": (150 / 32, 150 / 15),
+        "padded": (7 / 15, 7 / 11),
+    }
+    for model, ratios in per_byte.items():
+        for split, ratio in zip(("dev", "train"), ratios, strict=True):
+            (row,) = rows(model=model, kind="perplexity", task=split, metric="bits_per_byte")
+            assert row["value"] == pytest.approx(3 * ratio / math.log(2)), (model, split)
+            assert (row["run"], row["seed"]) == (("theirs", None) if model == "theirs" else (f"{model}-s7", 7))
+            (loss,) = rows(model=model, kind="perplexity", task=split, metric="loss_nats")
+            assert loss["value"] == 3
+    # Of the training text: a 3, @@b 2, é 2 of 7, and one more for each of ten types.
+    blind = -(math.log(1 / 17) + 3 * math.log(4 / 17) + 2 * math.log(3 / 17) + math.log(3 / 17)) / 7
+    (row,) = rows(model="masked", kind="perplexity", task="dev", metric="loss_nats")
+    assert row["blind_guess"] == pytest.approx(blind)
+    (row,) = rows(model="masked", kind="perplexity", task="dev", metric="bits_per_byte")
+    assert row["blind_guess"] == pytest.approx(blind * 7 / 15 / math.log(2))
+    runs = {row["model"]: row for row in tables["runs"].to_dicts()}
+    for model, loss in (("masked", 2), ("causal", 4)):
+        expected = loss * per_byte[model][0] / math.log(2)
+        assert runs[model]["development_bits_per_byte"] == pytest.approx(expected)
+        points = tables["curves"].filter(model=model)["development_bits_per_byte"].to_list()
+        assert points[:1] + points[2:3] == [None, None]
+        assert [points[1], points[3]] == pytest.approx([expected * (loss + 2) / loss, expected])
+        (row,) = rows(model=model, kind="pretraining", metric="bits_per_byte")
+        assert row["value"] == pytest.approx(expected) and row["task"] == "development"
+    assert runs["masked"]["unigram_loss"] == pytest.approx(blind)
+    assert runs["padded"]["development_bits_per_byte"] is None
+    assert not rows(model="padded", kind="pretraining", metric="bits_per_byte")
