@@ -63,6 +63,10 @@ class MisplacedError(ManifestError):
     """A sound result lies in the folder of another one; nothing removes it, because it is somebody's work."""
 
 
+class UploadError(HatcheryError):
+    """The hub cannot be reached, or refuses an upload."""
+
+
 class PlanError(HatcheryError):
     """Snakemake cannot plan what was asked for, or its answer cannot be read."""
 

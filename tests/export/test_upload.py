@@ -2,16 +2,18 @@
 
 import argparse
 import importlib.util
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import huggingface_hub
 import pytest
 import torch
 
-from hatchery.errors import ConfigError, ManifestError
+from hatchery.errors import ConfigError, ManifestError, UploadError
 from hatchery.experiment.hub import HubRepository
 from hatchery.export.stages.export_model import export_model
-from hatchery.export.upload import planned_upload
+from hatchery.export.upload import planned_upload, upload
 from hatchery.modeling.store import load_language_model
 from hatchery.runner import run_stage
 
@@ -149,3 +151,53 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, p
     path.write_text(path.read_text().replace("24", "25"))
     with pytest.raises(ManifestError, match=r"config\.json"):
         planned_upload(project, "tiny", RUN, results)
+
+
+@pytest.fixture
+def server():
+    """A hub that answers as `server.answer` says for a path; None stands for a success."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status = self.server.answer(self.path) or 200
+            content = b'{"url": "http://127.0.0.1/me/babylm-elc-s7", "branches": [], "tags": [], "converts": []}'
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST  # noqa: N815 - the library's names
+
+        def log_message(self, *_):
+            pass
+
+    found = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    thread.start()
+    yield found
+    found.shutdown()
+
+
+REFUSED = {
+    "not logged in": (lambda path: 401, r"making the repository failed: .*401.*; log in with `hf auth login`"),
+    "not allowed": (
+        lambda path: 403 if "/branch/" in path else None,
+        r"uploading the branch chck_1M failed: .*403.*; log in with a token that may write there",
+    ),
+    "the hub fails": (lambda path: 500, r"making the repository failed: .*500.*; see whether the hub can be reached"),
+    "no network": (None, r"making the repository failed: .+; see whether the hub can be reached from here"),
+}
+
+
+@pytest.mark.parametrize(("answer", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_hub_that_refuses_or_cannot_be_reached_is_one_line(results, project, server, answer, message, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    server.answer = answer
+    endpoint = f"http://127.0.0.1:{server.server_port if answer else 9}"
+    planned = planned_upload(project, "tiny", RUN, results)
+    with pytest.raises(UploadError, match=rf"^me/babylm-elc-s7: {message}") as told:
+        upload(planned, huggingface_hub.HfApi(endpoint=endpoint, token="hf_none"))
+    assert "\n" not in str(told.value)
+    assert str(told.value).endswith("and give the same command again: what is uploaded already stays")

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from hatchery.artifacts.manifests import MANIFEST, REMEDY, read_manifest
-from hatchery.errors import ConfigError, MisplacedError
+from hatchery.errors import ConfigError, MisplacedError, UploadError, first_line
 from hatchery.experiment.hub import RUN, HubRepository
 from hatchery.experiment.project import Project
 from hatchery.export.stages.export_model import BRANCHES
@@ -98,16 +98,36 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
     return Upload(hub.of(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
 
 
+# What to do about an answer of the hub, by its status.
+_REMEDIES = {
+    401: "log in with `hf auth login`",
+    403: "log in with a token that may write there, or name another repository in the experiment's `hub`",
+}
+
+
 def upload(planned: Upload, hub: HubInterface) -> None:
-    """Make the repository if it is not there, and upload branch by branch."""
-    hub.create_repo(planned.repository, private=planned.private, exist_ok=True)
-    for branch in planned.branches:
-        if branch.name != MAIN:
-            hub.create_branch(planned.repository, branch=branch.name, exist_ok=True)
-        hub.upload_folder(
-            repo_id=planned.repository,
-            folder_path=str(branch.folder),
-            revision=branch.name,
-            allow_patterns=sorted(branch.files),
-            commit_message=f"Model exported by Hatchery: {branch.name}",
-        )
+    """Make the repository if it is not there, and upload branch by branch.
+
+    Raises UploadError where the hub cannot be reached or refuses; branches that are uploaded stay.
+    """
+    doing = "making the repository"
+    try:
+        hub.create_repo(planned.repository, private=planned.private, exist_ok=True)
+        for branch in planned.branches:
+            doing = f"uploading the branch {branch.name}"
+            if branch.name != MAIN:
+                hub.create_branch(planned.repository, branch=branch.name, exist_ok=True)
+            hub.upload_folder(
+                repo_id=planned.repository,
+                folder_path=str(branch.folder),
+                revision=branch.name,
+                allow_patterns=sorted(branch.files),
+                commit_message=f"Model exported by Hatchery: {branch.name}",
+            )
+    except Exception as error:  # of the hub's library, of the one below it, or of the system
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        remedy = _REMEDIES.get(status, "see whether the hub can be reached from here")
+        raise UploadError(
+            f"{planned.repository}: {doing} failed: {first_line(error)}; {remedy}, and give the same command again: "
+            "what is uploaded already stays"
+        ) from error
