@@ -3,15 +3,17 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts import checksums
+from hatchery.artifacts import checksums, manifests
 from hatchery.artifacts.atomic import atomic_path, json_value, write_json, write_text
 from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view, write_checksums
-from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
+from hatchery.artifacts.manifests import read_manifest, reuse_complete, stage_run, volatile_facts
 from hatchery.errors import ManifestError, MisplacedError
 
 
@@ -139,6 +141,36 @@ def test_the_next_attempt_removes_what_a_killed_one_was_writing(tmp_path: Path) 
         write_text(path, "half")
     make(tmp_path / "out")
     assert [path.exists() for path in (killed, writing, other)] == [False, True, True]
+
+
+def test_a_kill_while_the_manifest_was_written_leaves_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, digests = tmp_path / "out/manifest.json", {"input": "0" * 64}
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(output), json.dumps(SETTINGS), json.dumps(digests)],
+        env={**os.environ, "PYTHONPATH": str(Path(manifests.__file__).parents[2])},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL and list(output.parent.glob(".manifest.json.*.partial"))
+    assert not output.exists() and reuse_complete(output, SETTINGS, digests)
+    assert {path.name for path in output.parent.iterdir()} == {"manifest.json", "provenance.json", "finished.json"}
+
+
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+from hatchery.artifacts.manifests import stage_run
+
+replace = Path.replace
+def killed(self, target):
+    if Path(target).name == "manifest.json":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return replace(self, target)
+Path.replace = killed
+with stage_run(sys.argv[1], json.loads(sys.argv[2]), keep=True, digests=json.loads(sys.argv[3])):
+    pass
+"""
 
 
 def test_a_changed_file_is_named(tmp_path: Path) -> None:

@@ -29,6 +29,11 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "missing key": ("  steps: 1400\n", "", "pretraining.steps: the key is missing"),
         "duplicate key": ("corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
         "not YAML": ("runs:", "runs: [", "demo.yaml:"),
+        "a leading zero": (
+            "steps: 1400",
+            "steps: 010",
+            "a number that begins with 0, which YAML 1.1 reads as octal: 010;",
+        ),
         "a tab": ("runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),
         "override of the wrong type": ("{steps: 0}", "{steps: none}", "runs.random.pretraining.steps: got 'none'"),
         "pairs of packed text": (

@@ -207,6 +207,17 @@ def test_a_truncated_archive_is_told(suffix: str, share: float, tmp_path: Path) 
     refused(archive, "is damaged")
 
 
+@pytest.mark.parametrize("damage", ["cut behind a member", "cut within a header", "a damaged header"])
+def test_a_tar_that_ends_between_members_is_not_whole(damage: str, tmp_path: Path) -> None:
+    archive = tar(tmp_path / "a.tar", *((f"{i}.txt", b"text" * 100) for i in range(3)))
+    content = bytearray(archive.read_bytes())
+    at = content.index(b"1.txt")
+    content[at] ^= damage == "a damaged header"
+    end = {"cut behind a member": at, "cut within a header": at + 100}.get(damage, len(content))
+    archive.write_bytes(content[:end])
+    refused(archive, r"is damaged: what follows the member '0\.txt': no header of a member and no end mark: ")
+
+
 def test_a_damaged_byte_is_told(tmp_path: Path) -> None:
     archive = tar(tmp_path / "a.tgz", ("a.txt", bytes(range(256)) * 100))
     content = bytearray(archive.read_bytes())

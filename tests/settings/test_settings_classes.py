@@ -66,7 +66,17 @@ def test_all_problems_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1e-3", 1e-3), ("1.0e+5", 1e5), (".5", 0.5), ("7", 7), ("007", 7), ("no", "no"), ("12:30", "12:30"), ("~", None)],
+    [
+        ("1e-3", 1e-3),
+        ("1.0e+5", 1e5),
+        (".5", 0.5),
+        ("7", 7),
+        ("-70", -70),
+        ("0", 0),
+        ("no", "no"),
+        ("12:30", "12:30"),
+        ("~", None),
+    ],
 )
 def test_scalars_mean_what_they_look_like(text: str, value: object, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"

@@ -295,6 +295,8 @@ def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Map
     finished = output.with_name(FINISHED)
     if is_forced() or not finished.is_file() or not is_made_from(finished, settings, digests):
         return False
+    # Of the attempt that was killed while it wrote the manifest.
+    remove_leftovers(output.parent)
     write_bytes(output, finished.read_bytes())
     print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)
     return True

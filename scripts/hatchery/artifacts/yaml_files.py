@@ -74,8 +74,10 @@ _Rules.add_implicit_resolver(
 
 
 def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    # Decimal always: YAML 1.1 reads 010 as eight.
     text = loader.construct_scalar(node)
+    if len(digits := text.lstrip("+-")) > 1 and digits[0] == "0":
+        problem = f"a number that begins with 0, which YAML 1.1 reads as octal: {text}; write {int(text)}"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     if len(text) > LONGEST_NUMBER:
         raise yaml.constructor.ConstructorError(
             None, None, f"a number of {len(text)} digits, expected at most {LONGEST_NUMBER}", node.start_mark

@@ -125,8 +125,8 @@ def upload(planned: Upload, hub: HubInterface) -> None:
                 commit_message=f"Model exported by Hatchery: {branch.name}",
             )
     except Exception as error:  # of the hub's library, of the one below it, or of the system
-        status = getattr(getattr(error, "response", None), "status_code", None)
-        remedy = _REMEDIES.get(status, "see whether the hub can be reached from here")
+        status = getattr(getattr(error, "response", None), "status_code", 0)
+        remedy = _REMEDIES.get(int(status), "see whether the hub can be reached from here")
         raise UploadError(
             f"{planned.repository}: {doing} failed: {first_line(error)}; {remedy}, and give the same command again: "
             "what is uploaded already stays"

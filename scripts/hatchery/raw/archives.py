@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]
+from typing import Any, NamedTuple, Self
 
 from hatchery.errors import SourceError
 from hatchery.settings.base import Count, Settings
@@ -142,10 +143,24 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
                 yield _Member(info.filename, is_file, info.file_size, partial(opened.open, info))
 
 
+class _TarHeader(tarfile.TarInfo):
+    """A header that is missing or damaged is an error: the library would take it for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        """The next header, as the library reads it; two blocks of zeros mark the end, of which it reads one."""
+        try:
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:
+            raise
+        except HeaderError as error:
+            raise ReadError(f"no header of a member and no end mark: {error}") from error
+
+
 def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Member]:
     with opener(archive) as stream:
         # A stream ("r|") is read once from front to back.
-        with tarfile.open(fileobj=stream, mode="r|") as opened:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarHeader) as opened:
             for info in opened:
                 if not info.isdir():
                     yield _Member(info.name, info.isreg(), info.size, partial(opened.extractfile, info))

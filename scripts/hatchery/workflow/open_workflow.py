@@ -28,7 +28,7 @@ from hatchery.workflow.pieces import PROFILE, endless_trainings
 from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
-from hatchery.workflow.stale_results import tell_stale_results
+from hatchery.workflow.stale_results import watch_stale_results
 
 DEFAULT_RULE = "all"
 """The rule of plain `snakemake`."""
@@ -183,7 +183,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
     collect_problems(project, asked, problems)
     problems.raise_any()
-    atexit.register(tell_stale_results, workflow)
+    watch_stale_results(workflow, request.dry_run)
     if request.dry_run:
         atexit.register(list_missing_data, project, workflow)
     parts = [part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name)]

@@ -6,13 +6,14 @@ last result, such as a submission, before it is sent, so that it was altered or 
 reported here, too.
 """
 
+import atexit
 import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view
 from hatchery.artifacts.manifests import MANIFEST, read_manifest, volatile_facts
@@ -23,20 +24,52 @@ from hatchery.workflow.registry import STAGES
 
 AHEAD_SECONDS = 300
 """Clocks of machines that share a file system differ by less."""
+OTHER_CONTENT = "was made from other content"
 
 
-def tell_stale_results(workflow: Any) -> None:
-    """The end of a call: a line for what was taken for up to date and is not, and one for dates ahead of the clock."""
+def watch_stale_results(workflow: Any, dry_run: bool) -> None:
+    """Tell stale results at the end of this call; a real run that leaves results of other inputs ends with status 1."""
+    if dry_run:
+        atexit.register(tell_stale_results, workflow)
+        return
+    execute = workflow.execute
+
+    def execute_and_tell(*arguments: Any, **options: Any) -> None:
+        try:
+            execute(*arguments, **options)
+        except BaseException:
+            tell_stale_results(workflow)
+            raise
+        if tell_stale_results(workflow):
+            sys.exit(1)
+
+    workflow.execute = execute_and_tell
+
+
+def tell_stale_results(workflow: Any) -> bool:
+    """The end of a call: a line for what was taken for up to date and is not, and one for dates ahead of the clock.
+
+    Returns whether a result was altered, or made from other content than its inputs have.
+    """
     try:
         dag = workflow.dag
         finished = set(dag.jobs) - set(dag.needrun_jobs(exclude_finished=False))
     except Exception:  # there is no plan, and why was said
-        return
-    for line in stale_lines(sorted(finished, key=lambda job: [str(output) for output in job.output])):
-        print(f"warning: {line}", file=sys.stderr)
+        return False
+    lines = list(stale_lines(sorted(finished, key=lambda job: [str(output) for output in job.output])))
+    for line in lines:
+        print(f"warning: {line.text}", file=sys.stderr)
+    return any(line.is_wrong for line in lines)
 
 
-def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
+class StaleLine(NamedTuple):
+    """A line for people, and whether results are wrong for certain: inputs may be gone because they were removed."""
+
+    text: str
+    is_wrong: bool
+
+
+def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     """The lines for jobs of Snakemake that it did not run."""
     stale: dict[str, str] = {}
     altered: list[str] = []
@@ -58,20 +91,21 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[str]:
                 stale.setdefault(job.rule.name, f"{output} {found}")
     if altered:
         more = f" ({len(altered) - 1} more results were altered)" if len(altered) > 1 else ""
-        yield f"{altered[0]}{more}"
+        yield StaleLine(f"{altered[0]}{more}", True)
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
-        yield (
-            f"not up to date, whatever is said of it: {first}{more}; to make it anew: the same command with "
-            f"--forcerun {' '.join(stale)}"
+        text = (
+            f"not up to date, whatever is said of it: {first}{more}; to make it anew: the same command with --forcerun"
         )
+        yield StaleLine(f"{text} {' '.join(stale)}", any(OTHER_CONTENT in found for found in stale.values()))
     elif ahead:
         seconds, path = next(iter(ahead.values()))
-        yield (
+        yield StaleLine(
             f"{path} is dated {rough_duration(seconds)} ahead of this machine's clock; Snakemake goes by dates, so it "
             "may take such files for up to date when they are not; to make them anew: the same command with "
-            f"--forcerun {' '.join(ahead)}"
+            f"--forcerun {' '.join(ahead)}",
+            False,
         )
 
 
@@ -94,7 +128,7 @@ def _difference(manifest: Path, digest_of: Callable[[Path], str]) -> str:
                 return f"was made from {path}, which is gone"
             recorded = made["inputs"][name]
             if recorded != digest_of(Path(path)) and recorded != digest_read(made["settings"], name, Path(path)):
-                return f"was made from other content of its input {name!r} than there is now"
+                return f"{OTHER_CONTENT} of its input {name!r} than there is now"
     except (OSError, ValueError, KeyError, TypeError, HatcheryError):
         pass
     return ""

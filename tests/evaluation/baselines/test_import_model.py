@@ -6,9 +6,11 @@ import shutil
 import pytest
 import torch
 from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, imported, register
+from safetensors.torch import load_file
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ManifestError, ModelError, SourceError
+from hatchery.evaluation.baselines.loading import ATTENTIONS, load_folder
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.registration import open_source, register_source
@@ -94,6 +96,33 @@ def test_code_that_comes_with_the_weights_is_never_run(stored, tmp_path):
     with pytest.raises(ModelError, match="cannot be loaded as a masked language model") as caught:
         imported(folder, "masked", tmp_path / "out")
     assert "\n" not in str(caught.value) and not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation"])
+def test_a_kernel_that_a_config_names_is_not_asked_for(key, stored, tmp_path):
+    folder = copy_of(stored("bert"), tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {key: "some/kernel"}))
+    found, expected = (load_folder(each, "masked").network.config for each in (folder, stored("bert")))
+    assert found._attn_implementation == expected._attn_implementation in ATTENTIONS
+
+
+def test_files_outside_of_the_folder_and_adapters_are_refused(stored, tmp_path):
+    folder = copy_of(stored("bert"), tmp_path)
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    weights = load_file(folder.parent / "outside.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "../outside.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    message = (
+        r"model\.safetensors\.index\.json: names the file '\.\./outside\.safetensors', expected files of this folder"
+    )
+    with pytest.raises(ModelError, match=message):
+        imported(folder, "masked", tmp_path / "out")
+    (folder / "model.safetensors.index.json").unlink()
+    (folder.parent / "outside.safetensors").rename(folder / "model.safetensors")
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"has an adapter \(adapter_config\.json\), which would be left out; merge it"):
+        imported(folder, "masked", tmp_path / "out")
 
 
 def test_code_in_the_weights_is_never_run_and_nobody_is_told_how_to_run_it(stored, tmp_path):

@@ -15,13 +15,13 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.workflow.stale_results import stale_lines
 
 SNAKEFILE = """
-import atexit, sys
+import sys
 sys.path.insert(0, {scripts!r})
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import stage_run
-from hatchery.workflow.stale_results import tell_stale_results
+from hatchery.workflow.stale_results import watch_stale_results
 
-atexit.register(tell_stale_results, workflow)
+watch_stale_results(workflow, dry_run=False)
 
 rule encode_corpus:
     input: "results/tokenizers/t/manifest.json"
@@ -53,7 +53,7 @@ def test_after_a_clock_was_set_back_what_is_older_than_its_input_is_named_and_th
     os.utime(tmp_path / TOKENS, (time.time() + 7200, time.time() + 7200))
     made(tmp_path / TOKENIZER, seed=2)
     result = run(tmp_path)
-    assert "Nothing to be done" in result.stderr
+    assert "Nothing to be done" in result.stderr and result.returncode == 1
     assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
         f"warning: not up to date, whatever is said of it: {TOKENS} was made from other content of its input "
         "'tokenizer' than there is now; to make it anew: the same command with --forcerun encode_corpus"
@@ -74,12 +74,14 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     made(Path(job.input[0]), other=1)
     assert list(stale_lines([job])) == []
     os.utime(TOKENS, (time.time() + 7200, time.time() + 7200))
-    (line,) = stale_lines([job])
-    assert line.startswith(f"{TOKENS} is dated 2 h 00 min ahead of this machine's clock; Snakemake goes by dates")
+    ((line, is_wrong),) = stale_lines([job])
+    assert not is_wrong and line.startswith(
+        f"{TOKENS} is dated 2 h 00 min ahead of this machine's clock; Snakemake goes by dates"
+    )
     assert line.endswith("--forcerun encode_corpus")
     Path(TOKENIZER).unlink()
-    (line,) = stale_lines([job])
-    assert f"{TOKENS} was made from {TOKENIZER}, which is gone; to make it anew" in line
+    ((line, is_wrong),) = stale_lines([job])
+    assert not is_wrong and f"{TOKENS} was made from {TOKENIZER}, which is gone; to make it anew" in line
 
 
 def test_last_results_that_were_altered_or_exchanged_between_experiments_are_named(
@@ -98,7 +100,8 @@ def test_last_results_that_were_altered_or_exchanged_between_experiments_are_nam
     assert list(stale_lines(jobs)) == []
     for old, new in ((one, "kept"), (other, one), ("kept", other)):
         Path(old).rename(new)
-    found = [line for job in jobs for line in stale_lines([job])]
+    assert all(line.is_wrong for line in stale_lines(jobs))
+    found = [line.text for job in jobs for line in stale_lines([job])]
     assert found[0].startswith(f"{one}/analyses/best/manifest.json: was made as results/other/analyses/best; put it")
     assert found[1].startswith(f"{one}/submission.json: was made as results/other/submission.json, and is not that of")
-    assert [line.partition(" (")[2] for line in stale_lines(jobs)] == ["1 more results were altered)"]
+    assert [line.text.partition(" (")[2] for line in stale_lines(jobs)] == ["1 more results were altered)"]

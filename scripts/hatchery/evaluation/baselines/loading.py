@@ -5,11 +5,12 @@ does not hold is an error, because a head that was initialised at random would b
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
+from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.settings import Architecture, BaselineSettings
@@ -119,6 +120,36 @@ CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
 }
 
 
+ADAPTER = "adapter_config.json"
+ATTENTIONS = ("eager", "sdpa")
+"""PyTorch's own; under another name, the library would fetch and run a kernel that the folder's config names."""
+
+
+def _check_files(folder: Path) -> None:
+    """Raise ModelError for an adapter, which the library passes over, and for an index of files outside the folder."""
+    if (folder / ADAPTER).is_file():
+        raise ModelError(
+            f"{folder}: has an adapter ({ADAPTER}), which would be left out; merge it into its model, save that "
+            "(PEFT: merge_and_unload), and import the new folder"
+        )
+    for index in sorted(folder.glob("*.index.json")):
+        try:
+            named = json_value(index.read_bytes())["weight_map"].values()
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            # The library says what is wrong.
+            continue
+        for name in sorted(set(map(str, named))):
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise ModelError(f"{index}: names the file {name!r}, expected files of this folder")
+
+
+def _forget_kernels_(config: Any) -> None:
+    """Have the library choose the attention of a configuration, and of those inside it, that names a kernel."""
+    for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
+        if part is not None and part._attn_implementation not in ATTENTIONS:
+            part._attn_implementation = None
+
+
 class LoadedFolder(NamedTuple):
     """The library's model in float32 and evaluation mode, and its fast tokenizer, which cuts and pads nothing."""
 
@@ -131,7 +162,8 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
 
     Pieces of the tokenizer's own model are not, as T5 has `</s>`: there nothing depends on where they stand. Raises
     ModelError for a model that the library does not know without foreign code or that is not of this architecture, for
-    weights that are missing, and for a tokenizer that is not a fast one or has ids that the model has no embedding for.
+    weights that are missing, and for a tokenizer that is not a fast one or has ids that the model has no embedding for;
+    also for a folder with an adapter, and for one whose index names files elsewhere.
     """
     # Imported here: seconds to load, and only models of others need it.
     import torch
@@ -146,10 +178,13 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     }
     local = {"local_files_only": True, "trust_remote_code": False}
     what = f"a {architecture.replace('_', '-')} language model"
+    _check_files(Path(folder))
     try:
+        config = transformers.AutoConfig.from_pretrained(folder, **local)
+        _forget_kernels_(config)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
         network, loading = auto[architecture].from_pretrained(
-            folder, dtype=torch.float32, output_loading_info=True, **local
+            folder, config=config, dtype=torch.float32, output_loading_info=True, **local
         )
     except Exception as error:  # the library raises errors of many kinds, with messages of many lines
         # PyTorch's own words say how to run the code in them.
