@@ -197,12 +197,13 @@ class Experiment:
         transfer: Mapping[str, tuple[str, Sequence[str], Results]] | None = None,
         majority: Mapping[str, float] | None = None,
         probe: str = "",
+        scored: int | None = None,
     ) -> Path:
         """`results` maps a run to its values in the order of `metrics`, and the reason of failure.
 
         A run is a fine-tuning seed, or a seed and a learning rate. `further` are more scored sets, `transfer` other
         tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set,
-        `probe` the text of `layer_weights.csv`.
+        `probe` the text of `layer_weights.csv`, `scored` the number of validation rows.
         """
         transfer = transfer or {}
         sets = {"validation": (metrics, results), **{name: (metrics, more) for name, more in (further or {}).items()}}
@@ -224,6 +225,7 @@ class Experiment:
             ],
         }
         measures = {f"majority_accuracy_{name}": value for name, value in (majority or {}).items()}
+        measures |= {} if scored is None else {"scored_validation": scored}
         files = {"results.csv": table(columns, rows)} | ({"layer_weights.csv": probe} if probe else {})
         path = self._evaluation("finetuning", run, task, settings, files, measures)
         self.finetuning[f"{run}:{task}"] = path

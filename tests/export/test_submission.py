@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.babylm_scores import RULES
+from hatchery.analysis.babylm_scores import RULES, SUITES, RowCount
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.records import read_records
 from hatchery.errors import ManifestError
-from hatchery.export.settings import SUITES, SubmissionSettings
+from hatchery.export.settings import SubmissionSettings
 from hatchery.export.stages.write_submission import write_submission
 from hatchery.export.submission import report_of, submission
 from hatchery.export.submission_check import (
     FAST,
     GLUE,
     KEYS,
-    RowCount,
     differing_counts,
     missing_checkpoints,
     structure_problems,

@@ -6,6 +6,9 @@ import pytest
 from browser import BROWSER, measured
 from page_site import Site
 
+from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.rendering.templates import FOLDER
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
 
@@ -72,3 +75,16 @@ def test_the_contents_stay_in_view_when_the_page_is_scrolled(
 ) -> None:
     top, bottom = measured(tmp_path, (written.results / name).as_uri(), width)["nav"]
     assert -1 <= top < bottom <= 801
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_a_leaderboard_fits_the_width_of_the_text(tmp_path: Path, width: int) -> None:
+    values = [Cell("73.11*", deviation="112.84") for _ in range(11)]
+    headings = ["BLiMP", "supplement", "EWoK", "entity tracking", "COMPS", "GLUE", "GlobalPIQA", "reading", "AoA"]
+    columns = [Column(name, words=not name) for name in ("", *headings, "mean", "with AoA 0")]
+    rows = [[name, *values] for name in ("wwm_curriculum_simplification_40k", "a_run_with_a_long_name (3 seeds)")]
+    shown = Table(columns, [Group(rows, "published")], names=True, kind="leaderboard").html()
+    style = "".join((FOLDER / name).read_text("utf-8") for name in ("document.css", "experiment.css"))
+    page = tmp_path / "index.html"
+    page.write_text(f"<!DOCTYPE html><style>{style}</style><body><nav></nav><main>{shown}</main>", encoding="utf-8")
+    assert measured(tmp_path, page.as_uri(), width)["cut"] == []

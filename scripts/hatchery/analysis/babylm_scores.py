@@ -7,8 +7,9 @@ is missing counts 0 in both.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from hatchery.artifacts.records import Record
 from hatchery.evaluation.minimal_pairs.measurements import CORRELATION, PARADIGM_AVERAGE
 from hatchery.experiment.experiment_file import Edition
 
@@ -81,6 +82,28 @@ LABELS = {
 }
 
 
+SUITES = {
+    "blimp": "blimp",
+    "blimp_supplement": "supplement",
+    "ewok": "ewok",
+    "entity_tracking_filtered": "entity_tracking",
+    "comps": "comps",
+    "global_piqa_parallel": "global_piqa_parallel",
+    "global_piqa_nonparallel": "global_piqa_nonparallel",
+}
+"""The suites behind their prefix, by the keys of the submission."""
+
+
+@dataclass(frozen=True)
+class RowCount(Record):
+    """How many rows a block has: of a paradigm or task, of all (`uid` is empty), or of each checkpoint."""
+
+    set: Literal["full", "checkpoint"]
+    block: str
+    uid: str
+    rows: int
+
+
 def suites_of(part: str) -> tuple[str, ...]:
     """What the suites of a part are called behind the prefix of their edition."""
     return PIQA if part == "global_piqa" else (part,)
@@ -117,6 +140,50 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
         return None if all(value is None for value in values) else _mean([value or 0.0 for value in values])
 
     return {name: part(name) for name in RULES[edition].parts}
+
+
+def official_parts(
+    measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
+) -> dict[str, bool]:
+    """Of each part that a run has, whether it rests on the rows of the official files of 2026, by their rules.
+
+    `measurements` as in `parts_of`; `counts` are those of the official files, by paradigm or task. The words of the age
+    of acquisition are chosen, so this part is taken for official where all others are.
+    """
+    import polars as pl
+
+    expected: dict[str, dict[str, int]] = {}
+    for count in counts:
+        expected.setdefault(count.block, {})[count.uid] = count.rows
+    accuracies = measurements.filter((pl.col("level") == "paradigm") & (pl.col("metric") == "accuracy_percent"))
+    tuned = measurements.filter((pl.col("kind") == "finetuning") & (pl.col("level") == "task") & pl.col("main"))
+    reading = measurements.filter((pl.col("suite") == READING) & (pl.col("task") == READING))
+    found: dict[str, dict[str, int]] = {block: {} for block in (*SUITES, GLUE, READING)}
+    for block, suite in SUITES.items():
+        of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
+        found[block] = dict(of_suite.select("task", "items").rows())
+        if of_suite.filter(pl.col("settings").str.contains("BabyLM 2025", literal=True)).height:
+            # The same rows by other rules.
+            expected.pop(block, None)
+        if found[block] and set(expected.get(block, ())) == {""}:
+            found[block] = {"": sum(found[block].values())}
+    of_task = dict(tuned.select("task", "items").rows())
+    found[GLUE] = {task: of_task[name] for task in TASKS if (name := f"{tasks}_{task}") in of_task}
+    found[READING] = dict(reading.select("task", "items").rows())
+    blocks = {suite: block for block, suite in SUITES.items()}
+    official: dict[str, bool] = {}
+    for part in RULES[2026].parts:
+        own = [blocks[suite] for suite in suites_of(part)] if part in RULES[2026].suites else [part]
+        if part != ACQUISITION and any(found[block] for block in own):
+            official[part] = all(_same(found[block], expected.get(block, {}), part == GLUE) for block in own)
+    if measurements.filter(pl.col("suite") == ACQUISITION).height:
+        official[ACQUISITION] = all(official.values())
+    return official
+
+
+def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
+    """Whether rows are those of the official files; with `some`, those of the tasks that were measured."""
+    return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 
 MEAN_METRICS = ("accuracy_percent", "gain_percent", "correlation_percent")

@@ -57,11 +57,11 @@ def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
     pairs, tasks = bool(experiment.minimal_pairs), bool(experiment.finetuning.tasks)
     tests = {"against": tested_against(experiment)}
     entries: dict[str, tuple[bool, dict[str, Any]]] = {
+        LEADERBOARD: (experiment.submission is not None, leaderboard_settings(experiment)),
         PAIR_TESTS: (several and pairs, tests),
         TASK_TESTS: (several and tasks, tests),
         MISJUDGED: (pairs, {"untrained": untrained_models(experiment)}),
         OVERLAP: (pairs, {}),
-        LEADERBOARD: (experiment.submission is not None, leaderboard_settings(experiment)),
     }
     return {
         name: build(analysis_called(name).settings, {"analysis": name, **settings})

@@ -6,17 +6,6 @@ from typing import Literal
 from hatchery.experiment.experiment_file import Edition, Track
 from hatchery.settings.base import Settings
 
-SUITES = {
-    "blimp": "blimp",
-    "blimp_supplement": "supplement",
-    "ewok": "ewok",
-    "entity_tracking_filtered": "entity_tracking",
-    "comps": "comps",
-    "global_piqa_parallel": "global_piqa_parallel",
-    "global_piqa_nonparallel": "global_piqa_nonparallel",
-}
-"""What suites are called behind their prefix, by what the file calls them."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionSettings(Settings):

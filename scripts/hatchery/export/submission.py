@@ -9,16 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.babylm_scores import LABELS, RULES, parts_of
+from hatchery.analysis.babylm_scores import LABELS, RULES, SUITES, RowCount, parts_of
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.artifacts.records import read_records
-from hatchery.export.settings import SUITES, SubmissionSettings
+from hatchery.export.settings import SubmissionSettings
 from hatchery.export.submission_check import (
     FAST,
-    RowCount,
     differing_counts,
     missing_checkpoints,
     structure_problems,

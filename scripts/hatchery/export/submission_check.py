@@ -7,10 +7,9 @@ does not repeat what the writer of the file takes for granted.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from hatchery.artifacts.records import Record
+from hatchery.analysis.babylm_scores import RowCount
 
 TEXTS = ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps")
 EXAMPLES = ("global_piqa_parallel", "global_piqa_nonparallel")
@@ -166,16 +165,6 @@ def undefined_surprisals(value: Mapping[str, Any]) -> int:
     """The number of rows of reading with NaN, which is no JSON, for the surprisal of a missing word."""
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
-
-
-@dataclass(frozen=True)
-class RowCount(Record):
-    """How many rows a block has: of a paradigm or task, of all (`uid` is empty), or of each checkpoint."""
-
-    set: Literal["full", "checkpoint"]
-    block: str
-    uid: str
-    rows: int
 
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:

@@ -13,7 +13,7 @@ from hatchery.analysis.analyses.babylm_leaderboard import (
     leaderboard,
     read_published,
 )
-from hatchery.analysis.babylm_scores import RULES, TASKS, parts_of
+from hatchery.analysis.babylm_scores import RULES, TASKS, RowCount, official_parts, parts_of
 from hatchery.experiment.seeded_run import SeededRun
 
 PUBLISHED = "config/published/babylm/leaderboard.csv"
@@ -52,8 +52,21 @@ def test_the_macro_average_of_2025_is_that_of_the_halves(human, nlp, macro) -> N
     assert rules.mean(parts) == pytest.approx(macro, abs=0.06)
 
 
+def counts_file(folder: Path, **changes: int) -> Path:
+    """Numbers of rows that those of `study` are taken for the official ones by, but for `changes` of blocks."""
+    rows = ["set,block,uid,rows"]
+    for block in ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps"):
+        rows += [f"full,{block},p,{changes.get(block, 100)}", f"full,{block},q,200"]
+    rows += [f"full,global_piqa_{one},,{changes.get('piqa', 300)}" for one in ("parallel", "nonparallel")]
+    rows += [f"full,glue,{task},{changes.get('glue', 20)}" for task in TASKS]
+    rows += ["full,reading,reading,1726", "checkpoint,aoa_surprisals,,8005"]
+    path = folder / "row_counts.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
 @pytest.fixture
-def study(experiment, repository: Path) -> Study:
+def study(experiment, repository: Path, tmp_path: Path) -> Study:
     for seed, right in ((1, 0), (2, 4)):
         run = experiment.add_model("mine", seed, [{"step": 1, "tokens": 10, "loss": 3.0}])
         for suite, percent in SUITES.items():
@@ -61,14 +74,14 @@ def study(experiment, repository: Path) -> Study:
             pairs = {"a": {"p": (percent + right, 100)}, "b": {"q": (2 * (percent - right), 200)}}
             experiment.add_minimal_pairs(run, f"babylm_2026_{suite}", pairs)
         for task in TASKS[:-1]:
-            experiment.add_finetuning(run, f"babylm_2026_{task}", ("f1", "accuracy"), {42: ((0.7, 0.1), "")})
+            experiment.add_finetuning(run, f"babylm_2026_{task}", ("f1", "accuracy"), {42: ((0.7, 0.1), "")}, scored=20)
     other = experiment.add_model("other", 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
-    experiment.add_minimal_pairs(other, "babylm_2026_blimp", {"a": {"p": (60, 100)}})
+    experiment.add_minimal_pairs(other, "babylm_2026_blimp", {"a": {"p": (60, 100)}, "b": {"q": (120, 200)}})
     experiment.add_model("never_asked", 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
     runs = tuple(
         SeededRun.of(model, seed) for model, seed in (("mine", 1), ("mine", 2), ("other", 1), ("never_asked", 1))
     )
-    files = {"babylm/leaderboard": repository / PUBLISHED}
+    files = {"babylm/leaderboard": repository / PUBLISHED, "babylm/row_counts": counts_file(tmp_path)}
     return Study("demo", runs, tables={"measurements": experiment.collected()}, files=files)
 
 
@@ -98,6 +111,58 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert "RecGPT-100M" in [
         row.cells[0] for row in leaderboard(LeaderboardSettings(track="strict"), study).tables[0].rows
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "marked", "published"),
+    [
+        ({}, set(), True),
+        ({"ewok": 99}, {"ewok", "mean", "mean_with_aoa_0"}, True),
+        # Two suites, of which one is enough.
+        ({"piqa": 299, "glue": 21}, {"global_piqa", "glue", "mean", "mean_with_aoa_0"}, True),
+        (dict.fromkeys(("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps", "piqa", "glue"), 1),
+         {*RULES[2026].parts, "mean", "mean_with_aoa_0"} - {"reading", "acquisition"}, False),
+    ],
+)  # fmt: skip
+def test_numbers_of_other_data_are_marked_and_alone_stand_beside_no_published_row(
+    study: Study, tmp_path: Path, changes: dict[str, int], marked: set[str], published: bool
+) -> None:
+    counts_file(tmp_path, **changes)
+    found = leaderboard(LeaderboardSettings(), study)
+    (table,) = found.tables
+    columns = [*RULES[2026].parts, "mean", "mean_with_aoa_0"]
+    mine = dict(zip(columns, table.rows[0].cells[1:], strict=True))
+    assert {part for part, cell in mine.items() if getattr(cell, "text", "").endswith("*")} == marked
+    headings = [group.heading for group in table.groups]
+    caveat = "this experiment; * not the official data, does not compare with published rows"
+    assert headings[0] == (caveat if marked else "this experiment")
+    assert ("published" in headings) == published
+    assert any("no published row stands here" in note for note in found.notes) != published
+
+
+def test_parts_are_official_where_all_rows_are_and_the_rules_are_those_of_2026() -> None:
+    counts = [RowCount("full", "blimp", "a", 928), RowCount("full", "blimp", "b", 971)]
+    counts += [RowCount("full", "reading", "reading", 1726), RowCount("full", "glue", "rte", 139)]
+
+    def official(*rows: tuple[str, str, str, str, str, int], rules: str = "BabyLM 2026 (x)") -> dict[str, bool]:
+        columns = ("kind", "suite", "task", "level", "metric", "items")
+        frame = pl.DataFrame(rows, schema=columns, orient="row")
+        return official_parts(frame.with_columns(main=True, settings=pl.lit(rules)), "s", "t", counts)
+
+    def pairs(uid: str, items: int) -> tuple[str, str, str, str, str, int]:
+        return ("minimal_pairs", "s_blimp", uid, "paradigm", "accuracy_percent", items)
+
+    whole = pairs("a", 928), pairs("b", 971)
+    assert official(*whole) == {"blimp": True}
+    assert official(*whole, rules="BabyLM 2025 (x)") == {"blimp": False}
+    assert official(pairs("a", 927), pairs("b", 971)) == official(pairs("a", 928)) == {"blimp": False}
+    assert official(*whole, pairs("c", 5)) == {"blimp": False}
+    tuned = ("finetuning", "x", "t_rte", "task", "f1", 139)
+    reading = ("reading", "reading", "reading", "average", "gain_percent", 1726)
+    words = ("acquisition", "acquisition", "age_of_acquisition", "average", "correlation_percent", 40)
+    assert official(tuned, reading, words) == {"glue": True, "reading": True, "acquisition": True}
+    other = official((*tuned[:5], 138), (*reading[:5], 1725), words)
+    assert other == {"glue": False, "reading": False, "acquisition": False}
 
 
 def test_an_interval_of_seeds_is_that_of_student() -> None:

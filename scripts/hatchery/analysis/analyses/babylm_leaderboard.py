@@ -3,19 +3,25 @@
 Source: docs/papers/babylm-2026.md, "Leaderboard". An experiment with `submission` has this analysis by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
-from hatchery.analysis.babylm_scores import ACQUISITION, LABELS, RULES, Parts, parts_of
+from hatchery.analysis.babylm_scores import ACQUISITION, LABELS, RULES, Parts, RowCount, official_parts, parts_of
 from hatchery.artifacts.records import Record, read_records
 from hatchery.experiment.experiment_file import Edition, Track
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.fields import NotEmpty
 from hatchery.sums import plain_sum
 
-PUBLISHED = "babylm/leaderboard"
+PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
+OTHER_DATA = "*"
+"""Follows a number of other data than the official."""
+OTHER = f"this experiment; {OTHER_DATA} not the official data, does not compare with published rows"
+NONE_OFFICIAL = (
+    "No part is measured on the official data of 2026 (all rows, by its rules), so no published row stands here."
+)
 MEAN, WITHOUT = "mean", "mean_with_aoa_0"
 NOTES = (
     "Scores of editions and of states of the pipeline do not compare: EWoK, entity tracking, ties, the pooling of "
@@ -68,15 +74,21 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     rules = RULES[settings.edition]
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
     by_model: dict[str, list[Parts]] = {}
+    counts = read_records(study.files[ROW_COUNTS], RowCount, ("set", "block", "uid"))
+    official: dict[str, bool] = {}
     for run in study.runs:
         of_run = frame.filter(frame["run"] == run.name)
         found = parts_of(of_run, settings.suites, settings.tasks, settings.edition)
         if any(value is not None for value in found.values()):
             by_model.setdefault(run.label or run.model, []).append(found)
+            for part, same in official_parts(of_run, settings.suites, settings.tasks, counts).items():
+                official[part] = official.get(part, True) and same
+    other = frozenset(part for part, same in official.items() if not same and settings.edition == 2026)
+    comparable = not other or any(official.values())
     ours = [_model(name, runs, settings) for name, runs in by_model.items()]
     printed: dict[str, dict[str, float]] = {}
     for score in read_published(study.files[PUBLISHED]):
-        if settings.edition == 2026 and score.track == settings.track:
+        if settings.edition == 2026 and score.track == settings.track and comparable:
             printed.setdefault(score.row, {})[score.part] = score.points
     published = [_printed(name, found, settings) for name, found in printed.items()]
     published.sort(key=lambda row: row.values[MEAN] or 0.0, reverse=True)
@@ -84,14 +96,22 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     # What a guess has of GLUE depends on the labels, so it has no mean.
     chance = _Entry("chance", {**rules.chance, MEAN: None, WITHOUT: None}, {}, 0, "chance")
     groups = [
-        Group([_cells(row, rules.parts) for row in ours], "this experiment"),
+        Group([_cells(row, rules.parts, other) for row in ours], OTHER if other else "this experiment"),
         *([Group([_cells(row, rules.parts) for row in published], "published")] if published else []),
         Group([_cells(chance, rules.parts)]),
     ]
     caption = f"Leaderboard: {rules.name}"
-    table = Table([Column(name, words=not name) for name in columns], groups, caption=caption)
+    caveats = [] if comparable else [NONE_OFFICIAL]
+    table = Table(
+        [Column(name, words=not name) for name in columns],
+        groups,
+        caption=caption,
+        notes=caveats,
+        names=True,
+        kind="scores",
+    )
     numbers = [number for row in (*ours, *published, chance) for number in _numbers(row, rules.name)]
-    return Findings(numbers, [table], NOTES)
+    return Findings(numbers, [table], (*caveats, *NOTES))
 
 
 @dataclass(frozen=True)
@@ -140,12 +160,15 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
     return _Entry(name, {**parts, MEAN: mean, WITHOUT: without}, {}, 0, "published")
 
 
-def _cells(row: _Entry, parts: Sequence[str]) -> list[Content]:
+def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
+    """The cells of a row; parts of `other` data, and means over these, are marked."""
+
     def cell(key: str) -> Content:
         value = row.values.get(key)
         if value is None:
             return "-"
-        return Cell(f"{value:.2f}", deviation=f"{row.intervals[key]:.2f}" if key in row.intervals else "")
+        mark = OTHER_DATA if key in other or (other and key in (MEAN, WITHOUT)) else ""
+        return Cell(f"{value:.2f}{mark}", deviation=f"{row.intervals[key]:.2f}" if key in row.intervals else "")
 
     seeds = f"{row.name} ({row.seeds} seeds)" if row.seeds > 1 else row.name
     return [seeds, *(cell(key) for key in (*parts, MEAN, WITHOUT))]
@@ -168,9 +191,9 @@ def _numbers(row: _Entry, rule: str) -> list[Numbers]:
 
 ANALYSIS = Analysis(
     title="BabyLM leaderboard",
-    version=1,
+    version=2,
     settings=LeaderboardSettings,
     run=leaderboard,
     needs=("measurements",),
-    published=lambda settings: (PUBLISHED,),
+    published=lambda settings: (PUBLISHED, ROW_COUNTS),
 )

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.babylm_scores import TASKS
+from hatchery.analysis.babylm_scores import SUITES, TASKS
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import Result
 from hatchery.experiment.experiment_file import Submission
-from hatchery.export.settings import SUITES, SubmissionSettings
+from hatchery.export.settings import SubmissionSettings
 from hatchery.export.submissions import submitted_run
 from hatchery.job_spec import Paths
 from hatchery.runner import OutputPath
