@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +17,13 @@ from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
     frequency_of_rule,
     largest_size,
+    pre_token_table,
+    read_pre_tokens,
     sizes_between,
     unigram_counts,
 )
 from hatchery.tokenization.selection.measures import read_definition
+from hatchery.tokenization.selection.table import search_csv
 from hatchery.tokenization.tokenizer_file import open_backend
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
@@ -143,3 +147,19 @@ def test_on_any_frequencies_the_found_size_satisfies_and_the_next_does_not(frequ
     else:
         assert frequencies[found] >= least
         assert found == len(frequencies) - 1 or frequencies[found + 1] < least
+
+
+def test_counts_of_shards_are_added_up(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    for name, counts in {"a": {"кот": 2, "猫": 3}, "b": {"猫": 4, "सात": 1}}.items():
+        pq.write_table(pre_token_table(counts), tmp_path / name)
+    assert read_pre_tokens([tmp_path / "a", tmp_path / "b"]) == {"кот": 2, "猫": 7, "सात": 1}
+
+
+def test_the_table_of_the_search_marks_what_satisfies_the_rule_at_its_very_limit() -> None:
+    result = largest_size({200: 101, 300: 100, 400: 99}.__getitem__, [200, 300, 400], 100)
+    assert search_csv(result, 100).split() == [
+        "size,frequency_at_95_percent,satisfies,largest",
+        "200,101,1,0",
+        "300,100,1,1",
+        "400,99,0,0",
+    ]
