@@ -4,10 +4,12 @@ import json
 import re
 import resource
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import forked
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file
 from stage_command import stage_command
@@ -128,6 +130,57 @@ def test_the_example_of_the_card_runs(hub, exported, variant, said, monkeypatch,
     assert len(lines) == 5 if variant == "roberta_tied" else any(line.strip() for line in lines)
 
 
+def test_a_checkpoint_has_its_own_weights_scores_and_name(pretrained, export_settings, tmp_path):
+    rows = [
+        ("elc", "blimp", "phenomenon_average", "71.125", "0.5"),
+        ("elc-chck_1M", "blimp", "phenomenon_average", "33.25", "0.75"),
+        ("elc-chck_2M", "blimp", "phenomenon_average", "44.75", "0.25"),
+    ]
+    lines = [
+        f"demo,{model},{suite},{task},accuracy_percent,{mean},{std},2,0,,0," for model, suite, task, mean, std in rows
+    ]
+    inputs = {"pretraining": pretrained("elc_zero"), "summary": write_summary(tmp_path, lines)}
+    checkpoints = {"chck_1M": pretrained("ltg"), "chck_2M": pretrained("elc_biased")}
+    run_stage(export_model, export_settings, tmp_path / "out/manifest.json", **inputs, checkpoints=checkpoints)
+    cards, weights = {}, {}
+    for name in ("", "branches/chck_1M", "branches/chck_2M"):
+        cards[name] = (tmp_path / "out" / name / "README.md").read_text(encoding="utf-8")
+        weights[name] = load_file(tmp_path / "out" / name / "model.safetensors")[
+            "model.encoder.embedding.word_embedding.weight"
+        ]
+    named = ("71.12 | 0.50", "33.25 | 0.75", "44.75 | 0.25")
+    assert [[score in card for score in named] for card in cards.values()] == [
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+    ]
+    assert [
+        card.split("\n# ")[1].splitlines()[0].endswith("elc-s7" + end)
+        for card, end in zip(cards.values(), ("", "-chck_1M", "-chck_2M"), strict=True)
+    ] == [True] * 3
+    for name, model in {"": "elc_zero", "branches/chck_1M": "ltg", "branches/chck_2M": "elc_biased"}.items():
+        ours = load_file(pretrained(model).parent / "model.safetensors")
+        assert torch.equal(weights[name], ours["encoder.embedding.word_embedding.weight"])
+    measures = read_manifest(tmp_path / "out/manifest.json").measures
+    assert list(measures["scores"].values()) == [71.125]
+    assert measures["licence"] == "other"
+
+
+def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of_the_files(export_settings):
+    settings = build(ExportSettings, {**stage_body(export_settings), "languages": ["de", "en"]})
+    facts = ModelFacts(
+        "tiny", 1234, {}, {"objective": {"direction": "backward"}}, {}, {}, 30, "[MASK]", ("translation",)
+    )
+    assert "from `en` into `de`" in model_card(settings, facts, [])
+    forward = replace(facts, training={"objective": {}})
+    assert "from `de` into `en`" in model_card(settings, forward, [])
+    answers = (Answer("кот", 41.26), Answer("猫", 8.04), Answer("cat"))
+    written = FilledSentences("fill", (FilledSentence(f"The {GAP} sleeps.", "dog", answers),))
+    card = model_card(settings, replace(facts, kinds=("masked",), training={}), [], written)
+    assert "| The \\_\\_\\_\\_ sleeps. | dog | кот (41.3 %) | 猫 (8.0 %) | cat |" in card
+    assert "1,234 parameters" in card
+
+
 def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):
     settings = {**export_settings, "run": {**export_settings["run"], "label": "elc, learning_rate 0.005"}}
     run_stage(export_model, settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"))
@@ -173,6 +226,7 @@ def test_without_a_summary_the_card_says_so(exported):
         (["CC BY 4.0", ""], "unknown", "No licence is known for source_1, so none can be named"),
         (["none; the books stay under their authors' copyright"], "unknown", "No licence is known for source_0"),
         (["not stated by the collection", "Apache-2.0"], "unknown", "before you pass the model on"),
+        (["CC BY 4.0", "Apache-2.0"], "other", "licences and terms in the table above"),
         (["BNC User Licence"], "other", "licences and terms in the table above"),
         ([], "unknown", "Nothing is known about the training data"),
     ],
