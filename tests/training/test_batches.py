@@ -1,6 +1,7 @@
 """Complete epochs, and batches of real shards: the same in any process, ahead of time or not, and over both phases."""
 
 import json
+import math
 import shutil
 import signal
 import threading
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from hatchery.training.data_order import (
     share_of_process,
 )
 from hatchery.training.development import DevelopmentSet, development_examples
+from hatchery.training.objective import HeldOutTerms
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.step_plan import StepPlan
@@ -329,6 +332,30 @@ def test_development_sequences_and_masks_do_not_depend_on_seed_or_model(
         batches.append(DevelopmentSet(examples, 10, 4, SINGLE_PROCESS).batches)
     assert [len(batch["labels"]) for batch in batches[0]] == [4, 4, 2]
     assert rows(batches[0]) == rows(batches[1])
+
+
+@pytest.mark.usefixtures("single_process")
+def test_a_development_score_is_per_label_and_per_pair_over_all_batches() -> None:
+    class Held(Recorded):
+        def batch(self, seed: int, epoch: int, indices: Any) -> dict[str, torch.Tensor]:
+            self.asked += [(seed, epoch, int(index), None) for index in indices]
+            return {"input_ids": torch.tensor(indices)[:, None], "pair_labels": torch.ones(len(indices))}
+
+    def evaluate(batch: dict[str, torch.Tensor]) -> Any:
+        # Sequence i has i labels of 2 nats, sequence 4 one nat more; even pairs are judged rightly.
+        index = batch["input_ids"].flatten()
+        loss = 2.0 * index.sum() + (index == 4).sum()
+        return SimpleNamespace(n_labelled=index.sum(), loss_sum=loss, rightly=(index % 2 == 0).sum())
+
+    examples: Any = Held()
+    engine: Any = SimpleNamespace(on_device=lambda batch: batch, evaluate=evaluate, device=torch.device("cpu"))
+    found = DevelopmentSet(
+        examples, 5, 2, SINGLE_PROCESS, lambda output, _: HeldOutTerms(output.loss_sum, output.rightly)
+    )
+    assert sorted(examples.asked) == [(20_231_106, 0, index, None) for index in range(5)]
+    loss = (2 * 10 + 1) / 10
+    scores = {"development_loss": loss, "development_perplexity": math.exp(loss), "development_pair_accuracy": 3 / 5}
+    assert found.score(engine) == pytest.approx(scores)
 
 
 def test_more_development_sequences_than_there_are_means_all_of_them_once(

@@ -29,6 +29,10 @@ def test_it_is_over_after_so_many_evaluations_without_a_new_lowest_loss() -> Non
 def test_a_smaller_improvement_than_the_minimum_does_not_prolong_but_is_the_best() -> None:
     stopping = after([3.0, 2.95, 2.91], 2, minimum=0.1)
     assert stopping.is_over and stopping.best_step == 3
+    # Binary fractions: improvements of exactly the minimum, and of more.
+    assert after([4.0, 3.75, 3.5], 2, minimum=0.25).is_over
+    assert not after([4.0, 3.75, 3.25], 2, minimum=0.25).is_over
+    assert not after([4.0, 3.75], 2, minimum=0.25).is_over
 
 
 def test_of_equal_losses_the_first_is_the_best() -> None:

@@ -185,9 +185,9 @@ def test_rows_and_weights_are_those_of_a_loop_of_ten_lines(
     settings = pretrain_settings(pretrain_slice(**changes))
     shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
     examples = objective_of(settings.objective).examples(shards, 16)
-    held_out = development_examples(token_data.tokens, settings)
-    assert held_out is not None
-    development = DevelopmentSet(held_out, 8, 8, SINGLE_PROCESS).batches
+    held_out = objective_of(settings.objective).examples(TokenShards.open(token_data.tokens, "dev"), 16)
+    keys = np.random.Philox(np.random.SeedSequence([20_231_106, 0])).random_raw(len(held_out))
+    development = held_out.batch(20_231_106, 0, np.sort(np.argsort(keys)[:8]))
     model = build_model(settings, shards.vocabulary_size, shards.special)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-6, weight_decay=0.0)
     keys = np.random.Philox(np.random.SeedSequence([42, 0])).random_raw(len(examples))
@@ -213,10 +213,9 @@ def test_rows_and_weights_are_those_of_a_loop_of_ten_lines(
         if step + 1 in (2, 4, 5):
             model.eval()
             with torch.no_grad():
-                outputs = [model(**each) for each in development]
+                scored = model(**development)
             model.train()
-            logits, targets = (torch.cat([getattr(each, name) for each in outputs]) for name in ("logits", "targets"))
-            score = F.cross_entropy(logits, targets).item()
+            score = F.cross_entropy(scored.logits, scored.targets).item()
             expected |= {"development_loss": score, "development_perplexity": math.exp(score)}
         assert {key: value for key, value in rows[step].items() if key != "words"} == pytest.approx(expected, rel=2e-4)
     assert len(rows) == 5 and max(row["gradient_norm"] for row in rows) > 0.5
