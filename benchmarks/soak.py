@@ -50,7 +50,7 @@ from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
 from hatchery.training.telemetry import SPEED_FILE
 
-STEPS_PER_KILL = 60
+STEPS_PER_KILL = 25
 """Steps of the training for each kill, somewhat more than an attempt does until it is stopped."""
 MOST_STEPS = 25
 """Steps that an attempt may do until the moment to stop it comes, where that is a number of steps."""
@@ -93,7 +93,7 @@ def settings(steps: int) -> dict[str, Any]:
         "batch_size": 16,
         "initial_batch_fraction": 0.5,
         "length_schedule": [{"from_fraction": 0.7, "factor": 2}, {"from_fraction": 0.9, "factor": 4}],
-        "milestones": [steps // 4, steps // 2, 3 * steps // 4],
+        "milestones": [number * steps // 20 for number in range(1, 20)],
         "keep_training_state": True,
         "precision": "fp32",
         "evaluation_interval_steps": steps // 20,
