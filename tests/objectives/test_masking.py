@@ -277,3 +277,17 @@ def test_the_fates_of_words_have_the_stated_shares():
     error = 4 * (0.25 / len(shown)) ** 0.5
     assert (shown == SPECIAL.mask).all(axis=1).mean() == pytest.approx(0.7, abs=error)
     assert (shown == [10, 60]).all(axis=1).mean() == pytest.approx(0.1, abs=error)
+
+
+@pytest.mark.parametrize("kind", ["short_span", "subword"])
+def test_where_the_rate_falls_text_without_a_step_is_hidden_at_the_rate_of_the_end(kind):
+    special = SETS["babylm"]
+    falling = MaskedSettings(kind, mask_probability=0.4, final_mask_probability=0.1)
+    shares = []
+    for rate in (None, 0.4, 0.25):
+        rule = masking_rule(falling, 2000, 100, special)
+        rule = rule if rate is None else rule.at(rate)
+        _, labels = rule(np.full(2000, 50), None, np.random.Generator(np.random.Philox(1)))
+        shares.append((labels == 50).mean())
+    assert shares == pytest.approx([0.1, 0.4, 0.25], abs=0.03)
+    assert [falling.mask_rate(progress) for progress in (0, 0.5, 1)] == pytest.approx([0.4, 0.25, 0.1])
