@@ -17,11 +17,16 @@ import torch
 from hatchery.errors import ConfigError
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training import record as record_module
+from hatchery.training.batches import StepBatch
+from hatchery.training.checkpoints import Position
+from hatchery.training.precision import Precision
+from hatchery.training.record import RunRecord
 from hatchery.training.run import Inputs, train_run
 from hatchery.training.settings import RuntimeSettings, pretrain_settings
 from hatchery.training.speed import GROWTH, Speedometer
 from hatchery.training.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
-from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.training.topology import SINGLE_PROCESS, Topology
 from hatchery.typed import build
 
 CPU = torch.device("cpu")
@@ -276,6 +281,38 @@ def test_a_run_tells_its_sinks_bits_per_byte(
     assert len(texts) == 20
     assert row["development_bits_per_byte"] == pytest.approx(2.0 / math.log(2) * n_tokens / n_bytes, rel=1e-12)
     assert "development_bits_per_byte" not in rows(tmp_path / METRICS_FILE)[-1]
+
+
+def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_milestones(
+    tmp_path: Path, runtime_slice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(record_module.time, "monotonic", lambda: now[0])
+    changes = {"log_interval_steps": 2, "checkpoint_interval_steps": 4, "milestones": [0.5]}
+    options = build(RuntimeSettings, runtime_slice(**changes), "runtime")
+    # An earlier attempt trained for 50 seconds until its last reading.
+    (tmp_path / SPEED_FILE).write_text('{"step": 2, "training_seconds": 50.0}\n')
+    topology = Topology(0, 2, 0, "a", 1)
+    record = RunRecord(tmp_path, topology, 10, "run", options, CPU, Precision("fp32"), milestones=[3])
+    assert [step for step in range(1, 11) if record.saves_after(step)] == [3, 4, 5, 8]
+    record.position = record.resumed_from = Position(2, 400, 90)
+    batch = StepBatch([], (6,), tokens=300)
+    engine: Any = None
+    with record:
+        counted: list[tuple[int, float]] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(record._speed, "count", lambda tokens, flops: counted.append((tokens, flops)))
+            record.count(batch, engine, engine)
+        assert counted == [(600, 0.0)], "two processes have two shares of a batch"
+        record.count(batch, engine, engine)
+        now[0] += 5
+        record.append({"step": 3, "tokens": 1000, "words": 200, "loss": 2.0})
+        now[0] += 3
+        record.append({"step": 4, "tokens": 1600, "words": 300, "loss": 1.5})
+    _, reading = rows(tmp_path / SPEED_FILE)
+    assert (reading["step"], reading["training_seconds"]) == (4, 58.0)
+    assert (record.training_seconds(), record.tokens_per_second()) == (58.0, 150.0)
+    assert (record.position, record.lowest_loss) == (Position(4, 1600, 300), 1.5)
 
 
 needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
