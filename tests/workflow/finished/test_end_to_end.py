@@ -1,5 +1,7 @@
 """The tiny experiment really runs, from generated raw files to the page and the report, and twice to the same bytes."""
 
+import json
+import math
 import re
 import shutil
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.evaluation.sentences_file import read_examples
 from hatchery.stage import Stage
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
@@ -50,6 +53,19 @@ def test_runs_and_curves_have_the_bits_per_byte_of_the_measurements(finished_pro
     measured = tables["measurements"].filter(polars.col("kind") == "pretraining", polars.col("metric") == BITS_PER_BYTE)
     expected = dict(measured.select("run", "value").iter_rows())
     assert len(expected) >= 2
+    manifests = {
+        found.digest: found for found in map(read_manifest, (finished_project / "results").rglob("manifest.json"))
+    }
+    for run, digest in measured.select("run", "manifest").iter_rows():
+        # By hand: the last development loss, for as many tokens as stand for text, over the bytes of its sentences.
+        tokens = manifests[manifests[digest].inputs["tokens"]]
+        last = json.loads(manifests[digest].file("metrics.jsonl").read_text("utf-8").splitlines()[-1])
+        shards = TokenShards.open(tokens.path, "dev")
+        n_tokens = sum(int((document.ids >= len(shards.special.order)).sum()) for document in shards)
+        files = sorted(manifests[tokens.inputs["corpus"]].path.parent.glob("dev-*.parquet"))
+        lines = [line for path in files for text in polars.read_parquet(path)["text"] for line in text.splitlines()]
+        n_bytes = sum(len(line.encode("utf-8")) for line in lines)
+        assert expected[run] == pytest.approx(last["development_loss"] / math.log(2) * n_tokens / n_bytes, rel=1e-9)
     for name in ("runs", "curves"):
         found = tables[name].filter(polars.col(DEVELOPMENT_BITS).is_not_null())
         # Of a curve the last one counts.
