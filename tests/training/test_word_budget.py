@@ -2,20 +2,24 @@
 
 import dataclasses
 import hashlib
+import itertools
 import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import TrainingBatches
+from hatchery.training.continuation import words_before
+from hatchery.training.data_order import EpochSlice
 from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
@@ -65,7 +69,8 @@ def spent(
 def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
     token_data: Any, pretrain_slice: Make, objective: dict[str, Any]
 ) -> None:
-    most = 2 * TEXT + 100
+    # Cut at random, a text is shown in part only in each epoch.
+    most = (7 if objective.get("segments") == "bnc" else 3) * TEXT + 100
     # Batches that grow, and sequences that become longer after a share of all steps.
     grows = {"initial_batch_fraction": 0.5, "length_schedule": [{"from_fraction": 0.5, "factor": 2}]}
     settings, found = spent(token_data, pretrain_slice, objective, most, checkpoints_at=[3_000, most], **grows)
@@ -78,11 +83,71 @@ def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
         drawn = TrainingBatches(plan, settings.seed, SINGLE_PROCESS, None, made, chosen.order)
         return [drawn.at(step).words for step in range(steps)]
 
+    plan = StepPlan(settings.with_steps(found.steps))
+    # A third epoch has begun, in which an objective that cuts at random shows another text.
+    assert chosen.epochs(chosen.examples(shards, settings.sequence_length), plan) > 2
     words = shown(found.steps)
     assert found.words_seen == sum(words) <= most < sum(shown(found.steps + 1))
     mark = found.marks["chck_3K"]
     assert mark.words == sum(words[: mark.step]) >= 3_000 > sum(words[: mark.step - 1])
     assert found.marks[mark_name(most)].step == found.steps
+
+
+@dataclasses.dataclass
+class Drawn:
+    """Sequences of which each has 1 word more than the one before, and 10 more in every epoch if they are cut anew."""
+
+    same_in_every_epoch: bool
+    asked: list[tuple[int, int, list[int]]] = dataclasses.field(default_factory=list)
+
+    def __len__(self) -> int:
+        return 3
+
+    def words(self, seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:
+        self.asked += [(seed, epoch, indices.tolist())] if len(indices) else []
+        return 100 + (0 if self.same_in_every_epoch else 10 * epoch) + indices
+
+
+def test_words_of_each_epoch_are_counted_once_and_anew_where_its_text_is_another() -> None:
+    for same, expected in ((True, [203, 102, 203, 204]), (False, [203, 102, 223, 244])):
+        examples = Drawn(same)
+        shown = ShownWords(examples, 7, 2)
+        parts = [(0, [1, 2]), (0, [2]), (1, [2, 1]), (2, [1, 3])]
+        assert [shown.of(EpochSlice(epoch, np.array(indices))) for epoch, indices in parts] == expected
+        again = [(1, [2, 1]), (2, [1, 3])]
+        assert examples.asked[:1] == [(7, 0, [1, 2])]
+        assert examples.asked[1:] == ([(7, 2, [3])] if same else [(7, epoch, which) for epoch, which in again])
+
+
+WORDS_BEFORE: dict[str, tuple[dict[str, Any], str, int | None, int | None]] = {
+    # Of a run, what it was shown itself and all that its model has seen: 100 alone, 50 after 100, and 30 more.
+    "weights of the first": ({"words": 100}, "weights", None, 100),
+    "the first goes on": ({"words": 100}, "training", None, 0),
+    "weights of the second": ({"words": 50, "words_seen": 150, "initial_model": {}}, "weights", None, 150),
+    "the second goes on": ({"words": 50, "words_seen": 150, "initial_model": {}}, "training", None, 100),
+    "weights of the third": ({"words": 80, "words_seen": 180, "initial_model": {}}, "weights", None, 180),
+    "the third goes on": ({"words": 80, "words_seen": 180, "initial_model": {}}, "training", None, 100),
+    "after a step of the first": ({"words": 100}, "weights", 3, 20),
+    "after a step of the second": ({"words": 50, "words_seen": 150, "initial_model": {}}, "weights", 3, 120),
+    "after a step that nobody counted": ({"words": 100}, "weights", 4, None),
+    "nobody counted before": ({"words": 50, "initial_model": {}}, "weights", None, None),
+    "nobody counted": ({}, "weights", None, None),
+}
+
+
+@pytest.mark.parametrize(("measures", "take", "step", "expected"), WORDS_BEFORE.values(), ids=WORDS_BEFORE.keys())
+def test_words_before_a_run_are_those_of_every_run_that_its_own_count_leaves_out(
+    pretrain_slice: Make, tmp_path: Path, measures: dict[str, Any], take: str, step: int | None, expected: int | None
+) -> None:
+    with stage_run(tmp_path / "manifest.json", {"stage": "pretrain"}) as run:
+        rows = ({"step": 3, "words": 20}, {"step": 4})
+        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        run.add_output(tmp_path / "metrics.jsonl")
+        run.measures.update(measures)
+    chosen = {"take": take} | ({} if step is None else {"step": step})
+    settings = pretrain_settings(pretrain_slice(initialise_from=chosen))
+    assert words_before(settings, tmp_path / "manifest.json") == expected
+    assert words_before(pretrain_settings(pretrain_slice()), None) == 0
 
 
 def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_data: Any, pretrain_slice: Make) -> None:
@@ -125,6 +190,26 @@ def test_what_does_not_go_together_is_one_line(pretrain_slice: Make, changes: di
     values = {key: value for key, value in pretrain_slice(**changes).items() if value is not None}
     with pytest.raises(ConfigError, match=complaint):
         pretrain_settings(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        # 95 % of a budget of 1,000 words are 95 words of text in 10 epochs.
+        (95, 950),
+        (94, "words_seen: got 1,000, expected about 940 at most: 10 times the 94 words of the text"),
+        (100, 1_000),
+        (101, "corpus_words: the text has 101 words, expected at most 100"),
+    ],
+)
+def test_a_text_may_be_as_long_as_its_limit_and_lack_a_twentieth(text: int, told: int | str) -> None:
+    limits = BudgetSettings(1_000, epochs=10.0, corpus_words=100)
+    if isinstance(told, int):
+        assert most_words(limits, text) == told
+        return
+    with pytest.raises(ConfigError) as caught:
+        most_words(limits, text)
+    assert told in str(caught.value)
 
 
 def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
@@ -199,3 +284,26 @@ def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make, tmp_pa
     seen = read_manifest(later.output).measures
     assert seen["words_seen"] == manifest.measures["words"] + seen["words"] <= 2_000
     assert seen["marks"]["chck_1600"]["words"] >= 1_600 and sorted(seen["marks"]) == ["chck_1600", "chck_2K"]
+
+
+def test_words_add_up_over_three_trainings_of_which_the_last_goes_on(make_command: Make) -> None:
+    causal = {"objective": {"task": "causal"}}
+    first = budget(make_command, 700, [700], **causal)
+    first.finish()
+    start = {"initial": first.output, "initialise_from": {"take": "weights"}, "keep_training_state": True}
+    second = budget(make_command, 1_400, [1_000, 1_400], **start, **causal)
+    second.finish()
+    more = {"initial": second.output, "initialise_from": {"take": "training"}}
+    third = budget(make_command, 2_000, [1_600, 2_000], **more, **causal)
+    third.finish()
+    one, two, three = (read_manifest(command.output).measures for command in (first, second, third))
+    # The last count goes on from that of the second training, whose 1,400 words have those of the first among them.
+    assert 650 < one["words"] <= 700 and one["words"] + two["words"] == two["words_seen"] <= 1_400
+    assert two["words"] < three["words"] and one["words"] + three["words"] == three["words_seen"] <= 2_000
+    rows = third.rows()
+    widest = max(row["words"] - before["words"] for before, row in itertools.pairwise(rows))
+    assert three["words_seen"] + widest > 2_000
+    mark = three["marks"]["chck_1600"]
+    at, before = (next(row["words"] for row in rows if row["step"] == mark["step"] - back) for back in (0, 1))
+    assert one["words"] + before < 1_600 <= one["words"] + at == mark["words"]
+    assert rows[0]["step"] == two["steps"] + 1 or rows[0]["words"] <= two["words"]

@@ -54,7 +54,8 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        if done >= settings.steps:
+        # How many steps a budget has is counted from there on.
+        if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "
                 f"{initial} has: with `take: training`, `steps` counts from the beginning of that run"
