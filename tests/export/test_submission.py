@@ -115,6 +115,8 @@ def test_the_file_holds_what_was_measured_and_null_for_the_rest(evaluations) -> 
 def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluations) -> None:
     value = submission(replace(SETTINGS, checkpoints=(*CHECKPOINTS, "chck_3M")), *evaluations)
     assert value["aoa"] is value["aoa_surprisals"] is None
+    # A checkpoint too many has another name than those of the track.
+    assert submission(replace(SETTINGS, checkpoints=("chck_1M",)), *evaluations)["aoa"] is None
     zero = submission(replace(SETTINGS, age_of_acquisition="zero"), *evaluations)
     assert zero["aoa"] == {"aoa": 0.0} and zero["aoa_surprisals"] is not None
 

@@ -17,8 +17,10 @@ from hatchery.errors import ConfigError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training import continuation
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.continuation import words_before
+from hatchery.training.checkpoints import Position
+from hatchery.training.continuation import initial_measures, words_before
 from hatchery.training.data_order import EpochSlice
 from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place
 from hatchery.training.objectives import objective_of
@@ -148,6 +150,29 @@ def test_words_before_a_run_are_those_of_every_run_that_its_own_count_leaves_out
     settings = pretrain_settings(pretrain_slice(initialise_from=chosen))
     assert words_before(settings, tmp_path / "manifest.json") == expected
     assert words_before(pretrain_settings(pretrain_slice()), None) == 0
+
+
+def test_counts_before_a_training_that_goes_on_are_not_lost_to_the_next_one(
+    pretrain_slice: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100 steps; 20 more from its weights; that one goes on to 50; another starts from the weights of all 150."""
+    monkeypatch.setattr(continuation, "initial_position", lambda initial: Position(20, 200, None))
+
+    def started(name: str, take: str, steps: int, before: dict[str, Any] | None) -> dict[str, Any]:
+        path = tmp_path / name / "manifest.json"
+        with stage_run(path, {"stage": "pretrain"}) as run:
+            run.measures |= {"steps": steps, "tokens": 10 * steps} | ({"initial_model": before} if before else {})
+        return initial_measures(pretrain_settings(pretrain_slice(initialise_from={"take": take})), path)
+
+    second = started("first", "weights", 100, None)
+    assert second == {"take": "weights", "earlier_steps": 100, "earlier_tokens": 1_000}
+    third = started("second", "training", 20, second)
+    left_out = {"left_out_steps": 100, "left_out_tokens": 1_000}
+    assert third == {"take": "training", "earlier_steps": 20, "earlier_tokens": 200, **left_out}
+    assert started("third", "training", 50, third)["left_out_steps"] == 100
+    assert started("third", "weights", 50, third) == {"take": "weights", "earlier_steps": 150, "earlier_tokens": 1_500}
+    alone = started("first", "training", 20, None)
+    assert alone == {"take": "training", "earlier_steps": 20, "earlier_tokens": 200}
 
 
 def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_data: Any, pretrain_slice: Make) -> None:

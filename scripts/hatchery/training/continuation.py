@@ -120,20 +120,23 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     """What the manifest records of the training before: null where the initial model was imported.
 
     With `take: training` the earlier steps and tokens are part of the run's own counts, with `weights` they are not.
+    `left_out_steps` and `left_out_tokens` are those that the counts of a training that goes on leave out.
     """
     assert settings.initialise_from is not None
-    take = settings.initialise_from.take
+    take, manifest = settings.initialise_from.take, read_manifest(initial)
+    measures = manifest.measures
+    before = measures.get("initial_model") or {}
+    # Steps and tokens of that model that its own counts leave out, of trainings of which it took the weights.
+    key = "earlier" if before.get("take") == "weights" else "left_out"
+    left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":
         position = initial_position(initial)
-        return {"take": take, "earlier_steps": position.step, "earlier_tokens": position.tokens}
-    measures = read_manifest(initial).measures
-    before = measures.get("initial_model") or {"take": "training"}
+        more = {f"left_out_{name}": value for name, value in left_out.items()} if left_out["steps"] != 0 else {}
+        return {"take": take, "earlier_steps": position.step, "earlier_tokens": position.tokens, **more}
     counts = {name: measures.get(name) for name in ("steps", "tokens")}
     if step := settings.initialise_from.step:
-        counts = {"steps": step, "tokens": _seen_after(read_manifest(initial), step, "tokens")}
-    if before["take"] == "weights":
-        counts = {name: _sum(value, before.get(f"earlier_{name}")) for name, value in counts.items()}
-    return {"take": take, **{f"earlier_{name}": value for name, value in counts.items()}}
+        counts = {"steps": step, "tokens": _seen_after(manifest, step, "tokens")}
+    return {"take": take, **{f"earlier_{name}": _sum(value, left_out[name]) for name, value in counts.items()}}
 
 
 def words_before(settings: PretrainSettings, initial: Path | None) -> int | None:
