@@ -104,3 +104,34 @@ def test_batches_are_a_function_of_seed_and_step_alone(make_collection: Made) ->
     per_epoch = fresh.batches_per_epoch(40)
     assert forwards[:5] != [fresh.batch_at(3, per_epoch + step, 40)[1].tolist() for step in range(5)]
     assert forwards[:5] != [fresh.batch_at(4, step, 40)[1].tolist() for step in range(5)]
+
+
+def test_limits_of_length_ratio_and_budget_are_met_by_what_equals_them(make_traceable: Made) -> None:
+    # Six tokens with the end are the longest side; 3 : 2 is the largest ratio.
+    documents = [(5, 5), (6, 5), (5, 6), (3, 2), (2, 3), (4, 2), (2, 4)]
+    kept = pairs_of(make_traceable(documents, "roberta"), longest=6, longest_ratio=1.5)
+    assert kept.places().tolist() == [0, 3, 4] and kept.left_out == 4
+    # Targets of 2, 3, 4 and 5 tokens with their ends, whatever their sources: the first three are the budget of 9.
+    pairs = pairs_of(make_traceable([(9, 1), (1, 2), (5, 3), (2, 4)], "roberta"), longest_ratio=None)
+    for epoch in range(3):
+        batches = [pairs.batch_at(1, 2 * epoch + number, 9) for number in range(2)]
+        assert [found for found, _ in batches] == [epoch, epoch]
+        assert sorted(sorted(chosen.tolist()) for _, chosen in batches) == [[0, 1, 2], [3]]
+    assert (pairs.batches_per_epoch(9), pairs.batches_per_epoch(8)) == (2, 3)
+
+
+def test_words_are_those_of_the_sides_as_they_are_cut(make_traceable: Made) -> None:
+    # Words begin at ids that are no multiple of three; sides of more than three tokens are cut.
+    for direction in ("forward", "backward"):
+        pairs = pairs_of(make_traceable([(6, 2), (2, 7), (3, 5)], "roberta"), 4, False, direction=direction)
+        batch, words = pairs.counted_batch(0, 0, np.arange(3))
+        cut = [[*range(first, first + shown)] for first, shown in ((5, 3), (11, 2), (13, 2), (15, 3), (22, 3), (25, 3))]
+        by_hand = [sum(id_ % 3 > 0 for id_ in side) for side in cut]
+        assert pairs.words(0, 0, [0, 1, 2]).tolist() == [sum(by_hand[first : first + 2]) for first in (0, 2, 4)]
+        assert words == sum(by_hand)
+        sources, targets = (cut[::2], cut[1::2])[:: 1 if direction == "forward" else -1]
+        shown = [ids[mask].tolist() for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+        assert [ids[:-1] for ids in shown] == sources
+        assert [[label for label in row if label >= 5] for row in batch["labels"].tolist()] == targets
+        # All tokens of both sides, with an end each.
+        assert pairs.n_tokens(batch) == sum(map(len, cut)) + 6
