@@ -15,6 +15,7 @@ from hatchery.objectives.special_ids import Corruption, SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_shards import Document
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
+from hatchery.training.objectives.hybrid import HybridObjective, HybridSettings
 
 SPECIAL = SpecialIds(cls=1, sep=2, pad=3, mask=4, n_protected=16, first_random=16, n_special=16, unknown=0)
 VOCABULARY, STEPS, REPLICATES = 260, 1000, 12
@@ -320,3 +321,7 @@ def test_targets_of_blocks_are_the_tokens_alone_and_of_packed_text_the_ends_too(
         expected[separator] = ends
         settings = CausalSettings(segments=segments)  # type: ignore[arg-type]
         assert CausalObjective(settings).target_counts(collection).tolist() == expected.tolist()
+        # Beside causal sequences, held-out text is asked for hidden tokens; where all are causal, as causal models are.
+        for share, counts in ((0.25, tokens), (1.0, expected)):
+            hybrid = HybridSettings(segments=segments, causal_share=share)  # type: ignore[arg-type]
+            assert HybridObjective(hybrid).target_counts(collection).tolist() == counts.tolist()

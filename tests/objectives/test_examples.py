@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_ba
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.causal import CausalSettings
 from hatchery.training.objectives.hybrid import HybridSettings
-from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.objectives.masked import MaskedSettings, pair_term
 
 SPAN = MaskedSettings()
 KINDS = [
@@ -330,3 +331,10 @@ def test_a_batch_counts_its_labels_and_its_pairs_and_hides_as_much_as_its_step_s
     ordinary = int((examples.batch(1, 0, range(30))["input_ids"] >= 4).sum())
     shares = {rate: count / ordinary for rate, count in labels.items()}
     assert shares[0.1] < shares[None] < shares[0.6] and shares[0.6] > 0.5 and shares[0.1] < 0.15
+
+
+def test_pairs_are_judged_rightly_on_the_right_side_of_even_odds():
+    logits, labels = torch.tensor([0.3, -0.3, 0.7, -0.7, 0.1, 0.0]), torch.tensor([1, 0, 0, 1, 1, 0])
+    term = pair_term(logits, labels)
+    by_hand = sum(math.log1p(math.exp(-x if y else x)) for x, y in zip(logits.tolist(), labels.tolist(), strict=True))
+    assert term.loss_sum.item() == pytest.approx(by_hand, rel=1e-6) and int(term.sums[0]) == 4

@@ -35,6 +35,16 @@ def test_a_smaller_improvement_than_the_minimum_does_not_prolong_but_is_the_best
     assert not after([4.0, 3.75], 2, minimum=0.25).is_over
 
 
+@pytest.mark.parametrize(
+    ("losses", "export", "exported"), [([3.0, 1.0, 2.0], "best", 2), ([3.0, 1.0, 2.0], "last", 9), ([], "best", 9)]
+)
+def test_the_manifest_names_the_step_whose_weights_are_exported(losses: Any, export: Any, exported: int) -> None:
+    rows = [{"step": step, "development_loss": loss} for step, loss in enumerate(losses, 1)]
+    found = EarlyStopping(EarlyStoppingSettings(5, export=export), rows).measures(last_step=9, steps=12)
+    best = {"best_step": 2, "best_development_loss": 1.0} if losses else {"best_step": 0, "best_development_loss": None}
+    assert found == {"stopped_early": True, "exported_step": exported, **best}
+
+
 def test_of_equal_losses_the_first_is_the_best() -> None:
     assert after([3.0, 2.0, 2.0], 9).best_step == 2
 

@@ -463,3 +463,12 @@ def test_a_bias_of_zero_is_as_far_as_the_uniform_distribution() -> None:
     found = BiasDrift(four_types(), unigram).score(SimpleNamespace(model=four_types()))
     assert found["bias_kl_unigram"] == pytest.approx(math.log(4) + float((unigram * np.log(unigram)).sum()))
     assert found["bias_norm"] == 0
+
+
+def test_a_constant_is_in_the_norm_of_a_bias_and_not_in_the_centred_one() -> None:
+    model = four_types()
+    drift = BiasDrift(model, np.full(4, 0.25))
+    model.output_layer[1].data = torch.tensor([4.0, 6.0, 5.0, 5.0])
+    found = drift.score(SimpleNamespace(model=model))
+    assert found["bias_norm"] == pytest.approx(math.sqrt(102)) == found["bias_change"]
+    assert found["centred_bias_norm"] == pytest.approx(math.sqrt(2)) and found["largest_bias_change"] == 6

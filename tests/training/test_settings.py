@@ -8,6 +8,7 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.settings.base import RefusedError
+from hatchery.training.milestones import words_seen
 from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.objectives.translation import TranslationSettings
@@ -18,7 +19,7 @@ from hatchery.training.settings import (
     pretrain_settings,
     runtime_settings,
 )
-from hatchery.training.start_settings import OutputBiasSettings
+from hatchery.training.start_settings import BudgetSettings, OutputBiasSettings
 
 Factory = Callable[..., dict[str, Any]]
 LAMB = TrainingSettings(steps=4, batch_size=8)
@@ -147,3 +148,22 @@ def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larg
 def test_impossible_runtime_settings_are_refused(runtime_slice: Factory, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(changes))):
         runtime_settings(runtime_slice(**changes), LAMB)
+
+
+def test_the_likely_steps_of_a_budget_of_words_are_those_of_its_mean_batch() -> None:
+    # 1.62 tokens a word, batches from 60 to 100 sequences of 128 tokens: 158.2 steps.
+    growing = TrainingSettings(
+        budget=BudgetSettings(words_seen=1_000_000), batch_size=100, sequence_length=128, initial_batch_fraction=0.6
+    )
+    assert growing.planned().steps == 158
+    assert replace(growing, initial_batch_fraction=1.0).planned().steps == 127
+    minutes = replace(growing, budget=BudgetSettings(minutes=2.0))
+    assert minutes.planned().steps == 120
+
+
+@pytest.mark.parametrize(
+    ("measures", "seen"),
+    [({"words": 5}, 5), ({"words": 5, "words_seen": 9}, 9), ({"words": 5, "initial_model": {}}, None), ({}, None)],
+)
+def test_words_seen_are_those_of_all_trainings_where_all_were_counted(measures: dict[str, Any], seen: int) -> None:
+    assert words_seen(measures) == seen

@@ -76,9 +76,12 @@ def test_development_scores_milestones_and_the_exported_model_are_those_of_weigh
 
     chosen = {"decay": decay, "keep_raw_weights": True}
     changes = {"steps": steps, "evaluation_interval_steps": 2, "milestones": [2, 4]}
-    made = train_here("averaged", weight_average=chosen, **changes).path.parent
+    manifest = train_here("averaged", weight_average=chosen, **changes)
+    made = manifest.path.parent
     exported = {2: made / "milestones/step_00000002", 4: made / "milestones/step_00000004", steps: made}
     assert sorted(path.name for path in (made / "milestones").iterdir()) == ["step_00000002", "step_00000004"]
+    vouched = {path.parent for path in manifest.files() if path.name == "model.safetensors"}
+    assert vouched == {*exported.values(), made / "raw_weights"}
     rows = [json.loads(line) for line in (made / "metrics.jsonl").read_text().splitlines()]
     scores = {row["step"]: row["development_loss"] for row in rows if "development_loss" in row}
     settings = pretrain_settings(pretrain_slice(**changes))
