@@ -85,11 +85,13 @@ class Experiment:
         alphas: Mapping[tuple[int, int], float] | None = None,
         causal: bool = False,
         initial: Path | None = None,
+        seconds: float | None = None,
         **more: Any,
     ) -> str:
         """`alphas` by (consuming layer, producing layer); None for a model without layer weighting.
 
-        `initial` is the manifest of the model that it starts from, `more` are further settings.
+        `initial` is the manifest of the model that it starts from, `seconds` its training took, `more` are further
+        settings.
         """
         run = f"{model}-s{seed}"
         self.runs.append({"name": run, "model": model, "seed": seed})
@@ -117,6 +119,8 @@ class Experiment:
         inputs |= {} if self.tokens is None else {"tokens": self.tokens}
         with stage_run(folder / "manifest.json", settings, inputs) as stage:
             last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
+            if seconds is not None:
+                stage.volatile["training_seconds"] = seconds
             stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=model)
             for name, text in files.items():
                 write_text(folder / name, text)

@@ -15,6 +15,7 @@ from hatchery.analysis.read_tables import read_curves, read_layer_weights, read_
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.stages.join_experiments import join_experiments
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TABLES, TidyTable, read_frame, write_rows
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
@@ -106,9 +107,15 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
         | ({"development_loss": 6.0 - step, "development_perplexity": 9.0 - step} if step % 2 == 0 else {})
         for step in (1, 2, 3, 4)
     ]
-    whole = experiment.add_model("whole", 1, rows, milestones=[2])
+    whole = experiment.add_model("whole", 1, rows, seconds=90.0, milestones=[2])
     start = {"take": "weights", "step": 2}
     experiment.add_model("half", 1, [], initial=experiment.pretraining[whole], initialise_from=start)
+    # The same as a checkpoint that is evaluated. How long the training took to come there is not known of either.
+    at_two = {"name": "whole-s1-step2", "model": "whole-step2", "seed": 1, "milestone_of": whole, "step": 2}
+    experiment.runs.append({**at_two, "label": "whole, step 2"})
+    experiment.pretraining["whole-s1-step2"] = experiment.folder / "milestone/manifest.json"
+    with stage_run(experiment.folder / "milestone/manifest.json", {"stage": "pretrain"}) as stage:
+        stage.measures.update(parameters=2000)
     table = experiment.collected()
     found = {row["model"]: row for row in read_runs(RUNS.in_folder_of(table))}
     half = found["half"]
@@ -116,6 +123,11 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     assert (half["training_flops"], half["sequences"]) == tuple(
         found["whole"][key] / 2 for key in ("training_flops", "sequences")
     )
+    assert found["whole"]["seconds"] == 90 and found["whole"]["day"]
+    kept = found["whole-step2"]
+    for key in ("steps", "tokens", "loss", "development_loss", "training_flops", "sequences", "seconds"):
+        assert kept[key] == half[key], key
+    assert (kept["label"], kept["run"], kept["seconds"], kept["day"]) == ("whole, step 2", "whole-s1-step2", None, None)
     # It counts as trained from random weights, under its own manifest, and adds no curve.
     assert half["initial"] == "" and half["manifest"] != found["whole"]["manifest"] and half["seconds"] is None
     assert read_curves(CURVES.in_folder_of(table), runs_of(experiment))["half-s1"] == []
