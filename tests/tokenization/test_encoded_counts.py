@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import LineStream
@@ -178,3 +178,42 @@ def test_shares_are_of_words_and_of_subwords() -> None:
     counts = Counts(documents=1, sentences=2, words=3, tokens=11, subwords=7, unknown=2)
     assert (counts.as_measures()["fertility"], counts.as_measures()["unknown_rate"]) == (2.333333, 0.285714)
     assert Counts(tokens=4).as_measures() == {**vars(Counts(tokens=4)), "fertility": 0.0, "unknown_rate": 0.0}
+
+
+def test_where_words_are_pre_tokens_those_between_white_space_are_counted_beside_them(
+    small: SimpleNamespace, tmp_path: Path
+) -> None:
+    # Pre-tokens: do n't stop . / кот , пёс / each character of Chinese / सब घर; between white space 2 words each.
+    texts = ["don't stop.", "кот, пёс", "猫 睡了。", "सब घर"]
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": texts})
+    kind = {"special_tokens": "bnc", "normalizer": "ltg_bnc", "pre_tokenizer": "ltg_bnc", "min_frequency": 0}
+    settings = small.tokenizer_settings(**kind, continuing_subword_prefix="@@", vocabulary_size=200, allow_smaller=True)
+    run_stage(train_tokenizer, settings, tmp_path / "tokenizer/manifest.json", corpus=[corpus])
+    files = {"corpus": corpus, "tokenizer": tmp_path / "tokenizer/manifest.json"}
+    run_stage(encode_corpus, {}, tmp_path / "tokens/manifest.json", **files)
+    measures = read_manifest(tmp_path / "tokens/manifest.json").measures
+    assert measures["splits"]["train"]["words"] == 4 + 3 + 4 + 2
+    assert measures["text_words"] == {"train": 2 + 2 + 2 + 2}
+    assert TokenShards.open(tmp_path / "tokens/manifest.json", "train").text_words == 8
+
+
+def test_a_sentence_that_starts_at_the_end_of_its_document_is_damage(encoded: Path) -> None:
+    for start, damaged in ((4, False), (5, True)):
+        table = TokenTable(
+            ["a"],
+            np.arange(5, dtype=np.uint16),
+            np.ones(5, bool),
+            np.array([0, 5]),
+            np.array([0, start]),
+            np.array([0, 2]),
+        )
+        folder = encoded / f"start_{start}"
+        with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}) as run:
+            write_shard(folder / "train-00000-of-00001.arrow", table, 263)
+            run.add_output(folder / "train-00000-of-00001.arrow")
+            run.measures.update(read_manifest(encoded / "tokens/manifest.json").measures)
+        if damaged:
+            with pytest.raises(TokenizationError, match="a sentence starts outside of its document"):
+                TokenShards.open(folder / "manifest.json", "train")
+        else:
+            assert TokenShards.open(folder / "manifest.json", "train").document(0).sentence_starts.tolist() == [0, 4]
