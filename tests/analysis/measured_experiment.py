@@ -243,10 +243,11 @@ class Experiment:
         pseudo: Any = "",
         settings: Mapping[str, Any] | None = None,
     ) -> Path:
-        """`splits` maps a split to loss, perplexity and accuracy."""
+        """`splits` maps a split to loss, perplexity and accuracy; `settings` are those of the stage."""
         columns = ("split", "sequences", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
         rows = [[split, 10, 150, *values, pseudo] for split, values in splits.items()]
-        path = self._evaluation("perplexity", run, "", settings or {}, {"perplexity.csv": table(columns, rows)})
+        told = {"splits": list(splits), "sequence_length": 32, **settings} if settings else {}
+        path = self._evaluation("perplexity", run, "", told, {"perplexity.csv": table(columns, rows)})
         self.perplexity[run] = path
         return path
 

@@ -15,6 +15,8 @@ def write_summary(folder: Path, lines: list[str]) -> Path:
     rows = []
     for texts in csv.DictReader(lines, COLUMNS, restval=""):
         counts = {name: int(texts[name] or 0) for name in ("n", "n_failed", "n_without_number")}
+        # As if every run were a pretraining.
+        counts["seeds"] = int(texts["seeds"] or counts["n"])
         numbers = {name: float(text) if text else None for name, text in texts.items() if KINDS[name] == float | None}
         rows.append(SummaryRow(**{**texts, **numbers, **counts}))
     return write_rows_of_summary(folder, rows)

@@ -63,7 +63,7 @@ def test_the_columns_are_those_of_the_results_contract() -> None:
         *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
         *("mean_without_failed", "n_without_number"),
         *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
-        *("sampling_deviation", "blind_guess"),
+        *("sampling_deviation", "blind_guess", "seeds", "basis"),
     ) == COLUMNS
 
 

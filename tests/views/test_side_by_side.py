@@ -1,6 +1,7 @@
 """Two experiments beside each other: settings that differ, and numbers with the intervals of their differences."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hatchery.views.side_by_side import difference_of, shown, side_by_side
 
 def row(task: str, mean: float, std: float | None, n: int, sampling: float | None = None) -> SummaryRow:
     made = SummaryRow("demo", "ltg_bert", "demo", task, "accuracy_percent", mean, std, n, 0, mean, 0, *[None] * 6, "")
-    return replace(made, published_source="", verdict="", sampling_deviation=sampling)
+    return replace(made, published_source="", verdict="", sampling_deviation=sampling, seeds=n)
 
 
 def test_the_interval_is_that_of_welch() -> None:
@@ -31,6 +32,18 @@ def test_the_interval_is_that_of_welch() -> None:
     assert (single.low, single.high) == pytest.approx((4 - 1.96 * 5, 4 + 1.96 * 5), abs=1e-3)
     assert not single.is_clear
     assert difference_of(row("a", 60.0, None, 1), row("a", 64.0, 1.0, 3)).low is None
+
+
+def test_runs_of_one_pretraining_are_no_further_models() -> None:
+    one, other = row("a", 60.0, 1.0, 6), row("a", 70.0, 2.0, 6)
+    # Six runs of two pretrainings each: standard errors over two, with two degrees of freedom by Welch's formula.
+    found = difference_of(*(replace(each, seeds=2) for each in (one, other)))
+    variances = (1 / 2, 4 / 2)
+    reach = stats.t.ppf(0.975, sum(variances) ** 2 / sum(each**2 for each in variances)) * math.sqrt(sum(variances))
+    assert (found.low, found.high) == pytest.approx((10 - reach, 10 + reach))
+    # Runs of a single one say nothing of another, however far apart they are.
+    single = difference_of(*(replace(each, seeds=1) for each in (one, other)))
+    assert single.leaves_out_zero and not single.is_clear
 
 
 def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path, tmp_path: Path) -> None:
@@ -57,6 +70,14 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     assert f"**+5.0** ({5 - reach:+.1f} to {5 + reach:+.1f})" in some
     assert "demo: noise" not in some and "Left out are 1 that differ by no more than their noise" in some
     assert "+5.0 (-15.4 to +25.4)" in everything
+    # Numbers that do not compare have a dash, and a note that says why.
+    apart = [replace(rows[0], basis=f"precision: {name}") for name in ("fp32", "tf32")]
+    for name, numbers in zip(names, ([apart[0]], [replace(apart[1], mean=65.0)]), strict=True):
+        write_parquet(results / name / "summary.parquet", numbers)
+        write_checksums([results / name / "summary.parquet"])
+    text = shown(side_by_side(project, names, results, True))
+    assert re.search(r"\| 60\.0 ± 1\.0 +\| 65\.0 ± 1\.0 +\| +- +\|", text)
+    assert "Not compared: demo: clear, because the precisions differ (fp32; tf32)" in text
 
 
 def test_a_name_that_there_is_not_is_told_with_the_nearest(configuration: Path, tmp_path: Path) -> None:

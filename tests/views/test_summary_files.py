@@ -346,6 +346,7 @@ def summary_of_many(models: int) -> Summary:
                     "sampling_deviation": None,
                     "blind_guess": None,
                     "settings": "",
+                    "basis": "",
                 },
             }
             for run in runs

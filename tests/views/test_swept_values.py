@@ -158,3 +158,25 @@ def test_values_that_are_words_stand_side_by_side() -> None:
 
 def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> None:
     assert "sweeps" not in drawable(Project(repository / "config"), "demo")
+
+
+def test_models_behind_masks_of_their_own_share_no_panel(
+    experiment: Any, settings: FigureSettings, repository: Path
+) -> None:
+    masks = {
+        rate: {"kind": "subword", "mask_probability": share} for rate, share in zip(RATES, (0.1, 0.2, 0.4), strict=True)
+    }
+    for run in settings.runs:
+        values = settings.swept[run.model].values
+        row = {"step": 1, "tokens": 10, "loss": 3.0, "development_loss": 3.0, "development_perplexity": 20.0}
+        experiment.add_model(run.model, run.seed, [row], objective=masks[float(values["learning_rate"])])
+    panels = draw(settings, experiment.tables()).axes
+    # Two models for each masking, which differ in their dropout.
+    assert [len(axes.lines) for axes in panels] == [2, 2, 2]
+    titles = [" ".join(axes.get_title(loc="left").split()) for axes in panels]
+    shares = [f"models of {share} % of subwords" for share in (10, 20, 40)]
+    assert all(share in title for share, title in zip(shares, titles, strict=True))
+    points = {run.model: run for run in settings.runs if settings.swept[run.model].values["hidden_dropout_prob"] == 0.0}
+    few = replace(settings, runs=tuple(run for run in settings.runs if run.model in points))
+    (alone,) = draw(few, experiment.tables()).axes
+    assert not alone.lines and "no two models compare" in alone.get_title(loc="left")

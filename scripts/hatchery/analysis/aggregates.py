@@ -8,8 +8,10 @@ others. A run without a number is in no mean.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from hatchery.evaluation.basis import joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +28,8 @@ class Aggregate:
 
     `mean` is None when there is no number; `std`, the sample standard deviation (n - 1), is None for fewer than two.
     `mean_without_failed` is None when all runs failed. `sampling_deviation` is that of a single run, None of several;
-    `blind_guess` is what a guess would have that does not see the items, the same for all runs.
+    `blind_guess` is what a guess would have that does not see the items, the same for all runs. Where they are known,
+    `seeds` is the number of pretraining seeds, and `basis` that of the numbers (`evaluation.basis`).
     """
 
     mean: float | None
@@ -37,6 +40,8 @@ class Aggregate:
     n_without_number: int = 0
     sampling_deviation: float | None = None
     blind_guess: float | None = None
+    seeds: int = field(default=0, compare=False)
+    basis: str = field(default="", compare=False)
 
     @property
     def whisker(self) -> float | None:
@@ -125,6 +130,8 @@ def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
         _mean_of_all([task.mean_without_failed for task in tasks]),
         sum(task.n_without_number for task in tasks),
         blind_guess=_mean_of_all([task.blind_guess for task in tasks]),
+        seeds=min(task.seeds for task in tasks),
+        basis=joined((place, task.basis) for place, task in enumerate(tasks)),
     )
 
 

@@ -12,12 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from hatchery.analysis.measurements import DEVELOPMENT_BITS, development_measurements, learning_measurements
+from hatchery.analysis.measurements import (
+    DEVELOPMENT_BITS,
+    development_basis,
+    development_measurements,
+    learning_measurements,
+)
 from hatchery.analysis.pretrained_run import PretrainedRun, imported_run, pretrained_run
 from hatchery.analysis.settings import CollectSettings, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ManifestError
+from hatchery.evaluation.basis import digest_of, shortened
 from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow, evaluations
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
@@ -42,6 +48,7 @@ class HeldOutText:
         known."""
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
+        self._names: dict[str, str] = {}
         self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
@@ -71,6 +78,23 @@ class HeldOutText:
         if not (common or objective.predicts_text_alone):
             return None
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
+
+    def name(self, made: Manifest, split: str) -> str:
+        """What names the documents of a split that a training or an evaluation read: the same for all tokenizers, and
+        for corpora that differ in their training text alone, if the documents are known.
+        """
+        if self._corpus is not None and self._texts & set(made.inputs.values()):
+            if split not in self._names:
+                self._names[split] = digest_of(shard.sha256 for shard in shards_of(self._corpus, [split]))
+            return self._names[split]
+        return shortened(next((made.inputs[name] for name in ("corpus", "tokens") if name in made.inputs), None))
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """The digests of the documents, and of the shards that were made of them."""
+        found = set() if self._corpus is None else {self._corpus.digest}
+        is_of_them = self._tokens is not None and bool(found & set(self._tokens.inputs.values()))
+        return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Nats per token of a split that a model of an objective can be asked for.
@@ -141,14 +165,18 @@ def collect(
             if run.taken is not None:
                 taken[len(runs)] = run.taken
             runs.append(place | {"label": label, "unigram_loss": blind} | run.facts)
+            bases = partial(development_basis, manifest, text.name(manifest, DEVELOPMENT_SPLIT))
+            runs[-1]["development_basis"] = bases("loss_nats") if run.facts["development_loss"] is not None else ""
             found = development_measurements(run.curve, blind, per_byte)
             found += learning_measurements(run.curve, settings.alc_steps)
+            found = [row | {"basis": bases(row["metric"])} for row in found]
             measurements += [_whole(place, "pretraining", row, manifest) for row in found]
         for kind, evaluation in evaluations().items():
             rows: list[TidyRow] = []
             for result, path in _of_kind(kind, evaluated):
                 model, place = trained[result.run], places[result.run]
                 one = Evaluated(_evaluation_of(path, model), model, result.name)
+                one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
                     # Nobody counted the tokens of their tokenizers.
                     one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))

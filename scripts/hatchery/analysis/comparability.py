@@ -1,4 +1,21 @@
-"""Which numbers may be ranked, and what a difference between models is about."""
+"""What is said of numbers that do not compare, and of differences between models with one pretraining seed.
+
+Whether numbers compare, their bases say (`evaluation.basis`).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hatchery.evaluation.basis import (
+    ASKED,
+    ITEMS,
+    PRECISION,
+    RULES,
+    SCORING,
+    SELECTION,
+    TEXT,
+    TOKENIZER,
+    WINDOW,
+)
 
 BETWEEN_TWO = "between two trained models each"
 """The end of a heading above differences of which each is between two models with one pretraining seed."""
@@ -6,3 +23,62 @@ ONE_SEED = (
     "A model with one pretraining seed is one trained model: a difference is between these two trained models and not "
     "bold, and what another seed would give is not known. A claim about models needs several pretraining seeds."
 )
+
+_REASONS = {
+    ASKED: "models were asked for different tokens",
+    TOKENIZER: "the tokenizers differ",
+    TEXT: "the texts differ",
+    WINDOW: "models saw texts in different windows",
+    SCORING: "texts were scored in different ways",
+    ITEMS: "the numbers of items differ",
+    PRECISION: "the precisions differ",
+    SELECTION: "some were chosen by the very text that they are scored on",
+    RULES: "the rules of scoring differ",
+}
+_CURES = {
+    ASKED: "perplexity with `masking: common`, which asks models of one objective for the same tokens",
+    TOKENIZER: "bits per byte, behind the same masks",
+    TEXT: "numbers on the same text",
+    WINDOW: "numbers with the same `sequence_length` and `segments`",
+    SCORING: "numbers with the same `scoring`",
+    ITEMS: "numbers on the same items",
+    PRECISION: "numbers in the same precision (`perplexity` is measured in float32)",
+    SELECTION: "numbers on a text that chose nothing",
+    RULES: "numbers by the same rules",
+}
+_READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
+"""Aspects whose values people can read; the others are digests and numbers."""
+_MOST_NAMED, _MOST_VALUES = 3, 4
+
+
+def why(different: Mapping[str, Sequence[str]]) -> str:
+    """Why numbers do not compare, of the aspects in which their bases differ, and what would compare."""
+    reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
+    cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
+    return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
+
+
+def value_of(aspect: str, aspects: Mapping[str, str]) -> str:
+    """The value of an aspect for people: masks without their digest, and a digest behind the name of the aspect."""
+    value = aspects.get(aspect, "") or "not known"
+    return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"
+
+
+def _values(aspect: str, values: Sequence[str]) -> str:
+    texts = list(dict.fromkeys(value.partition(" (")[0] or "not known" for value in values))
+    if aspect not in _READABLE or not 1 < len(texts) <= _MOST_VALUES:
+        return ""
+    return f" ({'; '.join(texts)})"
+
+
+def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
+    """A sentence for each reason why numbers are not ranked; `found` are the differing aspects of labels."""
+    by_reason: dict[str, list[str]] = {}
+    for label, different in found.items():
+        by_reason.setdefault(why(different), []).append(label)
+    return " ".join(f"Not compared: {_named(labels)}, because {reason}." for reason, labels in by_reason.items())
+
+
+def _named(labels: Sequence[str]) -> str:
+    rest = len(labels) - _MOST_NAMED
+    return ", ".join(labels[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -21,9 +21,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.flops_counts import FlopsCount, training_flops
 from hatchery.analysis.published_curves import PublishedRun
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
+from hatchery.evaluation.basis import differing
 from hatchery.evaluation.evaluation import TidyRow
 from hatchery.modeling.flops import STUDY_BATCH_SIZE
 
@@ -61,8 +63,11 @@ def points_of_runs(
 
     A point is the mean of a model's seeds, at the steps at which all of them were evaluated: of the lowest losses,
     those of the luckiest seeds would be the points that laws are fitted to. Runs without that count of FLOPs are left
-    out. Raises ManifestError for an altered table.
+    out, and all of them where their development losses do not compare (`why_no_points`). Raises ManifestError for an
+    altered table.
     """
+    if why_no_points(runs, experiments):
+        return []
     totals = {
         run["run"]: (run["model"], run["parameters"], total, run["training_flops"])
         for run in distinct_runs(runs, experiments)
@@ -79,6 +84,13 @@ def points_of_runs(
             point = ScalingPoint(model, step, total * flops / products, tokens, parameters, loss)
             measured.setdefault((model, step), []).append(point)
     return [_mean_point(points) for (model, _), points in measured.items() if len(points) == seeds[model]]
+
+
+def why_no_points(runs: Path, experiments: Collection[str] = ()) -> str:
+    """Why the development losses of trained models do not compare; empty where they do."""
+    rows = distinct_runs(runs, experiments)
+    bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
+    return not_compared({"development loss": different}) if (different := differing(bases)) else ""
 
 
 def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:

@@ -9,9 +9,12 @@ Source of the numbers of models that translate: "A Natural Bias for Language Gen
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hatchery.artifacts.manifests import Manifest
+from hatchery.evaluation.basis import asked_of, basis, shortened, window_of
 from hatchery.evaluation.evaluation import TidyRow, measured
 from hatchery.evaluation.perplexity.measurements import unigram_guess
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
+from hatchery.training.settings import pretrain_settings
 from hatchery.translation.metrics import METRICS, area_under_curve
 
 PRETRAINING_SUITE = "pretraining"
@@ -44,6 +47,20 @@ def development_measurements(
         for metric, value in values.items()
         if value is not None
     ]
+
+
+def development_basis(manifest: Manifest, text: str, metric: str) -> str:
+    """The basis of a metric of development text, measured while a model of this manifest was trained."""
+    settings = pretrain_settings(manifest.settings)
+    objective = settings.objective
+    return basis(
+        asked=asked_of(objective),
+        tokenizer="" if metric == BITS_PER_BYTE else shortened(manifest.inputs.get("tokenizer")),
+        text=f"{settings.evaluation_sequences} development sequences of {text}",
+        window=window_of(objective, settings.sequence_length),
+        precision=settings.precision,
+        selection="" if settings.early_stopping is None else "training stopped by this text",
+    )
 
 
 def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[TidyRow]:

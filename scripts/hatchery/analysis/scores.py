@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hatchery.analysis.aggregates import SLACK
+from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.measurements import PRETRAINING_SUITE
-from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.evaluation.basis import differing
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE, HELD_OUT_METRICS
@@ -103,15 +104,14 @@ class Scores:
 
         Noise is the root of the sum of squares of that of both numbers; where that of the other is not known, it counts
         as that of the best. Where runs failed, a number is below the best only if it is with them and without them.
-        There is no best where its noise is not known, where noise could explain all differences, where it is not beyond
-        a blind guess, and among the guesses of different tokenizers.
+        There is no best among numbers that do not compare, where its noise is not known, where noise could explain all
+        differences, and where it is not beyond a blind guess. The best is one of a model with several pretraining
+        seeds, and there is none where noise may have kept a model with one seed from it.
         """
-        if measure.objective.startswith(OTHER):
-            return set()
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
-        rows = {model: row for model in self.models if (row := self.of(measure, model)) and row.mean is not None}
+        rows = self.with_means(measure)
         shown = {model: [round(mean, decimals) * sign for mean in row.readings] for model, row in rows.items()}
-        if not sign or len(shown) < 2:
+        if not sign or len(shown) < 2 or differing(row.basis for row in rows.values()):
             return set()
         best = max(shown, key=lambda model: (shown[model][0], rows[model].noise))
         least, noise = min(shown[best]), rows[best].noise
@@ -120,7 +120,23 @@ class Scores:
             return set()
         reach = {model: math.hypot(noise, noise if row.noise == math.inf else row.noise) for model, row in rows.items()}
         found = {model for model in shown if max(shown[model]) >= least - reach[model] - SLACK} | {best}
-        return found if len(found) < len(shown) else set()
+        of_several = all(rows[model].seeds > 1 for model in found)
+        return found if of_several and len(found) < len(shown) else set()
+
+    def with_means(self, measure: Measure) -> dict[str, SummaryRow]:
+        """The rows of a measure that have a mean, by model."""
+        rows = {model: self.of(measure, model) for model in self.models}
+        return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
+
+    def not_compared(self, measures: Iterable[Measure]) -> str:
+        """Which of the measures have numbers that do not compare, why, and what would; empty where all compare."""
+        found = {
+            measure.label: different
+            for measure in measures
+            if direction(measure.metric)
+            and (different := differing(row.basis for row in self.with_means(measure).values()))
+        }
+        return not_compared(found)
 
     def blind_guesses(self, measure: Measure) -> list[str]:
         """What blind guesses have, from the lowest on, each once as it is shown."""

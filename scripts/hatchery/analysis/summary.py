@@ -14,6 +14,7 @@ from hatchery.analysis.scores import Scores
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.summary_rows import DECIMALS, SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
+from hatchery.evaluation.basis import joined
 from hatchery.evaluation.evaluation import Level, TidyRow
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
@@ -21,6 +22,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
     AT_BEST_TEMPERATURE,
     CORRELATION,
 )
+from hatchery.evaluation.perplexity.measurements import TRAINED_ON
 from hatchery.rendering.escaping import readable
 
 DIGEST_LENGTH = 12
@@ -53,6 +55,7 @@ class Summary(Scores):
     measurements of runs that failed or gave no number, with the `title` of the run, `incomplete` the averages without
     a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
     `published_notes` the remarks that the published table makes, and `settings` how the numbers of a suite were made.
+    `trained_otherwise` are the models that never saw the masks behind which perplexity asked them, with their own.
     """
 
     experiment: str
@@ -64,6 +67,7 @@ class Summary(Scores):
     published_notes: dict[Key, str] = field(default_factory=dict)
     incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    trained_otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
@@ -73,8 +77,8 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     # In a study, the experiment that the model is of.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
-        key: _row(experiments[key[0]], key, aggregate, manifests, published)
-        for key, aggregate, manifests in _groups(measured)
+        key: _row(experiments[key[0]], key, aggregate, manifests, published, seeds, basis)
+        for key, aggregate, manifests, seeds, basis in _groups(measured)
     }
     tuned = measured.filter(pl.col("kind") == "finetuning")
     incomplete: dict[Key, tuple[str, ...]] = {}
@@ -82,7 +86,8 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         for average in task_averages(suite, mine):
             key = (model, suite, average.task, average.metric)
             manifests = _joined({manifest[:DIGEST_LENGTH] for manifest in average.manifests})
-            rows[key] = _row(experiments[model], key, average.aggregate, manifests, published)
+            more = average.seeds, average.basis
+            rows[key] = _row(experiments[model], key, average.aggregate, manifests, published, *more)
             if average.without_number:
                 incomplete[key] = average.without_number
     titles = {run.name: run.title for run in runs}
@@ -100,7 +105,10 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         published_notes={key: value.note for key, value in published.items() if value.note},
         labels=labels_of(settings.runs),
         objectives=settings.objectives,
-        settings=_settings(measured),
+        settings=_settings(measured.filter(pl.col("kind") != "perplexity")),
+        trained_otherwise=dict(
+            measured.filter(pl.col("settings").str.starts_with(TRAINED_ON)).select("model", "settings").unique().rows()
+        ),
     )
 
 
@@ -143,8 +151,8 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
-    """Every number over the runs of its model: its key, mean and deviations, and manifests."""
+def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str, int, str]]:
+    """Every number over the runs of its model: its key, mean and deviations, manifests, pretraining seeds and basis."""
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
         # Means are taken outside: they are exact there, and equal whatever computes them.
         "value",
@@ -152,10 +160,14 @@ def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
         "sampling_deviation",
         pl.col("blind_guess").first(),
         pl.col("manifest").str.head(DIGEST_LENGTH).unique(),
+        # Baselines have no seed, and are one training.
+        pl.col("seed").n_unique(),
+        pl.col("basis").fill_null("").unique(),
     )
-    for model, suite, task, metric, *columns, blind_guess, manifests in grouped.iter_rows():
+    for model, suite, task, metric, *columns, blind_guess, manifests, seeds, bases in grouped.iter_rows():
         runs = list(zip(*columns, strict=True))
-        yield (model, suite, task, metric), aggregate_values(runs, blind_guess), _joined(manifests)
+        found = joined(("", basis) for basis in bases)
+        yield (model, suite, task, metric), aggregate_values(runs, blind_guess), _joined(manifests), seeds, found
 
 
 def _joined(manifests: Iterable[str]) -> str:
@@ -177,6 +189,8 @@ def _row(
     aggregate: Aggregate,
     manifests: str,
     published: Mapping[Key, PublishedValue],
+    seeds: int,
+    basis: str,
 ) -> SummaryRow:
     mean, std = _rounded(aggregate.mean), _rounded(aggregate.std)
     value = published.get(key)
@@ -205,6 +219,8 @@ def _row(
         manifests=manifests,
         sampling_deviation=_rounded(aggregate.sampling_deviation),
         blind_guess=_rounded(aggregate.blind_guess),
+        seeds=seeds,
+        basis=basis,
     )
 
 

@@ -35,8 +35,10 @@ class SummaryRow:
     `mean` and `std` are those of the `n` runs that gave a number. `n_failed` of them failed (`aggregates`), and
     `mean_without_failed` is the mean of the others; `n_without_number` more runs gave none.
     `sampling_deviation` is what the number of items gives a single run; `blind_guess` is what a guess has that does not
-    see them. `difference` is `mean` minus published, in the unit of the metric. `manifests` holds the first 12
-    hexadecimal digits of the SHA-256 of every manifest that the row was computed from, sorted and joined by semicolons.
+    see them. `seeds` is the number of pretraining seeds among the runs, and `basis` what the number shares with numbers
+    that it compares with (`evaluation.basis`). `difference` is `mean` minus published, in the unit of the metric.
+    `manifests` holds the first 12 hexadecimal digits of the SHA-256 of every manifest that the row was computed from,
+    sorted and joined by semicolons.
     """
 
     experiment: str
@@ -58,6 +60,8 @@ class SummaryRow:
     manifests: str
     sampling_deviation: float | None = None
     blind_guess: float | None = None
+    seeds: int = 1
+    basis: str = ""
 
     @property
     def digests(self) -> list[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs, average_of_tasks, average_per_run, first_failure
+from hatchery.evaluation.basis import joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,7 +161,7 @@ class TaskAverage:
     """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it.
 
     `manifests` are those behind it, `without_number` the tasks of which no run gave a number, so that there is no
-    average.
+    average. `seeds` is the number of pretraining seeds, `basis` that of its tasks together.
     """
 
     task: str
@@ -168,6 +169,8 @@ class TaskAverage:
     aggregate: Aggregate
     manifests: tuple[str, ...]
     without_number: tuple[str, ...] = ()
+    seeds: int = 1
+    basis: str = ""
 
 
 def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
@@ -188,8 +191,11 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
         by_task = average_of_tasks(aggregates)
         by_run = average_per_run(runs, len(members), by_task.blind_guess)
         manifests = tuple(runs["manifest"].explode().unique())
-        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, manifests, lacking))
-        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, by_run, manifests))
+        of = dict(zip(range(len(members)), members, strict=True))
+        bases = joined((of[place], text) for place, texts in runs.select("task", "basis").rows() for text in texts)
+        seeds = runs["seed"].n_unique()
+        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, manifests, lacking, seeds, bases))
+        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, by_run, manifests, (), seeds, bases))
     return averages
 
 
@@ -210,7 +216,7 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
     ]
     run = ("seed", "finetuning_seed", "learning_rate")
     return rows.group_by(pl.col("member").alias("task"), *run, maintain_order=True).agg(
-        *means, first_failure(), pl.col("sampling_deviation").first(), "manifest"
+        *means, first_failure(), pl.col("sampling_deviation").first(), "manifest", pl.col("basis").fill_null("")
     )
 
 

@@ -101,6 +101,7 @@ MEASUREMENTS = TidyTable(
             "blind_guess", "number", "what a guess has that does not see the item, as in `summary.csv`", "of the metric"
         ),
         Column("settings", "text", "how it was made, where another way gives another number: protocol, rules"),
+        Column("basis", "text", "what the number shares with numbers of the metric that it compares with"),
         _MANIFEST,
     ),
 )
@@ -131,6 +132,7 @@ RUNS = TidyTable(
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
         Column("development_perplexity", "number", "last development perplexity"),
         Column("development_bits_per_byte", "number", "last development loss per byte of text", "bits per byte"),
+        Column("development_basis", "text", "`basis` of the development loss, as in `measurements.parquet`"),
         Column(
             "unigram_loss",
             "number",

@@ -23,7 +23,7 @@ Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "t
 TidyRow = dict[str, Any]
 """A row of a tidy table, or some of its columns."""
 
-_OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": ""}
+_OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": "", "basis": ""}
 
 ONCE = ("",)
 """What a kind gives as names where a model has one result of it, whatever it is asked."""
@@ -34,7 +34,8 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 
     `value` is in the unit of `metric`, None where the run gave no number (it diverged, say). `failed` is empty, or why
     there is none, or in which way training collapsed: then the value is that of a constant answer. `settings` tell
-    people how the number was made where another way gives another one.
+    people how the number was made where another way gives another one, `basis` what it shares with numbers that it
+    compares with (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
@@ -45,7 +46,8 @@ class Evaluated:
 
     `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known;
     `tokens_per_byte` the number of its tokens that a model can be asked for per byte that these tokens represent, and
-    `n_bytes` the number of bytes of its sentences as a tokenizer of others encodes them.
+    `n_bytes` the number of bytes of its sentences as a tokenizer of others encodes them. `text` names the documents of a
+    split that it read.
     """
 
     manifest: Manifest
@@ -54,6 +56,7 @@ class Evaluated:
     unigram_loss: Callable[[str], float | None] = lambda split: None
     tokens_per_byte: Callable[[str], float | None] = lambda split: None
     n_bytes: Callable[[str], int | None] = lambda split: None
+    text: Callable[[str], str] = lambda split: ""
 
 
 @dataclass(frozen=True, kw_only=True)

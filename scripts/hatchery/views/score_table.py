@@ -5,12 +5,14 @@ for a terminal. Numbers are rounded by Python's formatting of the four decimals 
 table of a paper is judged on the numbers as shown.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hatchery.analysis.aggregates import least_of_best
 from hatchery.analysis.scores import Measure, Scores
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of
+from hatchery.evaluation.basis import differing
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 
@@ -51,8 +53,9 @@ class Score:
     `mean` is None where no run gave a number; `without_number` stands there then. `n` runs are in it, of which
     `n_failed` failed; `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed
     number; one that is not `comparable` has its reason there. `best` marks the best; a `reference`, from which the
-    others of its column are changes, competes with them as a change of 0. `row` is the row of the summary that it is,
-    if it is one, with the published value and the verdict.
+    others of its column are changes, competes with them as a change of 0. Of ours, `seeds` is the number of pretraining
+    seeds, and `basis` what it shares with numbers that it compares with. `row` is the row of the summary that it is, if
+    it is one, with the published value and the verdict.
     """
 
     mean: float | None
@@ -67,6 +70,8 @@ class Score:
     reference: bool = False
     lower_is_better: bool = False
     without_number: str = "-"
+    seeds: int = 0
+    basis: str = ""
     row: SummaryRow | None = None
 
     @property
@@ -203,19 +208,29 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
 
     Numbers that look the same are the same: ties are all best. `within_deviation` adds what is at most the deviation of
     the best below it; of several that are best, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2 is
-    bold beside 92.8 ± 0.5 and 92.8 ± 0.4). A number without rivals is not the best.
+    bold beside 92.8 ± 0.5 and 92.8 ± 0.4). A number without rivals is not the best. None of ours is where numbers do
+    not compare or where a model with one pretraining seed would be it.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
+    ours: dict[int, list[Score]] = {}
     for line in lines:
         for column, value in enumerate(line.values):
             if value is not None and (strength := _strength(value)) is not None:
                 reach = float(value.deviation_text or 0) if within_deviation else 0.0
                 columns.setdefault((line.source == PUBLISHED, column), []).append((strength, reach))
+                if line.source != PUBLISHED:
+                    ours.setdefault(column, []).append(value)
     least = {key: least_of_best(found) for key, found in columns.items()}
+
+    def no_claim(column: int) -> bool:
+        best = [value for value in ours[column] if (_strength(value) or -math.inf) >= least[False, column]]
+        return bool(differing(value.basis for value in ours[column])) or any(value.seeds == 1 for value in best)
+
+    none_best = {(False, column) for column in ours if no_claim(column)}
 
     def marked(value: Score | None, key: tuple[bool, int]) -> Score | None:
         strength = None if value is None else _strength(value)
-        if value is None or strength is None or len(columns[key]) < 2:
+        if value is None or strength is None or len(columns[key]) < 2 or key in none_best:
             return value
         return replace(value, best=strength >= least[key])
 

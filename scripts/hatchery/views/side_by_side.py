@@ -1,8 +1,9 @@
 """Two experiments beside each other: the settings in which they differ, and their numbers with intervals.
 
-The interval of a difference is that of Welch: 95 %, with the standard error over runs on each side. A single run has
-the deviation that the choice of its items gives it, so there the interval is too wide where both saw the same items
-(`minimal_pair_tests` of a study compares item by item). A number without either has no interval.
+The interval of a difference is that of Welch: 95 %, with the deviation over runs on each side, divided by the root of
+the number of pretraining seeds. A single run has the deviation that the choice of its items gives it, so there the
+interval is too wide where both saw the same items (`minimal_pair_tests` of a study compares item by item). A number
+without either has no interval. Numbers that do not compare have no difference.
 """
 
 import math
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.comparability import BETWEEN_TWO, ONE_SEED, not_compared
 from hatchery.analysis.scores import Scores, name_of, read_scores
 from hatchery.analysis.settings import labels_of
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of
+from hatchery.evaluation.basis import differing
 from hatchery.experiment.project import Project
 from hatchery.rendering.setting_texts import differences, shorten
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -27,40 +30,51 @@ _TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference of means with its interval; `low` and `high` are None where nothing says how noisy it is."""
+    """A difference of means with its interval; `low` and `high` are None where nothing says how noisy it is.
+
+    `of_models` says that both sides have several pretraining seeds.
+    """
 
     difference: float
     low: float | None = None
     high: float | None = None
+    of_models: bool = True
+
+    @property
+    def leaves_out_zero(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        """Whether models differ: the interval leaves out 0, and other seeds are in it."""
+        return self.of_models and self.leaves_out_zero
 
 
 def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
     """`other` less `one`; both have a mean."""
     assert one.mean is not None and other.mean is not None
-    difference = other.mean - one.mean
+    difference, of_models = other.mean - one.mean, min(one.seeds, other.seeds) > 1
     noise = [_noise(row) for row in (one, other)]
     if None in noise:
-        return Estimate(difference)
+        return Estimate(difference, of_models=of_models)
     variances, freedoms = zip(*((error**2, freedom) for error, freedom in filter(None, noise)), strict=True)
     total = math.fsum(variances)
     if not total:
-        return Estimate(difference, difference, difference)
+        return Estimate(difference, difference, difference, of_models)
     from scipy.stats import t
 
     freedom = total**2 / math.fsum(own**2 / of for own, of in zip(variances, freedoms, strict=True))
     reach = float(t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(total)
-    return Estimate(difference, difference - reach, difference + reach)
+    return Estimate(difference, difference - reach, difference + reach, of_models)
 
 
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
     """Standard error and degrees of freedom of a mean."""
     if row.std is not None and row.n > 1:
-        return row.std / math.sqrt(row.n), row.n - 1
+        # Runs of one pretraining are no further draws of a model: of one seed, the interval is over its runs alone.
+        independent = row.seeds if row.seeds > 1 else row.n
+        return row.std / math.sqrt(independent), independent - 1
     # Of hundreds of items: as good as normal.
     return None if row.sampling_deviation is None else (row.sampling_deviation, 1e6)
 
@@ -85,12 +99,15 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
             read_scores(results / name / "summary.parquet", labels_of(project.seeded_runs(name)))
             for name in experiments
         ]
-        rows, left_out = _number_rows(scores, everything)
-        numbers = Group(rows, "Numbers")
+        rows, left_out, incomparable, single = _number_rows(scores, everything)
+        numbers = Group(rows, f"Numbers, {BETWEEN_TWO}" if single == len(rows) else "Numbers")
         notes.append(
-            f"In brackets the {100 * LEVEL:.0f} % interval of the difference; bold: it leaves out 0. A difference "
-            "without an interval rests on single runs of which nothing tells the noise."
+            f"In brackets the {100 * LEVEL:.0f} % interval of the difference; bold: it leaves out 0, and both models "
+            "have several pretraining seeds. A difference without an interval rests on single runs of which nothing "
+            "tells the noise."
         )
+        notes += [ONE_SEED] if single else []
+        notes += filter(None, [not_compared(incomparable)])
         notes += (
             [f"Left out are {left_out} that differ by no more than their noise; ALL=1 shows them."] if left_out else []
         )
@@ -138,29 +155,38 @@ def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]
     return found
 
 
-def _number_rows(scores: Sequence[Scores], everything: bool) -> tuple[list[Sequence[str | Cell]], int]:
-    """The rows, and how many numbers are left out that differ."""
+def _number_rows(
+    scores: Sequence[Scores], everything: bool
+) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
+    """The rows, the number of differences left out, what does not compare and why, and the number of rows of which a
+    model has one pretraining seed."""
     one, other = scores
     headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}
     both = set(one.keys()) & set(other.keys())
     keys = sorted(both, key=one.keys().index)
     rows: list[Sequence[str | Cell]] = []
-    left_out = 0
+    incomparable: dict[str, dict[str, list[str]]] = {}
+    left_out = single = 0
     for model in (model for model in one.models if model in other.models):
         for key in keys:
             pair = one.row(model, *key), other.row(model, *key)
             if pair[0] is None or pair[1] is None or pair[0].mean is None or pair[1].mean is None:
                 continue
             estimate, digits = difference_of(pair[0], pair[1]), decimals_of(key[2])
-            if not (everything or key in headline or estimate.is_clear):
+            different = differing(row.basis for row in pair if row is not None)
+            if not (everything or key in headline or (estimate.leaves_out_zero and not different)):
                 left_out += bool(estimate.difference)
                 continue
+            single += not estimate.of_models
+            if different:
+                incomparable[name_of(key)] = different
             sides = [
                 Cell(f"{row.mean:.{digits}f}", "" if row.std is None else f"{row.std:.{digits}f}")
                 for row in (pair[0], pair[1])
             ]
-            rows.append([f"{one.label(model)}: {name_of(key)}", *sides, _difference_cell(estimate, digits)])
-    return rows, left_out
+            last = Cell("-") if different else _difference_cell(estimate, digits)
+            rows.append([f"{one.label(model)}: {name_of(key)}", *sides, last])
+    return rows, left_out, incomparable, single
 
 
 def _difference_cell(estimate: Estimate, digits: int) -> Cell:

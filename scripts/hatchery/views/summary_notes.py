@@ -85,7 +85,9 @@ def general_notes(summary: Summary) -> list[str]:
         FAILED_RUNS if any(row.n_failed or row.n_without_number for row in rows) else "",
         _pairs_note(summary) if has_pairs else "",
         _averages_note(summary) if any(row.metric == AVERAGE_METRIC for row in rows) else "",
-        VERDICT if any(row.verdict for row in rows) else "",
+        VERDICT + VERDICT_OF_ONE * any(row.verdict and row.seeds < 2 for row in rows)
+        if any(row.verdict for row in rows)
+        else "",
         _unmatched_note(summary) if summary.unmatched else "",
         *(f"{text}." for text in incomplete_texts(summary)),
         *(f"Failed or without a number: {text}." for text in failure_texts(summary)),
@@ -99,6 +101,7 @@ FAILED_RUNS = (
     "runs stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave none: "
     "it is named, and is in no mean."
 )
+VERDICT_OF_ONE = " Of a model with one pretraining seed, a verdict is of this trained model alone."
 VERDICT = (
     f"Verdict: within when ours differs from the published mean by at most {DEVIATIONS:g} x the combined "
     "standard deviation (root of the sum of squares of both; for a single run of minimal pairs the binomial "
@@ -126,8 +129,9 @@ def _bold_note(summary: Summary, has_pairs: bool) -> str:
     beyond_a_guess = ", or where the best is not beyond a blind guess by more than noise" if guessed else ""
     note = (
         "Bold on the page: the best number and all that noise may have kept from it. Noise is the root of the sum "
-        f"of squares of both numbers' standard deviations over runs; of single runs {of_pairs}it is not known, and "
-        f"none is bold. Nor is any where noise could explain every difference{beyond_a_guess}."
+        f"of squares of both numbers' standard deviations over runs; of single runs {of_pairs}it is not known. None is "
+        f"bold where noise could explain every difference{beyond_a_guess}, where numbers do not compare, and where a "
+        "model with one pretraining seed might be the best: a claim about models needs several."
     )
     if not any(row.n_failed for row in summary.rows):
         return note

@@ -52,7 +52,12 @@ def sections(summary: Summary) -> list[Section]:
     for kind, evaluation in evaluations().items():
         candidates += _OWN.get(kind, _plain_sections)(summary, kind, evaluation)
     kept = [replace(section, measures=summary.present(section.measures)) for section in candidates]
-    return [section for section in kept if section.measures]
+    return [_with_what_does_not_compare(section, summary) for section in kept if section.measures]
+
+
+def _with_what_does_not_compare(section: Section, summary: Summary) -> Section:
+    note = " ".join(filter(None, (section.note, summary.not_compared(section.measures))))
+    return replace(section, note=note)
 
 
 def _objectives(summary: Summary) -> list[str]:
@@ -157,6 +162,12 @@ def _perplexity_sections(summary: Summary, kind: str, evaluation: Evaluation) ->
         asked.append(
             "The slopes are those of the log-probability of right tokens on the logarithm of their frequency in the "
             "training text, from the whole model and without the bias of its output layer."
+        )
+    if summary.trained_otherwise:
+        own = summary.trained_otherwise
+        models = ", ".join(f"{summary.label(model)} ({own[model]})" for model in summary.models if model in own)
+        asked.append(
+            f"Never saw the common masks in training: {models}; their perplexities may be high for that alone."
         )
     return [Section(evaluation.title, " ".join(asked), measures)]
 

@@ -229,12 +229,12 @@ def _page(read: Any) -> list[str]:
 def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
     settings = strict.settings()
     for run in settings["runs"]:
-        run["label"] = f"label of {run['seed']}"
+        run["label"] = f"label of {run['model']}"
     model, *_ = strict.rows
     built = build(PaperTablesSettings, settings)
     measured = frame([{"model": model, "task": "msgs_a", "value": 1.0}])
     _, left_out = lists_of_models(measured, built, ("msgs_a", "msgs_b"))
-    assert left_out == {model: "label of 42 was not run on msgs_b"}
+    assert left_out == {model: f"label of {model} was not run on msgs_b"}
 
 
 # Where the papers print the rows of these models. Of BERT, LTG-BERT's Table 2 has none.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from summary_text import write_rows_of_summary
 
 from hatchery.analysis.published_values import PublishedNumber, read_numbers
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
@@ -111,6 +112,8 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     measurements, summary = experiment.collected(), experiment.folder / "summary.parquet"
     csv, settings = summary.with_suffix(".csv"), experiment.summary_settings(choice)
     run_stage(summarise, settings, csv, measurements=measurements, published=[published], parquet=summary)
+    # Ours are judged as those of the papers, which have one pretraining.
+    summary = write_rows_of_summary(experiment.folder, [replace(row, seeds=2) for row in read_summary(summary)])
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"
     inputs = TableInputs(summary, published, layout, measurements, LAYERS.in_folder_of(measurements), sizes)

@@ -1,12 +1,14 @@
 """Models of several experiments side by side: suite averages and perplexities, and how far they are apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.comparability import BETWEEN_TWO, ONE_SEED, not_compared
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
+from hatchery.evaluation.basis import differing
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.base import RefusedError
 from hatchery.settings.problems import alternatives
@@ -57,11 +59,15 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
             groups.append(Group(lines, f"{labels[model]} against {labels[reference]}"))
     columns = [Column("measure", words=True), Column("this"), Column("the other"), Column("difference")]
     notes = ["Mean ± standard deviation over runs. The deviation of a difference is the root of the sum of squares."]
+    single = [row["seeds"] < 2 or row["against_seeds"] < 2 for row in rows]
+    title = f"Differences of averages, {BETWEEN_TWO}" if single and all(single) else "Differences of averages"
+    notes += [ONE_SEED] if any(single) else []
+    notes += filter(None, [not_compared({str(row["measure"]): differing(_bases(row)) for row in _incomparable(rows)})])
     if not groups:
         notes = [
             "No two models were compared: none has the name of a model of the first experiment. Name one: `against`."
         ]
-    return Findings(rows, [Table(columns, groups, "Differences of averages")] if groups else [], notes)
+    return Findings(rows, [Table(columns, groups, title)] if groups else [], notes)
 
 
 def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str, str]]:
@@ -80,12 +86,21 @@ def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str
             yield model, f"{first}/{name}"
 
 
-def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> dict[str, str | float | None] | None:
+def _bases(row: Numbers) -> tuple[str, str]:
+    return row["basis"], row["against_basis"]
+
+
+def _incomparable(rows: Sequence[Numbers]) -> list[Numbers]:
+    return [row for row in rows if differing(_bases(row))]
+
+
+def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> Numbers | None:
     from hatchery.analysis.published_values import combined_deviation
 
     ours, other = scores.of(measure, model), scores.of(measure, reference)
     if ours is None or other is None or ours.mean is None or other.mean is None:
         return None
+    compare = not differing((ours.basis, other.basis))
     deviation = None if ours.std is None or other.std is None else combined_deviation(ours.std, other.std, None)
     return {
         "model": model,
@@ -96,25 +111,33 @@ def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> di
         "std": ours.std,
         "against_mean": other.mean,
         "against_std": other.std,
-        "difference": round(ours.mean - other.mean, 4) + 0.0,
-        "deviation": None if deviation is None else round(deviation, 4),
+        "difference": round(ours.mean - other.mean, 4) + 0.0 if compare else None,
+        "deviation": round(deviation, 4) if compare and deviation is not None else None,
+        "seeds": ours.seeds,
+        "against_seeds": other.seeds,
+        "basis": ours.basis,
+        "against_basis": other.basis,
     }
 
 
-def _cells(row: dict[str, str | float | None]) -> list[Cell]:
+def _cells(row: Numbers) -> list[Cell]:
     from hatchery.analysis.summary_rows import decimals_of
 
     digits = decimals_of(str(row["metric"]))
     pairs_of = (("mean", "std", ""), ("against_mean", "against_std", ""), ("difference", "deviation", "+"))
     return [
-        Cell(f"{row[value]:{sign}.{digits}f}", "" if row[spread] is None else f"{row[spread]:.{digits}f}")
+        Cell("-" if row[value] is None else f"{row[value]:{sign}.{digits}f}", _spread(row[spread], digits))
         for value, spread, sign in pairs_of
     ]
 
 
+def _spread(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
 ANALYSIS = Analysis(
     title="Side by side",
-    version=1,
+    version=2,
     settings=ComparisonSettings,
     run=compare,
     needs=("summary",),

@@ -21,9 +21,11 @@ from hatchery.analysis.analyses.analysis import (
     Study,
     paper_files,
 )
+from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.analysis.settings import models_in_order
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.basis import differing
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import require
 from hatchery.settings.fields import Names
@@ -162,13 +164,17 @@ class Pair:
     parameters: float | None
     flops: float | None
     optimal: bool | None = None
+    basis: str = ""
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     """The pairs and their correlations. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import compared
 
-    pairs = [*_our_pairs(settings, study), *(_published_pairs(settings, study) if settings.paper else [])]
+    ours = [*_our_pairs(settings, study)]
+    different = differing(pair.basis for pair in ours)
+    published = _published_pairs(settings, study) if settings.paper else []
+    pairs = [*([] if different else ours), *published]
     by_suite: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
         by_suite.setdefault((pair.source, pair.suite), []).append(pair)
@@ -186,7 +192,9 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     rows = [_pair_row(pair) for pair in pairs] + [_row(source, suite, each) for (source, suite), each in found.items()]
     rows += [_comparison_row(suite, each) for suite, each in comparisons.items()]
     tables = _tables(found, _printed(settings, study), settings.tabulated)
-    return Findings(rows, tables + _optimal_tables(comparisons), _notes(settings, bool(tables), by_suite))
+    notes = _notes(settings, bool(tables), by_suite)
+    notes += [not_compared({"perplexity of ours": different})] if different else []
+    return Findings(rows, tables + _optimal_tables(comparisons), notes)
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
@@ -203,13 +211,13 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     points = points_of_runs(*tables, settings.flops, measured, settings.most_parameters)
     seeds = [run for run in rows if run["model"] in trained]
     optimal = optimal_models(seeds, points, settings.flops, settings.bins, settings.number_of_bins)
-    perplexities: dict[str, dict[str, float]] = {}
+    perplexities: dict[str, dict[str, tuple[float, str]]] = {}
     averages: dict[str, dict[str, float]] = {}
     for row in read_summary(study.tables["summary"]):
         if row.model not in trained or row.mean is None:
             continue
         if row.metric == "perplexity" and row.task in (settings.split, "development"):
-            perplexities.setdefault(row.model, {})[row.task] = row.mean
+            perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
             # The average of a suite comes first; other averages of it are for single tables.
@@ -218,11 +226,12 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     split = settings.split if held_out else "development"
     for suite, scores in averages.items():
         for model, score in scores.items():
-            perplexity = perplexities.get(model, {}).get(split)
-            if perplexity is not None:
+            if (found := perplexities.get(model, {}).get(split)) is not None:
+                perplexity, basis = found
                 run = trained[model]
                 flops = training_flops(run, settings.flops)
-                yield Pair(OURS, model, suite, perplexity, score, run["parameters"], flops, model in optimal)
+                sizes = run["parameters"], flops
+                yield Pair(OURS, model, suite, perplexity, score, *sizes, model in optimal, basis)
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
@@ -373,7 +382,7 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=5,
+    version=6,
     settings=CorrelationSettings,
     run=analyse,
     check=check,

@@ -20,8 +20,10 @@ from hatchery.analysis.analyses.analysis import (
     Study,
     paper_files,
 )
+from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.errors import ConfigError
+from hatchery.evaluation.basis import differing
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.fields import Unique
@@ -117,7 +119,7 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
     """The ratios of all steps. Raises ManifestError or EvaluationError."""
-    ours, split = _our_options(settings, study)
+    ours, split, apart = _our_options(settings, study)
     printed = _printed(settings, study)
     found: dict[tuple[str, str], list[Step]] = {
         (OURS, experiment): steps(options, settings.sizes) for experiment, options in ours.items()
@@ -135,11 +137,16 @@ def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
         for step in found.get((LOGGED, settings.paper), ())
         if (key := _place(step)) in printed
     ]
-    return Findings(rows, [_table(settings, found, printed)] if rows else [], _notes(settings, split, bool(rows)))
+    return Findings(
+        rows, [_table(settings, found, printed)] if rows else [], [*_notes(settings, split, bool(rows)), *apart]
+    )
 
 
-def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str]:
-    """Our trained models by experiment, the mean over seeds of each, and whose perplexity it is."""
+def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str, list[str]]:
+    """Our trained models by experiment, the mean over seeds of each, whose perplexity it is, and what is left out.
+
+    An experiment whose perplexities do not compare is left out.
+    """
     from hatchery.analysis.compute_optimal import distinct_runs
     from hatchery.analysis.flops_counts import flops_per_sequence
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
@@ -151,7 +158,8 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
         if run["steps"] and (not settings.sets or study.sets.get(run["model"]) in settings.sets)
     ]
     measured = read_frame(study.tables["measurements"], MEASUREMENTS, kind=("perplexity",), task=(settings.split,))
-    values = dict(measured.filter(measured["metric"] == "perplexity").select("run", "value").iter_rows())
+    perplexities = measured.filter(measured["metric"] == "perplexity")
+    values, bases = (dict(perplexities.select("run", column).iter_rows()) for column in ("value", "basis"))
     everywhere = bool(runs) and all(values.get(run["run"]) is not None for run in runs)
     by_model: dict[tuple[str, str], list[tuple[TidyRow, float]]] = {}
     for run in runs:
@@ -159,6 +167,13 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
         if value is not None:
             by_model.setdefault((run["experiment"], run["model"]), []).append((run, value))
     options: dict[str, list[Option]] = {}
+    used: dict[str, list[str]] = {}
+    for run in runs:
+        used.setdefault(run["experiment"], []).append(
+            (bases[run["run"]] if everywhere else run["development_basis"]) or ""
+        )
+    apart = {name: different for name, found in used.items() if (different := differing(found))}
+    by_model = {key: seeds for key, seeds in by_model.items() if key[0] not in apart}
     for (experiment, model), seeds in by_model.items():
         run = seeds[0][0]
         flops = flops_per_sequence(run, settings.flops)
@@ -166,7 +181,9 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
             sizes = {size: run[column] for size, column in SIZE_COLUMNS.items()}
             mean = plain_sum(value for _, value in seeds) / len(seeds)
             options.setdefault(experiment, []).append(Option(model, sizes, flops, mean))
-    return options, settings.split if everywhere else "development"
+    split = settings.split if everywhere else "development"
+    named = {f"{split} perplexity of {name}": different for name, different in apart.items()}
+    return options, split, [not_compared(named)] if named else []
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
@@ -272,7 +289,7 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
 
 ANALYSIS = Analysis(
     title="Cost-effectiveness of sizes",
-    version=2,
+    version=3,
     settings=CostEffectivenessSettings,
     run=analyse,
     needs=("runs", "measurements"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Numbers, Study
 from hatchery.analysis.analyses.starts import StartsSettings, check
+from hatchery.analysis.comparability import BETWEEN_TWO
 from hatchery.evaluation.settings import REFERENCE_LINES, TRANSLATED_LINES
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Count, Natural
@@ -42,7 +43,9 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
         "interval holds 95 % of the differences; p is how often chance alone would give so large a one, as sacreBLEU "
         "reckons it. Neither knows of other seeds of training."
     ]
-    return Findings(rows, [Table(columns, groups, "Differences on the test sentences")] if groups else [], notes)
+    return Findings(
+        rows, [Table(columns, groups, f"Differences on the test sentences, {BETWEEN_TWO}")] if groups else [], notes
+    )
 
 
 def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
@@ -85,7 +88,7 @@ def _line(row: Mapping[str, Any]) -> list[Any]:
 
 ANALYSIS = Analysis(
     title="Paired bootstrap over the test sentences",
-    version=2,
+    version=3,
     settings=BootstrapSettings,
     run=compare,
     needs=(TRANSLATIONS,),

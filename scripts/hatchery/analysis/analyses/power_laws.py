@@ -65,7 +65,7 @@ class PowerLawsSettings(FrontierSettings):
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     """Points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.compute_optimal import points_of_runs, published_points
+    from hatchery.analysis.compute_optimal import points_of_runs, published_points, why_no_points
     from hatchery.analysis.published_curves import read_published_curves
     from hatchery.analysis.scaling_laws import scaling_laws
 
@@ -82,7 +82,8 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     found = {source: scaling_laws(points, settings) for source, points in clouds.items()}
     rows = [row for source, laws in found.items() for row in _rows(source, clouds[source], laws)]
     shown = [_laws_table(settings, found, printed), *_breaks(found), *_regions(clouds, found)]
-    return Findings(rows, shown, _notes(settings, clouds))
+    apart = why_no_points(tables["runs"], settings.experiments)
+    return Findings(rows, shown, [*_notes(settings, clouds, bool(apart)), *([apart] if apart else [])])
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
@@ -202,7 +203,7 @@ def _break_row(source: str, found: "BreakPoint") -> list[str | Cell]:
     return [source, f"{power(found.below)} and {power(found.above)}", f"{found.gain:.1f}", *exponents, verdict]
 
 
-def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]]) -> list[str]:
+def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]], apart: bool) -> list[str]:
     from hatchery.analysis.scaling_laws import DECISIVE
 
     bins = "the bins of January 2023" if settings.bins == "january_2023" else f"{settings.number_of_bins} quantiles"
@@ -217,7 +218,7 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]])
         " each draw has its own compute-optimal points. A dash stands where there are too few points or models.",
         f"Gain: by how much two laws lower the Bayesian information criterion; above {DECISIVE:g} counts as a break.",
     ]
-    if not clouds[OURS]:
+    if not clouds[OURS] and not apart:
         notes.append("The study has no development losses of trained models yet.")
     if LOGGED in clouds:
         notes.append(
@@ -230,7 +231,7 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]])
 
 ANALYSIS = Analysis(
     title="Power laws",
-    version=4,
+    version=5,
     settings=PowerLawsSettings,
     run=analyse,
     needs=("runs", "curves"),

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError
+from hatchery.evaluation.basis import basis, digest_of
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.metrics import Failure
 from hatchery.evaluation.tasks.settings import ProtocolSettings
@@ -107,9 +108,23 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
                 primary=row.metric == scored.primary,
                 blind_guess=None if blind is None else 100 * blind,
                 settings=settings,
+                basis=_basis_of_set(manifest, row.rows, counted[row.rows].scored),
             )
         )
     return measurements
+
+
+def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
+    """What scores on the same rows share. How a model was fine-tuned is a treatment, but for what chose its state."""
+    sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
+    given: Any = manifest.settings.get("protocol", {})
+    edition = given.get("edition", 2023)
+    return basis(
+        text=digest_of(sources) if sources else "",
+        items=scored,
+        selection="best on the scored rows" if given.get("selection") == "scored" and rows == MAIN_SET else "",
+        rules="" if edition == 2023 else f"BabyLM {edition}",
+    )
 
 
 _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the scored rows", "last": "last state"}

@@ -7,7 +7,11 @@ from typing import Annotated, Literal
 
 from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
+from hatchery.evaluation.settings import is_imported
+from hatchery.evaluation.trained_objective import objective_of_model
+from hatchery.evaluation.ways_of_scoring import default_way
 from hatchery.settings.base import Range, Share
 
 PHENOMENON_AVERAGE = "phenomenon_average"
@@ -66,8 +70,37 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
     found = []
     for row in read_records(path, _CorrelationRow, ("name",)):
         more = {"items": row.pairs, "blind_guess": 0.0, "settings": settings}
+        more["basis"] = basis_of_suite(evaluated, row.pairs)
         found.append(measured(evaluated.name, row.name, "phenomenon", CORRELATION, 100 * row.spearman, **more))
     return found
+
+
+def basis_of_suite(evaluated: Evaluated, items: int) -> str:
+    """What is shared by numbers on the same items, scored alike.
+
+    A masked model by its pseudo-log-likelihood and a causal one by its log-likelihood compare, as in papers; a way that
+    is not a model's own, such as `fused`, compares with itself alone.
+    """
+    manifest, settings = evaluated.manifest, evaluated.manifest.settings
+    if "source" not in manifest.inputs:
+        return basis(items=items)
+    measures = manifest.measures
+    way, rules = measures.get("scoring"), [str(measures.get("rules", "")), str(measures.get("tie_rule", ""))]
+    rules += ["by the mean of tokens"] if settings.get("per_token") else []
+    own = default_way("causal" if _is_causal(evaluated) else "masked")
+    return basis(
+        text=shortened(manifest.inputs["source"]),
+        items=f"{items} of seed {settings['seed']}" if settings.get("pairs_per_paradigm") else items,
+        scoring="own way" if way in (own, *(() if own == "left_to_right" else ("masked", "mntp"))) else way,
+        rules=", ".join(filter(None, rules)),
+        precision=settings.get("precision"),
+    )
+
+
+def _is_causal(evaluated: Evaluated) -> bool:
+    if is_imported(evaluated.model) or "objective" not in evaluated.model.settings:
+        return evaluated.manifest.measures.get("architecture") != "masked"
+    return objective_of_model(evaluated.model).kinds[0] != "masked"
 
 
 def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
@@ -83,6 +116,7 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:
         more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance, "settings": settings}
+        more["basis"] = basis_of_suite(evaluated, items)
         found.append(measured(evaluated.name, task, level, metric, value, **more))
 
     if any(row.pairs == 0 for row in rows):

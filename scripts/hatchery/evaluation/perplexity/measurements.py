@@ -1,9 +1,11 @@
 """Perplexity evaluations as rows of the tidy tables. Quantities without an upper bound keep their own unit."""
 
 import math
+from collections.abc import Callable
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import read_records
+from hatchery.evaluation.basis import asked_of, basis, shortened, window_of
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.perplexity.rows import (
     BITS_PER_BYTE,
@@ -13,7 +15,11 @@ from hatchery.evaluation.perplexity.rows import (
     FrequencyRow,
     SplitScore,
     WordScore,
+    split_of_bin,
 )
+from hatchery.evaluation.settings import PerplexitySettings, is_imported
+from hatchery.evaluation.trained_objective import baseline_objective, measured_objective, objective_of_model
+from hatchery.typed import build, stage_body
 from hatchery.units import bits_per_byte
 
 PERPLEXITY_SUITE = "perplexity"
@@ -27,6 +33,7 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     log-probability of tokens by their frequency: bins and slopes.
     """
     manifest, found = evaluated.manifest, list[TidyRow]()
+    settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
     words: dict[str, WordScore] = {}
     if manifest.listed(WORDS_FILE):
         words = {row.split: row for row in read_records(manifest.file(WORDS_FILE), WordScore, ("split",), True)}
@@ -47,9 +54,55 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
                     failed="infinite" if value is None else "",
                     items=row.labelled_tokens,
                     blind_guess=unigram_guess(metric, unigram, per_byte),
+                    settings=settings,
+                    basis=bases(row.split, metric),
                 )
             )
-    return found + _of_frequency(manifest)
+    return found + [row | {"basis": bases(split_of_bin(row["task"]), row["metric"])} for row in _of_frequency(manifest)]
+
+
+PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
+"""Metrics that divide a loss by the text and not by its tokens, so that tokenizers may differ."""
+TRAINED_ON = "trained on "
+"""How the settings of a row begin whose model never saw the masks that it was asked behind."""
+
+
+def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
+    """The basis of a metric of a split; nothing is known of an evaluation without the settings of the stage."""
+    manifest, model = evaluated.manifest, evaluated.model
+    if not {"masking", "splits", "sequence_length"} <= manifest.settings.keys():
+        return lambda split, metric: ""
+    settings = build(PerplexitySettings, stage_body(manifest.settings), str(manifest.path))
+    if is_imported(model):
+        objective = baseline_objective(settings, model.settings["architecture"]).settings
+    else:
+        objective = measured_objective(settings, model).settings
+    part = "" if settings.sequences is None else f", {settings.sequences} sequences of seed {settings.seed}"
+    # Models of others bring a tokenizer of their own.
+    tokenizer = shortened(model.digest if is_imported(model) else model.inputs.get("tokenizer"))
+
+    def of(split: str, metric: str) -> str:
+        return basis(
+            asked=asked_of(objective, settings.seed),
+            tokenizer="" if metric in PER_TEXT else tokenizer,
+            text=f"{split} of {evaluated.text(split)}{part}",
+            window=window_of(objective, settings.sequence_length),
+        )
+
+    return of
+
+
+def _trained_otherwise(evaluated: Evaluated) -> str:
+    """Of common masks, what a model was trained on if it never saw such masks; else empty."""
+    settings, model = evaluated.manifest.settings, evaluated.model
+    if settings.get("masking") != "common" or "splits" not in settings or "objective" not in model.settings:
+        return ""
+    own = objective_of_model(model)
+    if own.asked_as not in ("masked", "hybrid"):
+        return ""
+    asked = measured_objective(build(PerplexitySettings, stage_body(settings), ""), model).settings
+    same = all(getattr(own, key) == getattr(asked, key) for key in ("kind", "mask_probability"))
+    return "" if same else f"{TRAINED_ON}{asked_of(own).partition(' (')[0]}"
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:

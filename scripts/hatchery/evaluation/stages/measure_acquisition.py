@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAcquisition
@@ -53,9 +54,13 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     """The correlation in percent, as BabyLM counts it: 0 where it is not significant."""
     measures = evaluated.manifest.measures
     value = 100 * float(measures["aoa"])
-    return [
-        measured("acquisition", "age_of_acquisition", "average", "correlation_percent", value, items=measures["words"])
-    ]
+    shared = basis(
+        text=shortened(evaluated.manifest.inputs.get("source")),
+        items=measures["words"],
+        rules=measures.get("edition"),
+    )
+    more = {"items": measures["words"], "basis": shared}
+    return [measured("acquisition", "age_of_acquisition", "average", "correlation_percent", value, **more)]
 
 
 @Stage(

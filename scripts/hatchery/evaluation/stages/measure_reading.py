@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.records import Record, read_records
+from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import ReadingSettings
@@ -55,6 +56,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
             *("gain_percent", 100 * row.gain),
             items=words,
             blind_guess=0.0,
+            basis=basis(text=shortened(evaluated.manifest.inputs.get("source")), items=words),
         )
         for row in read_records(evaluated.manifest.file("scores.csv"), _Gain, ("outcome",))
     ]

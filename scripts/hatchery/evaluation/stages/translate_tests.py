@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.records import Record, read_records
+from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
 from hatchery.stage import Shared, Stage
@@ -41,8 +42,17 @@ class _TestScore(Record):
 
 def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
     """BLEU and chrF in points of every test set, from `scores.csv`."""
+    inputs, decides = evaluated.manifest.inputs, (evaluated.manifest.settings.get("beams") or {}).get("test")
     return [
-        measured(TRANSLATION_SUITE, row.test, "split", row.metric, row.score, items=row.pairs)
+        measured(
+            *(TRANSLATION_SUITE, row.test, "split", row.metric, row.score),
+            items=row.pairs,
+            basis=basis(
+                text=shortened(inputs.get(f"corpus:{row.test}")),
+                items=row.pairs,
+                selection="the beam was chosen on this text" if row.test == decides else "",
+            ),
+        )
         for row in read_records(evaluated.manifest.file("scores.csv"), _TestScore, ("test", "metric"))
     ]
 

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.sanitize import plain_name
 
@@ -19,6 +20,7 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
     bits = words["surprisal"].to_numpy()
     mean = measured(
         *(SUITE, name, "task", MEAN_METRIC, float(bits.mean())),
+        basis=basis_of_words(evaluated, len(bits)),
         items=len(bits),
         sampling_deviation=float(bits.std(ddof=1) / len(bits) ** 0.5) if len(bits) > 1 else None,
     )
@@ -26,10 +28,20 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
     return [
         mean,
         *(
-            measured(SUITE, word_task(name, position, word), "word", WORD_METRIC, value)
+            measured(
+                *(SUITE, word_task(name, position, word), "word", WORD_METRIC, value),
+                basis=basis_of_words(evaluated, 1),
+            )
             for position, word, value in drawn.select("position", "word", "surprisal").iter_rows()
         ),
     ]
+
+
+def basis_of_words(evaluated: Evaluated, items: int) -> str:
+    """What surprisals of the same words share: the text, and what a model had seen when it was asked."""
+    manifest = evaluated.manifest
+    way = manifest.measures.get("scoring") or manifest.measures.get("architecture")
+    return basis(text=shortened(manifest.inputs.get("source")), items=items, scoring=way)
 
 
 def word_task(name: str, position: int, word: str) -> str:

@@ -22,6 +22,7 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
+from hatchery.evaluation.basis import differing
 from hatchery.rendering.drawing import (
     MUTED,
     Keywords,
@@ -31,6 +32,7 @@ from hatchery.rendering.drawing import (
     legend_columns,
     line_handles,
     no_measurements,
+    wrapped,
 )
 from hatchery.rendering.escaping import readable
 from hatchery.views.figures.marks import Point, draw_band, point_of
@@ -40,7 +42,7 @@ FIGURE = Declaration(
     title="Learning curves",
     needs=("curves", "runs"),
     by_set=True,
-    version=5,
+    version=6,
     caption="Loss per predicted token against the tokens seen: training loss, and development loss on the "
     "same sequences each time; means over pretraining seeds, with their deviation as a band.",
     explanation="""
@@ -76,13 +78,17 @@ class Curve:
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
-    unigram = {row["unigram_loss"] for row in read_runs(tables["runs"], settings.runs)} - {None}
+    rows = read_runs(tables["runs"], settings.runs)
+    unigram = {row["unigram_loss"] for row in rows} - {None}
+    different = differing(row["development_basis"] or "" for row in rows if row["development_loss"] is not None)
     points = read_curves(tables["curves"], settings.runs)
     curves = [
         curve_of(model, [points[run.name] for run in settings.runs if run.model == model])
         for model in models_in_order(settings.runs)
     ]
-    return draw_learning_curves(settings, curves, tokens_per_step(list(points.values())), sorted(unigram))
+    return draw_learning_curves(
+        settings, curves, tokens_per_step(list(points.values())), sorted(unigram), list(different)
+    )
 
 
 def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
@@ -136,11 +142,15 @@ def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
 
 
 def draw_learning_curves(
-    settings: FigureSettings, curves: Sequence[Curve], step_tokens: float | None, unigram: Sequence[float] = ()
+    settings: FigureSettings,
+    curves: Sequence[Curve],
+    step_tokens: float | None,
+    unigram: Sequence[float] = (),
+    different: Sequence[str] = (),
 ) -> Figure:
     """The figure: training loss on the left (or above), development loss on the right (below), one legend.
 
-    `unigram` are the losses of unigram distributions.
+    `unigram` are the losses of unigram distributions, `different` the aspects in which development losses differ.
     """
     untrained = {curve.model for curve in curves if not curve.training and not curve.development}
     labels, group = _groups(settings, untrained)
@@ -167,6 +177,10 @@ def draw_learning_curves(
                 draw_band(axes, points, look, **marks)
     left.set_title("Training", loc="left")
     right.set_title("Development", loc="left")
+    if different:
+        text = f"not comparable: models differ in {', '.join(different)}"
+        panel = settings.style.width_inches * 72 * (0.7 if stacked else 0.28)
+        right.set_title(wrapped(text, panel, size * 0.8), loc="right", fontsize=size * 0.8, color=MUTED)
     for axes in (left, right):
         _finish_axes(axes, step_tokens)
         for loss in unigram:

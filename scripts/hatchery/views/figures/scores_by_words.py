@@ -9,9 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_values
+from hatchery.analysis.comparability import value_of
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.scores import metric_name
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.evaluation.basis import aspects_of, differing
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
@@ -41,7 +43,8 @@ A panel is a suite or a task that `evaluate_milestones` names. A point is a mode
 finished one, which is the last. Of suites of minimal pairs it is the mean over paradigms, which is what BabyLM takes
 since 2025; of tasks it is their first metric. With several pretraining seeds, the band is their sample standard
 deviation. With one seed it is the 95 % interval of its score over the choice of the items. The axis is logarithmic
-where the numbers of words lie far apart. The dashed line is what a blind guess has.
+where the numbers of words lie far apart. The dashed line is what a blind guess has. Numbers that do not compare have
+panels of their own.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
@@ -110,14 +113,21 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
     rows = shown.select("suite", "task", "metric", "run").rows()
     of_milestones = {(suite, task, metric) for suite, task, metric, run in rows if named[run].milestone_of}
     found: dict[str, Lines] = {}
-    for suite, task, metric, name, value, sampling, guess in shown.select(
-        "suite", "task", "metric", "run", "value", "sampling_deviation", "blind_guess"
+    bases: dict[tuple[str, str, str], list[str]] = {}
+    for *key, basis in shown.select("suite", "task", "metric", pl.col("basis").fill_null("")).iter_rows():
+        bases.setdefault((key[0], key[1], key[2]), []).append(basis)
+    different = {key: differing(found) for key, found in bases.items()}
+    for suite, task, metric, name, value, sampling, guess, basis in shown.select(
+        *("suite", "task", "metric", "run", "value", "sampling_deviation", "blind_guess"),
+        pl.col("basis").fill_null(""),
     ).iter_rows():
         run, seen = named[name], words.get(name)
         if (suite, task, metric) not in of_milestones or seen is None:
             continue
         title = readable(suite if task == PARADIGM_AVERAGE else f"{suite} {task}")
-        lines = found.setdefault(f"{title}, {metric_name(metric)}", Lines(metric))
+        aspects = aspects_of(basis)
+        apart = "".join(f", {value_of(each, aspects)}" for each in different[suite, task, metric])
+        lines = found.setdefault(f"{title}, {metric_name(metric)}{apart}", Lines(metric))
         model = trainings.get(run.milestone_of, run.model)
         milestone = run.milestone if run.milestone_of else ""
         lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen, value, sampling))

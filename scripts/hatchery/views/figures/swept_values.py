@@ -4,7 +4,7 @@ A panel per number and group of runs with the same swept keys. The key with the 
 numbers, is the axis; the other keys tell the lines apart. Models of a grid stand at their parameters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -14,9 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_runs
+from hatchery.analysis.comparability import value_of
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.evaluation.basis import aspects_of, differing
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
     AT_BEST_TEMPERATURE,
@@ -31,6 +33,7 @@ from hatchery.rendering.drawing import (
     legend_below,
     legend_rows,
     no_measurements,
+    wrapped,
 )
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.style import ModelStyle, Style, model_styles
@@ -63,7 +66,8 @@ of a seed is the mean over its fine-tuning. An open diamond is the published val
 no grid made are not drawn. Axes are logarithmic where values differ by a factor of four, perplexities where they differ
 by one of twenty.
 
-Perplexities of models that are asked for different tokens, hidden or following ones, have panels of their own.
+Numbers that do not compare, such as perplexities of models that are asked for different tokens, have panels of their
+own, with what differs below the title.
 
 Source: `measurements.parquet` and `runs.parquet`.
 """,
@@ -71,6 +75,8 @@ Source: `measurements.parquet` and `runs.parquet`.
 
 PREDICTIONS = ("pretraining", "perplexity")
 PARAMETERS, PERCENT = "parameters", "(%)"
+APART = "\nmodels of "
+"""What stands between the name of a number and what tells it from others under that name."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # More values than this have no tick each.
 MOST_TICKS = 8
@@ -99,6 +105,11 @@ class SweptPanel:
         """Whether the values have an order in which a line may join them."""
         return self.axis != PARAMETERS and not self.ticks
 
+    @property
+    def apart(self) -> bool:
+        """Whether other models have a number under this name that does not compare with these."""
+        return APART in self.title
+
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
@@ -106,7 +117,17 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     parameters = {row["run"]: float(row["parameters"]) for row in read_runs(tables["runs"], settings.runs)}
     values = main_values(read_measurements(tables["measurements"], settings.runs), settings.objectives)
     marks = published_values(comparable_values(settings, tables))
-    return draw_swept(settings, [*swept_panels(runs, settings.swept, values, parameters, marks)])
+    return draw_swept(settings, with_rivals(swept_panels(runs, settings.swept, values, parameters, marks)))
+
+
+def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
+    """The panels without those of a single model whose number compares with none of the others.
+
+    Where no panel is left, a panel without lines has their titles.
+    """
+    kept = [panel for panel in panels if not panel.apart or sum(map(len, panel.lines.values())) > 1]
+    names = list(dict.fromkeys(panel.title.partition("\n")[0] for panel in panels))
+    return kept if kept or not panels else [SweptPanel(f"{', '.join(names)}: no two models compare", "", {})]
 
 
 def published_values(known: PublishedMarks) -> Values:
@@ -121,9 +142,11 @@ def published_values(known: PublishedMarks) -> Values:
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
     """Perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run.
 
-    Models whose `objectives` differ are asked for other tokens, so that their perplexities are other numbers.
+    Models whose `objectives` differ are asked for other tokens, so that their perplexities are other numbers. So are
+    all numbers whose bases differ.
     """
     found: Values = {}
+    bases: dict[str, dict[str, str]] = {}
     tuned = pl.col("kind") == "finetuning"
     for each in measured.filter(~tuned, pl.col("value").is_not_null()).iter_rows(named=True):
         if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
@@ -132,11 +155,23 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
                 # In two lines, or it does not fit above half of the width.
                 title = f"{title} of {task} models".replace(" while", "\nwhile")
             found.setdefault(title, {})[each["run"]] = each["value"]
+            bases.setdefault(title, {})[each["run"]] = each["basis"] or ""
+    found = {name: by_run for title, by_run in found.items() for name, by_run in _apart(title, by_run, bases[title])}
     by_run = measured.filter(tuned).partition_by("suite", "run", as_dict=True, maintain_order=True)
     for (suite, run), rows in by_run.items():
         for task, mean in _averages(suite, rows):
             found.setdefault(f"{readable(suite)}: {readable(task)} {PERCENT}", {})[run] = mean
     return found
+
+
+def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
+    """The numbers under one title, or those of each basis under a title of its own."""
+    different = differing(bases.values())
+    for basis in dict.fromkeys(bases.values()):
+        aspects = aspects_of(basis)
+        values = ", ".join(value_of(name, aspects) for name in different)
+        numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
+        yield f"{title}{APART}{values}" if different else title, numbers
 
 
 def _title(kind: str, suite: str, task: str, metric: str) -> str:
@@ -252,7 +287,7 @@ def draw_swept(settings: FigureSettings, panels: Sequence[SweptPanel]) -> Figure
 
 def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], style: Style) -> None:
     size = style.font_size
-    highest = 100.0 if panel.title.endswith(PERCENT) else None
+    highest = 100.0 if panel.title.partition("\n")[0].endswith(PERCENT) else None
     for index, (name, points) in enumerate(panel.lines.items()):
         if not panel.has_lines:
             places, means, spreads = ([point[part] for point in points] for part in range(3))
@@ -266,9 +301,14 @@ def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], 
             draw_band(axes, points, looks[name], highest, marker=looks[name].marker, markersize=size * 0.5)
     if panel.published:
         axes.plot(*zip(*panel.published, strict=True), **published_mark(style))
-    axes.grid(visible=True)
-    axes.set_title(panel.title, loc="left")
+    axes.grid(visible=bool(panel.lines))
+    name, *rest = panel.title.split("\n")
+    width = style.width_inches * 72 / (1 if is_narrow(style) else 2) * 0.8
+    axes.set_title("\n".join([name, *(wrapped(part, width, size) for part in rest)]), loc="left")
     axes.set_xlabel(panel.axis)
+    if not panel.lines:
+        no_measurements(axes, "see the tables for why")
+        return
     ordered = sorted({place for points in panel.lines.values() for place, _, _ in points})
     every = [mean for points in panel.lines.values() for _, mean, _ in points]
     if "perplexity" in panel.title and min(every) > 0 and max(every) >= LOGARITHMIC_PERPLEXITY_FROM * min(every):

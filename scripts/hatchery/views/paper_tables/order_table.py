@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from hatchery.analysis.aggregates import by_run, mean_and_deviation
+from hatchery.analysis.comparability import ONE_SEED
 from hatchery.analysis.published_values import OVER
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import labels_of
@@ -44,6 +45,7 @@ def order_table(
     Raises ConfigError when layout and printed table do not fit.
     """
     compared = scores if len(scores) > 1 else {}
+    seeds = Counter(run.model for run in settings.runs)
     block = entry_blocks((layout.block,), settings, compared)[0]
     order = settings.order
     matrices = {
@@ -62,7 +64,7 @@ def order_table(
             lines.append(Line(entry.heading, PUBLISHED, tuple(values)))
         for model in entry.models:
             for reading, matrix in matrices.items():
-                cells = tuple(_ours(matrix, model, other, digits) for _, other in places)
+                cells = tuple(_ours(matrix, model, other, digits, seeds) for _, other in places)
                 lines.append(Line(entry.heading, READINGS[reading], cells, model))
     printed.check_complete([(layout.block.track, row.row) for row in layout.block.rows if row.printed])
     labels = labels_of(settings.runs)
@@ -76,6 +78,7 @@ def order_table(
         if labels.get(model, model) not in ("", entry.heading)
     )
     notes = _notes(layout, settings, matrices, left_out)
+    notes += [ONE_SEED.removesuffix(".")] if any(seeds[model] < 2 for model in compared) else []
     notes += [f"Models of ours: {named}"] if named else []
     notes += common_notes(settings, lines, headings, layout.remark)
     blocks, paper = (Block(block.heading, tuple(lines)),), settings.published.paper
@@ -102,12 +105,14 @@ def _printed(layout: OrderLayout, printed: PrintedTable, row: Entry, column: str
     return None if value is None or value.mean is None else _judged(value, value.mean)
 
 
-def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits) -> Score | None:
+def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits, seeds: Mapping[str, int]) -> Score | None:
     if not column or row == column:
         return None
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
-    return _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
+    judged = _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
+    # Runs of fine-tuning say nothing of another pretraining.
+    return replace(judged, best=judged.best and min(seeds[row], seeds[column]) > 1)
 
 
 def _judged(value: Score, epsilon: float) -> Score:

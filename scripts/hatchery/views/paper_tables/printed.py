@@ -7,9 +7,11 @@ these are, which deviation, how many runs, what is bold, what is not comparable.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hatchery.analysis.comparability import ONE_SEED, not_compared
 from hatchery.analysis.published_values import PAPERS, PublishedNumber
 from hatchery.analysis.settings import labels_of
 from hatchery.errors import ConfigError
+from hatchery.evaluation.basis import differing
 from hatchery.settings.problems import nearest
 from hatchery.views.paper_tables.layout import BlockLayout, ScoreLayout
 from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
@@ -180,6 +182,14 @@ def score_notes(
         best = "the best" if layout.bold == "best" else "all within one standard deviation of the best"
         apart = "printed numbers and ours judged apart, ties all bold"
         notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")
+    different = {
+        heading: found
+        for place, heading in enumerate(headings)
+        if (found := differing(value.basis for line in ours if (value := line.values[place]) is not None))
+    }
+    notes += [sentence.removesuffix(".")] if (sentence := not_compared(different)) else []
+    if any(value.seeds == 1 for value in values) and len(ours) > 1:
+        notes.append(ONE_SEED.removesuffix("."))
     return (*notes, *common_notes(settings, lines, headings, layout.remark))
 
 

@@ -24,6 +24,7 @@ from hatchery.analysis.task_averages import (
     dynabench_score,
 )
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.basis import differing
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY
 from hatchery.views.paper_tables.hyperparameters import SETTINGS, VALUE
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
@@ -59,7 +60,7 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
         if measure in own:
             raise EvaluationError(f"{path}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
         counts = row.n, row.n_failed, row.mean_without_failed, row.n_without_number
-        own[measure] = Aggregate(row.mean, row.std, *counts)
+        own[measure] = Aggregate(row.mean, row.std, *counts, seeds=row.seeds, basis=row.basis)
     for own in scores.values():
         own |= leaderboard_scores(own)
     for model, numbers in settings.hyperparameters.items():
@@ -130,7 +131,7 @@ class _Filler:
         mean = score.mean
         if changed:
             start = self.scores.get(self.reference, {}).get(measure)
-            if start is None or start.mean is None:
+            if start is None or start.mean is None or differing((score.basis, start.basis)):
                 return None
             mean = None if mean is None else mean - start.mean
         return Score(
@@ -142,6 +143,8 @@ class _Filler:
             n_without_number=score.n_without_number,
             reference=bool(self.layout.change_from) and not changed,
             lower_is_better=column.lower_is_better,
+            seeds=score.seeds,
+            basis=score.basis,
         )
 
 

@@ -1,0 +1,90 @@
+"""What two numbers must share to be compared: what was asked, behind which tokenizer, of which text, and how.
+
+Whoever measures a number writes its basis beside it, as `aspect: value; aspect: value`. Whoever ranks or subtracts
+numbers of one metric asks `differing`; nothing else decides whether numbers compare. A treatment, such as a learning
+rate, is no aspect: comparing treatments is what an experiment is for.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from hatchery.settings.base import dumped_values
+from hatchery.typed import plain
+
+if TYPE_CHECKING:
+    from hatchery.training.objective import ObjectiveKeys
+
+ASKED, TOKENIZER, TEXT, WINDOW, SCORING, ITEMS, PRECISION, SELECTION, RULES = (
+    *("asked", "tokenizer", "text", "window", "scoring", "items", "precision", "selection", "rules"),
+)
+_DIGITS = 12
+# Keys of an objective that change nothing of what held-out text asks.
+_OF_TRAINING_ALONE = {"task", "causal_share", "causal_weight", "z_loss", "unigram_penalty", "final_mask_probability"}
+_KINDS = {"subword": "subwords", "whole_word": "whole words", "span": "spans", "short_span": "short spans"}
+
+
+def basis(**aspects: object) -> str:
+    """The basis of a number; an aspect without a value is left out."""
+    written = {name: str(value).replace(";", ",").replace(": ", " ") for name, value in aspects.items() if value}
+    return "; ".join(f"{name}: {value}" for name, value in written.items())
+
+
+def aspects_of(text: str) -> dict[str, str]:
+    """The values of a basis by their aspects."""
+    return {name: value for name, _, value in (part.partition(": ") for part in text.split("; ") if part)}
+
+
+def differing(bases: Iterable[str]) -> dict[str, list[str]]:
+    """The aspects in which numbers differ, with their values; empty where all numbers compare."""
+    found = [aspects_of(text) for text in dict.fromkeys(bases)]
+    names = dict.fromkeys(name for aspects in found for name in aspects)
+    values = {name: sorted({aspects.get(name, "") for aspects in found}) for name in names}
+    return {name: of for name, of in values.items() if len(of) > 1}
+
+
+def joined(bases: Iterable[tuple[object, str]]) -> str:
+    """The basis of a number that is computed from several, each with what tells it from the others, such as its task.
+
+    An aspect in which they differ is named by the number of its values and a digest of them.
+    """
+    parts = sorted({(str(key), text) for key, text in bases})
+    different = differing(text for _, text in parts)
+    aspects = {name: value for _, text in parts for name, value in aspects_of(text).items()}
+    for name, values in different.items():
+        each = ((key, aspects_of(text).get(name, "")) for key, text in parts)
+        aspects[name] = f"{len(values)} values, {digest_of(each)}"
+    return basis(**aspects)
+
+
+def digest_of(value: object) -> str:
+    """The beginning of a digest of a value that is written the same in every run."""
+    listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else value
+    return hashlib.sha256(repr(listed).encode()).hexdigest()[:_DIGITS]
+
+
+def shortened(digest: str | None) -> str:
+    """The beginning of the digest of a manifest, which names a text or a tokenizer."""
+    return (digest or "")[:_DIGITS]
+
+
+def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
+    """What a model is asked for on held-out text, such as `15 % of subwords (1a2b3c...)` or `next tokens`.
+
+    The digest is of all that decides the masks, with the `seed` of their draw.
+    """
+    if objective.asked_as == "causal":
+        return "next tokens"
+    if objective.asked_as == "translation":
+        return f"target tokens, {getattr(objective, 'direction', '')}"
+    settings = plain(dumped_values(objective))
+    masks = {name: value for name, value in settings.items() if name not in (*_OF_TRAINING_ALONE, "segments")}
+    before = " at the positions before them" if objective.predicted_before else ""
+    share, kind = 100 * masks["mask_probability"], masks["kind"]
+    return f"{share:g} % of {_KINDS.get(kind, kind)}{before} ({digest_of((sorted(masks.items()), seed))[:6]})"
+
+
+def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
+    """How much of a text a model sees at once."""
+    apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
+    return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

@@ -1,0 +1,204 @@
+"""Numbers that do not compare are not ranked: in tables, on differences and in figures, each kind of number."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured_experiment import curve
+from summary_text import write_rows_of_summary
+
+from hatchery.analysis.analyses import comparison
+from hatchery.analysis.analyses.analysis import Study, tables_as_files
+from hatchery.analysis.scores import Measure
+from hatchery.analysis.settings import SummarySettings
+from hatchery.analysis.summary import Summary, summarised
+from hatchery.artifacts.manifests import stage_run
+from hatchery.evaluation.basis import differing
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.finetuning.measurements import finetuning_rows
+from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.typed import build, stage_body
+from hatchery.views.summary_sections import sections
+from hatchery.views.summary_text import markdown_summary, text_summary
+
+OWN, COMMON = {"masking": "own"}, {"masking": "common"}
+LOW, HIGH = {"kind": "subword", "mask_probability": 0.05}, {"kind": "span", "mask_probability": 0.4}
+SEEDS = (1, 2)
+
+
+def swept(experiment: Any, objectives: dict[str, dict[str, Any]], **settings: Any) -> Summary:
+    """Two seeds of a model for each objective, whose perplexities on `test` are 2, 4, ... and very sure."""
+    for place, (model, objective) in enumerate(objectives.items(), start=1):
+        for seed in SEEDS:
+            run = experiment.add_model(model, seed, curve(float(place)), objective=objective)
+            experiment.add_perplexity(run, {"test": (0.7 * place, 2.0 * place + 0.01 * seed, 0.5)}, **settings)
+    told = build(SummarySettings, stage_body(experiment.summary_settings()))
+    return summarised(told, experiment.measured(), {})
+
+
+def best(summary: Summary, suite: str = "perplexity", task: str = "test", metric: str = "perplexity") -> set[str]:
+    return summary.best(Measure("", suite, task, metric))
+
+
+def test_perplexities_behind_masks_of_their_own_have_no_best_and_the_tables_say_why(experiment: Any) -> None:
+    summary = swept(experiment, {"low": LOW, "high": HIGH}, **OWN)
+    assert best(summary) == set() == best(summary, "pretraining", "development")
+    (section,) = [each for each in sections(summary) if each.title.startswith("Perplexity")]
+    assert "Not compared: test perplexity" in section.note
+    assert "models were asked for different tokens (40 % of spans; 5 % of subwords)" in section.note
+    assert "`masking: common`" in section.note
+    for text in (markdown_summary(summary), " ".join(text_summary(summary).split())):
+        assert "(40 % of spans; 5 % of subwords)" in text
+
+
+def test_perplexities_behind_common_masks_have_a_best_and_name_the_models_that_never_saw_such(experiment: Any) -> None:
+    summary = swept(experiment, {"low": {**LOW, "mask_probability": 0.15}, "high": HIGH}, **COMMON)
+    assert best(summary) == {"low"}
+    (section,) = [each for each in sections(summary) if each.title.startswith("Perplexity")]
+    assert "Never saw the common masks in training: high (trained on 40 % of spans)" in section.note
+    # While training, each was still asked behind masks of its own.
+    assert best(summary, "pretraining", "development") == set()
+    assert "Not compared: test" not in section.note
+
+
+def test_models_of_one_objective_have_a_best_behind_their_own_masks(experiment: Any) -> None:
+    summary = swept(experiment, {"small": LOW, "large": LOW}, **OWN)
+    assert best(summary) == {"small"} == best(summary, "pretraining", "development")
+    assert not summary.not_compared(Measure("", *row.selectors[1:]) for row in summary.rows)
+
+
+def test_one_pretraining_seed_makes_no_best(experiment: Any) -> None:
+    summary = swept(experiment, {"small": LOW, "large": LOW}, **OWN)
+    one = [replace(row, seeds=1) if row.model == "small" else row for row in summary.rows]
+    assert best(replace(summary, rows=one)) == set()
+    # Of three, a model with one seed that is far behind does not keep the others from it.
+    one = [replace(row, seeds=1) if row.model == "large" else row for row in summary.rows]
+    assert best(replace(summary, rows=one)) == {"small"}
+
+
+def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_latex(
+    experiment: Any, tmp_path: Path
+) -> None:
+    summary = swept(experiment, {"low": LOW, "high": HIGH}, **OWN)
+    rows = [replace(row, model=f"mine/{row.model}", experiment="mine") for row in summary.rows]
+    tables = {"summary": write_rows_of_summary(tmp_path, rows)}
+    study = Study("all", tuple(SeededRun.of(f"mine/{model}", 1) for model in ("low", "high")), tables=tables)
+    found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), study)
+    (row,) = [row for row in found.rows if row["suite"] == "perplexity"]
+    assert (row["mean"], row["against_mean"]) == (pytest.approx(4.015), pytest.approx(2.015))
+    assert (row["difference"], row["deviation"]) == (None, None)
+    files = tables_as_files(found, "Side by side", "comparison", "all")
+    line = next(line for line in files["table_01.tex"].splitlines() if "test perplexity" in line)
+    assert line.rstrip("\\ ").endswith("& --") and "2.00" not in line
+    assert "models were asked for different tokens (40 % of spans; 5 % of subwords)" in files["tables.md"]
+    assert "masking: common" in files["table_01.tex"]
+    # With one seed each, differences are told of these two trained models.
+    assert found.tables[0].caption == "Differences of averages"
+    alone = {"summary": write_rows_of_summary(tmp_path, [replace(row, seeds=1) for row in rows])}
+    found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), replace(study, tables=alone))
+    assert found.tables[0].caption == "Differences of averages, between two trained models each"
+
+
+Rows = Callable[[Evaluated], Any]
+
+
+def evaluated(folder: Path, settings: Any, model: Any, inputs: Any, measures: Any, files: dict[str, str]) -> Evaluated:
+    from hatchery.artifacts.manifests import read_manifest
+
+    with stage_run(folder / "model/manifest.json", model) as run:
+        pass
+    texts = {}
+    for name, text in inputs.items():
+        with stage_run(folder / text / "manifest.json", {"text": text}) as run:
+            texts[name] = run.folder / "manifest.json"
+    with stage_run(folder / "made/manifest.json", settings, texts) as run:
+        for name, text in files.items():
+            (run.folder / name).write_text(text, encoding="utf-8")
+            run.add_output(run.folder / name)
+        run.measures.update(measures)
+    made = read_manifest(folder / "made/manifest.json")
+    return Evaluated(made, read_manifest(folder / "model/manifest.json"), "mine", text=lambda split: inputs["tokens"])
+
+
+PAIRS = (
+    minimal_pair_rows,
+    {"suite": "mine", "seed": 0, "precision": "fp32"},
+    {"objective": {"kind": "subword"}},
+    {"source": "pairs"},
+    {"scoring": "pll", "tie_rule": "strict", "architecture": "masked"},
+    {
+        "accuracy.csv": "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
+        "paradigm,p,100,60,0,0.6,0.6\nphenomenon,p,100,60,0,0.6,0.6\nsuite,mine,100,60,0,0.6,0.6\n"
+    },
+)
+TASK = (
+    finetuning_rows,
+    {"task": {"name": "t", "suite": "glue", "metrics": ["accuracy"]}, "protocol": {"selection": "last"}},
+    {},
+    {"source t": "rows"},
+    {"scored_validation": 100},
+    {
+        "results.csv": "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
+        "validation,12,0.001,accuracy,0.6,1,0.6,\n"
+    },
+)
+HELD_OUT = (
+    perplexity_rows,
+    {"splits": ["test"], "sequence_length": 32, "masking": "common"},
+    {"objective": {"kind": "subword"}},
+    {"tokens": "corpus"},
+    {},
+    {
+        "perplexity.csv": "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy\n"
+        "test,10,150,2.0,7.389056098930650,0.5\n"
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "model", "inputs", "measures", "aspects"),
+    [
+        (PAIRS, {}, {}, {}, {}, []),
+        (PAIRS, {}, {}, {"source": "others"}, {}, ["text"]),
+        (PAIRS, {"precision": "tf32"}, {}, {}, {}, ["precision"]),
+        (PAIRS, {"pairs_per_paradigm": 100, "seed": 3}, {}, {}, {}, ["items"]),
+        (PAIRS, {"per_token": True}, {}, {}, {}, ["rules"]),
+        (PAIRS, {}, {}, {}, {"scoring": "pll_within_word_l2r"}, ["scoring"]),
+        (PAIRS, {}, {}, {}, {"tie_rule": "shared"}, ["rules"]),
+        (PAIRS, {}, {}, {}, {"rules": "BabyLM 2026"}, ["rules"]),
+        # Each in its own way compare, as in papers; a hybrid model in that of causal ones does not.
+        (PAIRS, {}, {"objective": {"task": "causal"}}, {}, {"scoring": "left_to_right"}, []),
+        (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "mntp"}, []),
+        (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "left_to_right"}, ["scoring"]),
+        (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "fused"}, ["scoring"]),
+        (TASK, {}, {}, {}, {}, []),
+        (TASK, {}, {}, {"source t": "others"}, {}, ["text"]),
+        (TASK, {}, {}, {}, {"scored_validation": 99}, ["items"]),
+        (TASK, {"protocol": {"selection": "scored"}}, {}, {}, {}, ["selection"]),
+        (TASK, {"protocol": {"selection": "held_out"}}, {}, {}, {}, []),
+        (HELD_OUT, {}, {}, {}, {}, []),
+        (HELD_OUT, {"masking": "own"}, {}, {}, {}, ["asked"]),
+        (HELD_OUT, {"mask_probability": 0.3}, {}, {}, {}, ["asked"]),
+        (HELD_OUT, {"seed": 7}, {}, {}, {}, ["asked"]),
+        (HELD_OUT, {"sequence_length": 64}, {}, {}, {}, ["window"]),
+        (HELD_OUT, {"segments": "packed"}, {}, {}, {}, ["window"]),
+        (HELD_OUT, {"sequences": 5}, {}, {}, {}, ["text"]),
+        (HELD_OUT, {}, {}, {"tokens": "others"}, {}, ["text"]),
+        (HELD_OUT, {}, {"objective": {"task": "causal"}}, {}, {}, ["asked", "window"]),
+        (HELD_OUT, {}, {"objective": {"task": "hybrid"}}, {}, {}, ["asked"]),
+    ],
+)
+def test_every_kind_of_number_says_what_it_compares_with(
+    *, kind: Any, settings: Any, model: Any, inputs: Any, measures: Any, aspects: list[str], tmp_path: Path
+) -> None:
+    rows, *same = kind
+    others = [{**one, **other} for one, other in zip(same, (settings, model, inputs, measures), strict=False)]
+    found = [
+        next(iter(rows(evaluated(tmp_path / name, *parts, same[-1]))))
+        for name, parts in (("one", same[:-1]), ("other", others))
+    ]
+    assert list(differing(row["basis"] for row in found)) == aspects
