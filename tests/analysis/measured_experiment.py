@@ -62,6 +62,7 @@ class Experiment:
         self.finetuning: dict[str, Path] = {}
         self.perplexity: dict[str, Path] = {}
         self.surprisal: dict[str, Path] = {}
+        self.further: dict[str, Path] = {}
         self.baseline: dict[str, Path] = {}
         self.tokens: Path | None = None
         """The manifest of the shards that models read, and that of their documents."""
@@ -260,6 +261,10 @@ class Experiment:
         self.surprisal[f"{run}:{name}"] = path
         return path
 
+    def add_scores(self, kind: str, run: str, file: str, text: str, settings: Any = None, **measures: Any) -> None:
+        """A model's result of a kind without names: one file, settings and measures."""
+        self.further[f"{kind}:{run}:"] = self._evaluation(kind, run, "", settings or {}, {file: text}, measures)
+
     def _evaluation(
         self,
         stage: str,
@@ -288,7 +293,7 @@ class Experiment:
     def inputs(self) -> dict[str, Any]:
         names = ("finetuning", "minimal_pairs", "perplexity", "surprisal")
         evaluated = {f"{kind}:{name}": path for kind in names for name, path in getattr(self, kind).items()}
-        evaluated = {key + ":" * (key.count(":") == 1): path for key, path in evaluated.items()}
+        evaluated = {key + ":" * (key.count(":") == 1): path for key, path in evaluated.items()} | self.further
         text = {"tokens": self.tokens, "corpus": self.corpus}
         return {"model": self.pretraining | self.baseline, "evaluation": evaluated, **text}
 

@@ -35,7 +35,7 @@ def swept(experiment: Any, objectives: dict[str, dict[str, Any]], **settings: An
     for place, (model, objective) in enumerate(objectives.items(), start=1):
         for seed in SEEDS:
             run = experiment.add_model(model, seed, curve(float(place)), objective=objective)
-            experiment.add_perplexity(run, {"test": (0.7 * place, 2.0 * place + 0.01 * seed, 0.5)}, **settings)
+            experiment.add_perplexity(run, {"test": (0.7 * place, 2.0 * place + 0.01 * seed, 0.5)}, settings=settings)
     told = build(SummarySettings, stage_body(experiment.summary_settings()))
     return summarised(told, experiment.measured(), {})
 
