@@ -46,8 +46,8 @@ class Evaluated:
 
     `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known;
     `tokens_per_byte` the number of its tokens that a model can be asked for per byte that these tokens represent, and
-    `n_bytes` the number of bytes of its sentences as a tokenizer of others encodes them. `text` names the documents of a
-    split that it read.
+    `n_bytes` the number of bytes of its sentences as a tokenizer of others encodes them. `text` names the documents of
+    a split that it read.
     """
 
     manifest: Manifest

@@ -70,9 +70,9 @@ TRAINED_ON = "trained on "
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     """The basis of a metric of a split; nothing is known of an evaluation without the settings of the stage."""
     manifest, model = evaluated.manifest, evaluated.model
-    if not {"masking", "splits", "sequence_length"} <= manifest.settings.keys():
+    if "masking" not in manifest.settings:
         return lambda split, metric: ""
-    settings = build(PerplexitySettings, stage_body(manifest.settings), str(manifest.path))
+    settings = _asked(manifest)
     if is_imported(model):
         objective = baseline_objective(settings, model.settings["architecture"]).settings
     else:
@@ -92,15 +92,21 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     return of
 
 
+def _asked(manifest: Manifest) -> PerplexitySettings:
+    """The settings that decide what a split is asked for, whichever split."""
+    told = {"sequence_length": 128, **stage_body(manifest.settings), "splits": ["dev"]}
+    return build(PerplexitySettings, told, str(manifest.path))
+
+
 def _trained_otherwise(evaluated: Evaluated) -> str:
     """Of common masks, what a model was trained on if it never saw such masks; else empty."""
     settings, model = evaluated.manifest.settings, evaluated.model
-    if settings.get("masking") != "common" or "splits" not in settings or "objective" not in model.settings:
+    if settings.get("masking") != "common" or "objective" not in model.settings:
         return ""
     own = objective_of_model(model)
     if own.asked_as not in ("masked", "hybrid"):
         return ""
-    asked = measured_objective(build(PerplexitySettings, stage_body(settings), ""), model).settings
+    asked = measured_objective(_asked(evaluated.manifest), model).settings
     same = all(getattr(own, key) == getattr(asked, key) for key in ("kind", "mask_probability"))
     return "" if same else f"{TRAINED_ON}{asked_of(own).partition(' (')[0]}"
 
