@@ -190,7 +190,7 @@ def test_every_table_is_a_file_and_those_of_an_earlier_run_are_removed(study: St
         assert {path for path in written if re.match(r"table_\d", path)} == names
         assert {path.name for path in read_findings(output).files} == {*names, "tables.tex", "tables.md"}
     text = (output.parent / "table_01.tex").read_text(encoding="ascii")
-    assert r"\label{tab:invented-mine-table-01}" in text and "study invented, mine" in text
+    assert r"\label{tab:invented-mine-table-01}" in text and "invented, mine" in text
     markdown = (output.parent / "tables.md").read_text(encoding="utf-8")
     assert markdown.startswith("# A title\n") and "\n| average of | of | n |" in markdown
 
