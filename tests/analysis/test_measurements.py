@@ -16,6 +16,7 @@ from hatchery.analysis.scores import direction
 from hatchery.analysis.settings import baseline_runs
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, minimal_pair_rows
@@ -123,6 +124,37 @@ def test_the_file_of_a_causal_model_is_read_like_any_other(experiment: Any) -> N
         pl.read_parquet(experiment.folder / "runs.parquet").drop("model", "label", "run", "manifest").to_dicts()
     )
     assert masked == causal
+
+
+def test_each_count_of_ties_temperature_and_chance_has_a_metric_of_its_own(tmp_path: Path) -> None:
+    """Two paradigms of 10 and 30 items, with four candidates and with two."""
+    tables = {
+        "accuracy.csv": [(0.5, 0.7, 0.25), (0.8, 0.9, 0.5), (0.725, 0.85, 0.4375)],
+        "accuracy_at_best_temperature.csv": [(0.6, 0.8, 0.25), (0.9, 1.0, 0.5), (0.825, 0.95, 0.4375)],
+    }
+    with stage_run(tmp_path / "manifest.json", {}) as run:
+        for name, shares in tables.items():
+            places = (("paradigm", "a", 10), ("paradigm", "b", 30), ("phenomenon", "x", 40))
+            rows = [(*place, 0, 0, *of) for place, of in zip(places, shares, strict=True)]
+            text = HEADER.strip() + ",chance\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+            run.folder.joinpath(name).write_text(text)
+            run.add_output(run.folder / name)
+    made = read_manifest(tmp_path / "manifest.json")
+    found = {(row["task"], row["metric"]): row for row in minimal_pair_rows(Evaluated(made, made, "mine"))}
+    wanted = ("accuracy_percent", "accuracy_ties_correct_percent", "best_temperature_accuracy_percent")
+    for task, values, chance, items in (
+        ("a", (50, 70, 60), 25, 10),
+        ("x", (72.5, 85, 82.5), 43.75, 40),
+        ("phenomenon_average", (72.5, 85, 82.5), 43.75, 40),
+        ("paradigm_average", (65, 80, 75), 37.5, 40),
+    ):
+        rows = [found[task, metric] for metric in wanted]
+        assert [row["value"] for row in rows] == pytest.approx(values), task
+        assert {(row["blind_guess"], row["items"]) for row in rows} == {(chance, items)}
+    # Two more right and two more wrong items: 7 of 14, and 26 of 34.
+    deviations = math.sqrt(7 / 14 * 7 / 14 / 14), math.sqrt(26 / 34 * 8 / 34 / 34)
+    assert found["a", wanted[0]]["sampling_deviation"] == pytest.approx(100 * deviations[0])
+    assert found["paradigm_average", wanted[0]]["sampling_deviation"] == pytest.approx(50 * math.hypot(*deviations))
 
 
 def test_perplexity_keeps_its_unit_and_accuracy_becomes_percent(experiment: Any) -> None:
