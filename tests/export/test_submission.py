@@ -142,7 +142,17 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
         (("aoa_surprisals", "results", 0, "surprisal"), None, "aoa_surprisals: row 0: surprisal: missing, or of an"),
         (("fast_eval_results", "blimp"), [None] * 3, "expected lists of one length, at most 19"),
         (("fast_eval_results", "blimp", 0), {"other": 0.5}, "blimp: the checkpoints have different names"),
-        (("fast_eval_results", "blimp", 1), {"agreement": 50}, "blimp: checkpoint 1: expected null or fractions"),
+        (("fast_eval_results", "blimp", 1), {"agreement": 1}, "blimp: checkpoint 1: expected null or fractions"),
+        (("fast_eval_results", "blimp", 1), {"agreement": 1.01}, "blimp: checkpoint 1: expected null or fractions"),
+        (("fast_eval_results", "blimp", 1), {"agreement": -0.01}, "blimp: checkpoint 1: expected null or fractions"),
+        (("fast_eval_results", "blimp", 1), {}, "blimp: checkpoint 1: expected null or fractions"),
+        (("fast_eval_results", "reading", 1), {"rt": 0.5}, "fast_eval_results: reading: expected spr and rt"),
+        (("aoa",), {"aoa": 1.01}, "aoa: got {'aoa': 1.01}, expected"),
+        (("aoa",), {"aoa": -1.01}, "aoa: got {'aoa': -1.01}, expected"),
+        (("aoa_surprisals", "results", 2), surprisal("chck_1M"), "the checkpoints have different numbers of rows"),
+        (("reading", "reading", "predictions", 0, "prev_pred"), float("inf"), "reading: row 0: got"),
+        (("reading", "reading", "predictions", 0, "pred"), 7, "reading: row 0: got"),
+        (("global_piqa_parallel", "e1", "predictions", 0, "id"), "e1_1", "the id is 'e1_1', expected 'e1_0'"),
         (("comps",), [], "comps: expected null or predictions by name"),
         (("extra",), None, "the key 'extra' is unknown"),
     ],
@@ -158,6 +168,25 @@ def test_what_the_server_would_refuse_is_told(evaluations, path, new, told) -> N
         inner[path[-1]] = new
     problems = structure_problems(value, "strict_small")
     assert any(told in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        (("aoa",), {"aoa": 1}),
+        (("aoa",), {"aoa": -1.0}),
+        (("fast_eval_results", "blimp", 1), {"agreement": 1.0}),
+        (("fast_eval_results", "blimp", 1), {"agreement": 0.0}),
+        (("reading", "reading", "predictions", 0, "prev_pred"), float("nan")),
+    ],
+)
+def test_the_ends_of_a_range_belong_to_it(evaluations, path, new) -> None:
+    value = copy.deepcopy(submission(SETTINGS, *evaluations))
+    inner = value
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    assert structure_problems(value, "strict_small") == []
 
 
 @pytest.mark.parametrize(("track", "most"), [("strict_small", 19), ("strict", 28)])

@@ -70,8 +70,9 @@ def study(experiment, repository: Path, tmp_path: Path) -> Study:
     for seed, right in ((1, 0), (2, 4)):
         run = experiment.add_model("mine", seed, [{"step": 1, "tokens": 10, "loss": 3.0}])
         for suite, percent in SUITES.items():
-            # Paradigms weigh alike, whatever their sizes.
-            pairs = {"a": {"p": (percent + right, 100)}, "b": {"q": (2 * (percent - right), 200)}}
+            # Paradigms weigh alike, whatever their sizes; only in COMPS do the seeds differ, by 4 points.
+            other = right if suite == "comps" else -right
+            pairs = {"a": {"p": (percent + right, 100)}, "b": {"q": (2 * (percent + other), 200)}}
             experiment.add_minimal_pairs(run, f"babylm_2026_{suite}", pairs)
         for task in TASKS[:-1]:
             experiment.add_finetuning(run, f"babylm_2026_{task}", ("f1", "accuracy"), {42: ((0.7, 0.1), "")}, scored=20)
@@ -92,12 +93,16 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert mine["blimp"] == 80 and mine["global_piqa"] == 40 and mine["entity_tracking"] == 20
     # Six of seven tasks: the seventh counts 0.
     assert mine["glue"] == pytest.approx(60) and mine["reading"] is None
-    expected = (80 + 60 + 50 + 20 + 55 + 60 + 40) / 9
+    expected = (80 + 60 + 50 + 20 + 57 + 60 + 40) / 9
     assert (
         numbers["mine", "mean"]["points"]
         == pytest.approx(expected, abs=1e-6)
         == numbers["mine", "mean_with_aoa_0"]["points"]
     )
+    # Student's t of one degree of freedom, 12.7062, times the standard error of 55 and 59, which is 2.
+    assert mine["comps"] == 57 and numbers["mine", "comps"]["half_interval"] == pytest.approx(25.412410, abs=1e-5)
+    assert numbers["mine", "mean"]["half_interval"] == pytest.approx(2.823601, abs=1e-5)
+    assert numbers["mine", "blimp"]["half_interval"] == 0
     assert numbers["mine", "mean"]["seeds"] == 2 and numbers["other", "mean"]["half_interval"] is None
     assert {row["rule"] for row in found.rows} == {"mean of nine parts, BabyLM 2026 (July)"}
     assert ("never_asked", "mean") not in numbers
@@ -108,6 +113,12 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert rows[:2] == ["mine (2 seeds)", "other"] and rows[-1] == "chance"
     assert rows[2] == "wwm_curriculum_simplification_40k" and "GPT2-Strict-Small" in rows and "GPT2-Strict" not in rows
     assert numbers["GPT2-Strict-Small", "mean"]["points"] == pytest.approx(336.39 / 9, abs=1e-5)
+    # Without its AoA of -12.15; and of a row with its mean and AoA of 22.90 alone, one ninth of it less.
+    assert numbers["GPT2-Strict-Small", "mean_with_aoa_0"]["points"] == pytest.approx(348.54 / 9, abs=1e-5)
+    deberta = numbers["deberta-base-75k-sam_ext-s1", "mean_with_aoa_0"]["points"]
+    assert deberta == pytest.approx(40.62 - 22.90 / 9, abs=1e-5)
+    means = [float(row.cells[-2].text) for row in table.rows[2:-1]]
+    assert means == sorted(means, reverse=True) and len(means) > 3
     assert "RecGPT-100M" in [
         row.cells[0] for row in leaderboard(LeaderboardSettings(track="strict"), study).tables[0].rows
     ]
