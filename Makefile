@@ -14,6 +14,11 @@ WORKFLOW := Snakefile workflow
 # The surroundings must not decide which modules the commands import or whether bytecode is kept.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
+# Snakemake needs a place for its cache before it reads the workflow.
+ifneq ($(shell mkdir -p "$${HOME:?}/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo yes),yes)
+export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
+endif
+
 # Rules call `python` by name, so the environment comes first on PATH. $PWD is expanded by the shell, which unlike make
 # copes with any character in it.
 IN_ENVIRONMENT := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python -m

@@ -172,6 +172,32 @@ def test_a_real_write_that_fails_names_the_output_and_not_its_temporary_name(rep
     assert re.fullmatch(f"error: {tmp_path}/x.txt: File too large; .*\n", outcome.stderr)
 
 
+LOCK = """
+import multiprocessing, sys
+sys.path.insert(0, sys.argv[1])
+from hatchery.errors import refusal
+try:
+    multiprocessing.get_context("spawn").Lock()
+except OSError as error:
+    print(refusal(error))
+"""
+
+
+@pytest.mark.parametrize("state", ["read-only", "missing"])
+def test_a_place_for_semaphores_that_cannot_be_written_is_named_with_its_cure(state: str, repository: Path) -> None:
+    # In a mount table of its own: the machine's /dev stays as it is.
+    hidden = {
+        "read-only": "mount -t tmpfs -o ro tmpfs /dev/shm",
+        "missing": "mount -t tmpfs tmpfs /dev && : > /dev/null",
+    }[state]
+    script = f'{hidden} && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", LOCK, str(repository / "scripts")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not done.stdout and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip("needs the right to mount")
+    assert re.fullmatch(r"/dev/shm: .+; several processes need it .+\(compute\.corpus_threads: 1, .+\n", done.stdout)
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_log_on_the_full_disk_does_not_hide_the_status(unbuffered: str, repository: Path) -> None:
     code = "from hatchery.command import run_command; import argparse\n"

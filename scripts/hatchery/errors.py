@@ -101,8 +101,8 @@ _NO_MEMORY = re.compile(
 )
 # Less than this is a full disk: file systems keep some blocks for themselves.
 _NO_ROOM_BYTES = 1 << 16
-# Snakemake's records of a call are more.
-_NO_ROOM_FILES = 16
+# Snakemake's records of a call, and the temporary files of a job, are more.
+_NO_ROOM_FILES = 256
 
 
 def writing_refused(folder: Path) -> str | None:
@@ -155,6 +155,21 @@ def full_disk(*folders: Path) -> str | None:
     return None
 
 
+# Where the system keeps the semaphores by which processes wait for each other.
+_SEMAPHORES = Path("/dev/shm")
+_NO_SEMAPHORES = (errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSYS)
+
+
+def _no_semaphores(number: int) -> str | None:
+    """The line for people where several processes were to work, but the place for their semaphores is not there."""
+    if number not in _NO_SEMAPHORES or os.access(_SEMAPHORES, os.W_OK | os.X_OK):
+        return None
+    return (
+        f"{_SEMAPHORES}: {os.strerror(number)}; several processes need it to work together: mount it for writing, or "
+        "have one work (compute.corpus_threads: 1, compute.workers: 0 in config/config.yaml)"
+    )
+
+
 def refusal(error: BaseException) -> str | None:
     """The line for people where the machine has refused something: what, where, what to do; None for anything else."""
     number = error_number(error)
@@ -163,6 +178,8 @@ def refusal(error: BaseException) -> str | None:
     # Also on a GPU. Of a library that is loaded, the dynamic linker says that it could not be mapped.
     if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
         return _MEMORY
+    if number is not None and isinstance(error, OSError) and not error.filename and (line := _no_semaphores(number)):
+        return line
     if number not in REMEDIES:
         return None
     place = (error.filename if isinstance(error, OSError) else None) or "writing"

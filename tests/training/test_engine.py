@@ -364,3 +364,39 @@ def test_starting_compiles_nothing_says_nothing_and_leaves_neither_threads_nor_t
     assert result.returncode == 0, result.stderr
     assert result.stdout == "" and result.stderr == ""
     assert list(home.iterdir()) == []
+
+
+ALONE = """
+import os, resource, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from hatchery.training.engine import Engine
+from hatchery.training.lamb import Lamb
+from hatchery.training.precision import Precision
+from hatchery.training.processes import import_deepspeed, process_group
+from hatchery.training.topology import SINGLE_PROCESS
+cpu = torch.device("cpu")
+import_deepspeed(cpu).initialize
+if os.getuid() == 0:
+    # No limit holds for root.
+    os.setgid(65534)
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+model = torch.nn.Linear(2, 1)
+before = len(os.listdir("/proc/self/task"))
+with process_group(SINGLE_PROCESS, cpu, shares_state=False):
+    with Engine(model, Lamb(model.parameters(), lr=0.1), 1.0, Precision("fp32"), cpu, SINGLE_PROCESS) as engine:
+        assert len(os.listdir("/proc/self/task")) == before
+"""
+
+
+def test_one_process_trains_where_no_thread_can_be_started(repository: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ALONE, str(repository / "scripts")]
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": "/usr/bin:/bin",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/", timeout=100)
+    assert result.returncode == 0, result.stderr

@@ -129,13 +129,22 @@ def await_announcement(store: torch.distributed.Store, timeout: timedelta) -> st
 
 @contextmanager
 def process_group(
-    topology: Topology, device: torch.device, store: torch.distributed.Store | None = None
+    topology: Topology,
+    device: torch.device,
+    store: torch.distributed.Store | None = None,
+    shares_state: bool = True,
 ) -> Iterator[None]:
     """Open torch's process group for the duration of the block, by default over a store of its own.
 
+    Where one process on the CPU need not share the optimiser's state with itself, the group has no threads and sends
+    nothing: gloo would hang at the end of a process in which it could not start its threads.
     Raises TrainingError when the processes do not meet, and when one of them goes away.
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
+    if topology.world_size == 1 and device.type == "cpu" and not shares_state:
+        # It makes the backend known.
+        importlib.import_module("torch.testing._internal.distributed.fake_pg")
+        backend = "fake"
     # Before the group is open: default arguments of functions in these modules would hold it as long as the interpreter
     # lives, and with it threads that can end the interpreter in "terminate called without an active exception".
     importlib.import_module("torch.distributed.nn.functional")

@@ -226,7 +226,7 @@ def train_run(
         probes.append(DivergenceProbe(probed.batches, unigram))
     if settings.bias_drift:
         probes.append(BiasDrift(model, unigram))
-    with process_group(topology, device, store):
+    with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
         optimizer = build_optimizer(model, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.
