@@ -252,12 +252,14 @@ class Experiment:
         self.perplexity[run] = path
         return path
 
-    def add_surprisal(self, run: str, name: str, words: Mapping[str, float]) -> Path:
+    def add_surprisal(self, run: str, name: str, words: Mapping[str, float], **measures: Any) -> Path:
         """`words` maps the words of one text to bits."""
         columns = {"sentence": [1] * len(words), "position": range(1, len(words) + 1), "word": list(words)}
         written = io.BytesIO()
         pl.DataFrame({**columns, "surprisal": list(words.values())}).write_parquet(written)
-        path = self._evaluation("surprisal", run, name, {"drawn": 1}, {"surprisal.parquet": written.getvalue()})
+        path = self._evaluation(
+            "surprisal", run, name, {"drawn": 1}, {"surprisal.parquet": written.getvalue()}, measures
+        )
         self.surprisal[f"{run}:{name}"] = path
         return path
 

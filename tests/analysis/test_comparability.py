@@ -11,8 +11,9 @@ from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses import comparison
 from hatchery.analysis.analyses.analysis import Study, tables_as_files
+from hatchery.analysis.compute_optimal import points_of_runs, why_no_points
 from hatchery.analysis.scores import Measure
-from hatchery.analysis.settings import SummarySettings
+from hatchery.analysis.settings import FigureSettings, SummarySettings
 from hatchery.analysis.summary import Summary, summarised
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.basis import differing
@@ -22,6 +23,7 @@ from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.typed import build, stage_body
+from hatchery.views.figures import learning_curves, word_surprisals
 from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import markdown_summary, text_summary
 
@@ -202,3 +204,31 @@ def test_every_kind_of_number_says_what_it_compares_with(
         for name, parts in (("one", same[:-1]), ("other", others))
     ]
     assert list(differing(row["basis"] for row in found)) == aspects
+
+
+def test_development_losses_that_do_not_compare_make_no_frontier_and_the_figure_says_so(experiment: Any) -> None:
+    for name, objectives in (("apart", {"low": LOW, "high": HIGH}), ("alike", {"small": LOW, "large": LOW})):
+        # Models of the second name replace those of the first.
+        experiment.runs, experiment.pretraining, experiment.perplexity = [], {}, {}
+        summary = swept(experiment, objectives, **OWN)
+        assert len(summary.models) == 2
+        tables = experiment.tables()
+        points = points_of_runs(tables["runs"], tables["curves"], "products")
+        reason = why_no_points(tables["runs"])
+        figure = learning_curves.draw(build(FigureSettings, stage_body(experiment.figure_settings())), tables)
+        titles = " ".join(axes.get_title(loc="right").replace("\n", " ") for axes in figure.axes)
+        if name == "apart":
+            assert not points and "Not compared: development loss, because models were asked" in reason
+            assert "not comparable: models differ in asked" in titles
+        else:
+            # After the second and the fourth step.
+            assert len(points) == 4 and not reason and not titles.strip()
+
+
+def test_surprisals_of_models_that_saw_other_words_have_panels_of_their_own(experiment: Any) -> None:
+    for model, way in (("gpt", "left_to_right"), ("ltg", "pll"), ("elc", "pll")):
+        run = experiment.add_model(model, 1, curve(1.0))
+        experiment.add_surprisal(run, "mine", {"the": 1.0, "dog": 5.0}, scoring=way)
+    figure = word_surprisals.draw(build(FigureSettings, stage_body(experiment.figure_settings())), experiment.tables())
+    panels = {axes.get_title(loc="left"): len(axes.lines) for axes in figure.axes}
+    assert panels == {"mine, left_to_right": 1, "mine, pll": 2}

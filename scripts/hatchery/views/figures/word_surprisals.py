@@ -7,22 +7,24 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.lines import Line2D
 
+from hatchery.analysis.comparability import value_of
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.evaluation.basis import aspects_of, differing
 from hatchery.rendering.drawing import entry_rows, is_narrow, legend_below, no_measurements
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
     title="Surprisal of words",
     needs=("surprisals",),
-    version=1,
+    version=2,
     caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected it.",
     explanation="""
 The text is the one that `drawn` names of each set of texts (by default its first), its first 40 words. A word is what
 stands between white space, with its punctuation, or what `separator` marks; its surprisal is the sum over its tokens,
--log2 of their probabilities. Causal models have seen the words before it, masked ones all other tokens of the text, so
-the levels of the two do not compare. A point is the mean over the seeds of a model. Words in letters that the figure
-does not have, such as Chinese ones, are shown by their numbers.
+-log2 of their probabilities. Causal models have seen the words before it, masked ones all other tokens of the text:
+models whose surprisals do not compare have panels of their own. A point is the mean over the seeds of a model. Words in
+letters that the figure does not have, such as Chinese ones, are shown by their numbers.
 
 All words of all texts stand in `surprisal/<model>/<name>/surprisal.parquet` and `surprisal.csv`.
 
@@ -37,7 +39,7 @@ Words = dict[str, dict[tuple[int, str], dict[str, float]]]
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure, a panel below the other. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("word",))
-    found = words_by_text(frame.select("model", "task", "value").rows())
+    found = words_by_text(panel_rows(frame.select("model", "task", "value", "basis").rows()))
     models, style = models_in_order(settings.runs), settings.style
     looks, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
     handles = [
@@ -82,6 +84,21 @@ def written(position: int, word: str) -> str:
     """A word as the figure's letters can write it; where they cannot, its number."""
     font = get_font(findfont("DejaVu Sans"))
     return word if all(font.get_char_index(ord(letter)) for letter in word) else str(position)
+
+
+def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
+    """The rows without their bases, which stand behind the name of a text where they differ."""
+    bases: dict[str, set[str]] = {}
+    for _, task, _, basis in rows:
+        bases.setdefault(task.partition("/")[0], set()).add(basis or "")
+    different = {text: differing(found) for text, found in bases.items()}
+    found = []
+    for model, task, value, basis in rows:
+        text, _, word = task.partition("/")
+        aspects = aspects_of(basis or "")
+        apart = "".join(f", {value_of(name, aspects)}" for name in different[text])
+        found.append((model, f"{text}{apart}/{word}", value))
+    return found
 
 
 def words_by_text(rows: Sequence[tuple[str, str, float]]) -> Words:
