@@ -119,6 +119,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"tokenizer": "demo_parallel"},
         "the tokenizer 'demo_parallel' is trained on 'demo_parallel', expected the experiment's corpus 'demo'",
     ),
+    "a second corpus": (
+        {"tokenizer": {"kind": "byte_bpe", "vocabulary_size": 400, "corpora": ["demo", "demo_books"]}},
+        "is trained on 'demo_books', expected the experiment's corpus 'demo'",
+    ),
     "chain": (
         pretraining(initialise_from={"run": "ltg_bert", "experiment": "demo"}),
         "ltg_bert.pretraining.initialise_from: 'ltg_bert' of demo: pretraining: expected a `budget` of words",

@@ -190,6 +190,11 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     assert spend(settings, chosen, examples, 4_000, words_before=part, first_step=5) == dataclasses.replace(
         whole, marks={}
     )
+    # As many words as there are belong to a budget, and to a mark.
+    assert spend(settings, chosen, examples, whole.words_seen).steps == whole.steps
+    assert spend(settings, chosen, examples, whole.words_seen - 1).steps == whole.steps - 1
+    marks = spent(token_data, pretrain_slice, OBJECTIVES["packed"], 4_000, checkpoints_at=[part, part + 1])[1].marks
+    assert [mark.step for mark in marks.values()] == [5, 6] and marks[mark_name(part)].words == part
     with pytest.raises(ConfigError, match="more than the 10 that are left"):
         spend(settings, chosen, examples, 4_000, words_before=3_990)
 

@@ -57,7 +57,7 @@ def counts_file(folder: Path, **changes: int) -> Path:
     rows = ["set,block,uid,rows"]
     for block in ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps"):
         rows += [f"full,{block},p,{changes.get(block, 100)}", f"full,{block},q,200"]
-    rows += [f"full,global_piqa_{one},,{changes.get('piqa', 300)}" for one in ("parallel", "nonparallel")]
+    rows += [f"full,global_piqa_parallel,,{changes.get('piqa', 300)}", "full,global_piqa_nonparallel,,300"]
     rows += [f"full,glue,{task},{changes.get('glue', 20)}" for task in TASKS]
     rows += ["full,reading,reading,1726", "checkpoint,aoa_surprisals,,8005"]
     path = folder / "row_counts.csv"
