@@ -271,6 +271,9 @@ def test_ages_beyond_what_was_measured_are_unknown():
     # It was there before the first checkpoint, and with one piece it comes after the last.
     assert model_age(learning(6.4, 8, 4), 400) is None
     assert model_age(learning(5, 6.3, 1), 400) is None
+    # One more word is counted, so that a model that has seen none has a place, and few words are not shifted.
+    early = {seen: [20 - 14 / (1 + math.exp(-3 * (math.log10(seen + 1) - 1.5)))] for seen in (0, 1, 3, 9, 31, 99, 999)}
+    assert model_age(Learning(early, 4), 400) == pytest.approx(x - 5, abs=0.01)
     few = learning(5, 8, 4).surprisals
     assert model_age(Learning(dict(list(few.items())[:2]), 4), 400) is None
 
