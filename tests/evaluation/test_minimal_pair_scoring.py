@@ -111,6 +111,30 @@ def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_o
     assert found["paradigm_average", "accuracy_percent"] == pytest.approx(100 * at_one)
 
 
+def test_means_of_tokens_decide_at_every_temperature(model_manifest, make_source, json_lines, tmp_path):
+    """Of texts with more tokens the sum is lower, whatever the model says of them."""
+    shorter = ["A .", "The .", "Cat .", "Sleeps .", "Old .", "Likes .", "House .", "Near ."]
+    pairs = [
+        {
+            "sentence_good": f"The old dogs near the house {place} sleep .",
+            "sentence_bad": text,
+            "UID": "a",
+            "pairID": "0",
+        }
+        for place, text in enumerate(shorter)
+    ]
+    source = make_source({"pairs.jsonl": json_lines([{**pair, "pairID": str(n)} for n, pair in enumerate(pairs)])})
+    found = {}
+    for per_token in (False, True):
+        settings = {**SETTINGS, "edition": 2026, "temperatures": True, "per_token": per_token}
+        score(model_manifest, source, tmp_path / str(per_token), settings)
+        (row,) = [row for row in results(tmp_path / str(per_token), "accuracy.csv") if row["level"] == "paradigm"]
+        shares = {row["temperature"]: row["accuracy"] for row in results(tmp_path / str(per_token), "temperatures.csv")}
+        found[per_token] = float(row["accuracy"]), float(shares["1.0"])
+    assert found[False] == (0.0, 0.0)
+    assert found[True][0] == found[True][1] > 0
+
+
 def test_a_model_that_translates_is_refused(model_manifest, make_source, json_lines, tmp_path):
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     tokenizer = model_manifest.parent / "tokenizer.json"
