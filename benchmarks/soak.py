@@ -58,7 +58,7 @@ DOCUMENTS = 150
 UNCOMPARED = {PROVENANCE, SPEED_FILE}
 """Files of times and speeds, which are no part of the result."""
 LONGEST_SECONDS = 600.0
-"""Of one attempt, on a busy machine."""
+"""Most that an attempt is waited for until the moment to stop it comes, on a busy machine."""
 
 
 def settings(steps: int) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class Attempt:
 
     def end(self) -> str | None:
         """Wait for its end; returns what is wrong with the end."""
-        status = self.process.wait(LONGEST_SECONDS)
+        status = self.process.wait()
         said = self.log.read_text(encoding="utf-8", errors="replace")
         expected = {None: 0, signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: EXIT_STATUS_INTERRUPTED}[self.sent]
         # Any attempt that is there may ask for the folder, and a signal may come after the last step.
