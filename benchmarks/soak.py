@@ -178,6 +178,9 @@ class Attempt:
             expected = EXIT_STATUS_INTERRUPTED
         if self.sent == signal.SIGTERM and "steps done in" in said:
             expected = 0
+        if self.sent == signal.SIGTERM and not said:
+            # Before the command handles signals, the system ends it.
+            expected = -signal.SIGTERM
         if status == expected and "Traceback" not in said:
             return None
         return f"{self.log}: ended with {status}, expected {expected}: {said.strip().splitlines()[-1:]}"

@@ -30,7 +30,7 @@ from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_divergences import MEASURES, DivergenceProbe, divergences
-from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
+from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, prior_distribution, unigram_of_run
 from hatchery.training.precision import resolve_precision
 from hatchery.training.probes import is_logged
 from hatchery.training.settings import OptimizerSettings
@@ -94,6 +94,16 @@ def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_mod
     np.testing.assert_allclose(model.head.vocabulary_bias.detach(), expected, rtol=1e-5)
     assert measures["counted_labels"] == counts.sum() and measures["label_types"] == (counts > 0).sum()
     assert measures["bias_divergence_from_prior"] == 0
+
+
+def test_counts_are_smoothed_by_a_number_for_each_type_or_by_a_share_of_the_uniform_distribution() -> None:
+    counts = np.array([6, 2, 0, 0])
+    by_number = prior_distribution(counts, OutputBiasSettings(smoothing=0.5))
+    assert by_number.tolist() == pytest.approx([0.65, 0.25, 0.05, 0.05])
+    by_share = prior_distribution(counts, OutputBiasSettings(label_smoothing=0.2))
+    assert by_share.tolist() == pytest.approx([0.65, 0.25, 0.05, 0.05])
+    by_share = prior_distribution(counts, OutputBiasSettings(label_smoothing=0.1))
+    assert by_share.tolist() == pytest.approx([0.7, 0.25, 0.025, 0.025])
 
 
 def test_padding_that_is_predicted_is_counted(make_model, make_examples, shards) -> None:
