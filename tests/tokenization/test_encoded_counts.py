@@ -11,11 +11,13 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import LineStream
-from hatchery.tokenization.encoder import Counts
+from hatchery.tokenization.encoder import Counts, DocumentEncoder
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_shards import TokenShards, TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 BYTES = {"kind": "byte_bpe", "individual_digits": False, "add_prefix_space": False, "allow_smaller": False}
 """With 7 special tokens and 256 bytes there are 263 entries and no merge."""
@@ -217,3 +219,26 @@ def test_a_sentence_that_starts_at_the_end_of_its_document_is_damage(encoded: Pa
                 TokenShards.open(folder / "manifest.json", "train")
         else:
             assert TokenShards.open(folder / "manifest.json", "train").document(0).sentence_starts.tolist() == [0, 4]
+
+
+def test_a_sentence_of_a_whole_document_starts_at_the_token_of_its_first_letter(encoded: Path) -> None:
+    encoder = DocumentEncoder(load_tokenizer(encoded / "tokenizer/tokenizer.json"), "documents")
+    # a b Ġ c d: the space ends where the second sentence begins.
+    assert encoder.encode(["a"], ["ab\ncd"]).sentence_starts.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(("letters", "told"), [(997, True), (998, False)])
+def test_unknown_tokens_are_told_above_a_thousandth_of_the_subwords(
+    letters: int, told: bool, encoded: Path, small: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # One unknown token beside the letters and a space: of 999, or of 1,000.
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["a" * letters + " [UNK]"]})
+    files = {"corpus": corpus, "tokenizer": encoded / "tokenizer/manifest.json"}
+    run_stage(encode_corpus, {}, tmp_path / "tokens/manifest.json", **files)
+    assert ("of the subwords of train" in capsys.readouterr().err) == told
+
+
+def test_special_tokens_are_a_part_of_the_size_that_is_asked_for() -> None:
+    words = [a + b + c for a in "абвг" for b in "猫犬鳥魚" for c in "abcd"]
+    settings = TokenizerSettings("unigram", 40, special_tokens="roberta", pre_tokenizer="metaspace")
+    assert train([[" ".join(words)]] * 9, settings).get_vocab_size() == 40
