@@ -133,7 +133,7 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
         ({"a__csv": 'text\n"never closed\n'}, {}, r"a\.csv: line \d: not a well-formed table"),
         ({"a__csv": "text\nfine\n"}, {"keep": {"role": ["x"]}}, r"line 2: there is no column 'role'"),
         ({"a__jsonl": '{"text": "fine"}\n{"text": "trunc'}, {}, r"a\.jsonl: line 2: not a JSON object"),
-        ({"a__jsonl": "[1]\n"}, {}, r"a\.jsonl: line 1: not a JSON object: got list"),
+        ({"a__jsonl": "[1]\n"}, {}, r"a\.jsonl, item 1: not a JSON object: got int"),
         (
             {"a__json__gz": gzip.compress(b'{"text": "x"}\n' * 99)[:-9]},
             {"files": "*"},

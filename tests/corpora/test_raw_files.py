@@ -122,6 +122,12 @@ def paragraphs(texts: list[str]) -> bytes:
     return "\n\n".join(texts).encode()
 
 
+def row_names(texts: list[str]) -> bytes:
+    """As R's `write.table` writes them: no name above the names of rows, and a backslash before quotes in quotes."""
+    rows = ('"%d","b","%s"\n' % (index, text.replace('"', '\\"')) for index, text in enumerate(texts))
+    return ('sep=,\n\n"book","text"\n' + "".join(rows)).encode()
+
+
 Content = Callable[[list[str]], bytes]
 CASES: dict[str, tuple[str, str, Content, dict[str, Any]]] = {
     "CSV": ("plain_text", "a.csv", table, {}),
@@ -131,6 +137,7 @@ CASES: dict[str, tuple[str, str, Content, dict[str, Any]]] = {
     "CSV, books cut": ("plain_text", "a.csv", table, {"document_column": "book", "lines_per_document": 2}),
     "CSV of Windows": ("plain_text", "a.csv", lambda texts: table(texts, "\r\n"), {}),
     "TSV": ("plain_text", "a.tsv", lambda texts: table(texts, delimiter="\t"), {}),
+    "CSV of R": ("plain_text", "a.csv", row_names, {}),
     "CSV, compressed": ("plain_text", "a.csv.gz", lambda texts: gzip.compress(table(texts)), {}),
     "CSV, UTF-16": ("plain_text", "a.csv", wide_table, {"encoding": "utf-16"}),
     "JSON lines": ("plain_text", "a.jsonl", lines, {}),

@@ -163,7 +163,7 @@ def test_markup_that_wikiextractor_copies_from_an_empty_page_is_no_text(
 DAMAGED: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("json_lines", b'{"text": "fine"}\n{"text": "cut', {}, r"a: line 2: not a JSON object: Unterminated string"),
     ("json_lines", b'{"text": "fine"}\nnonsense\n', {}, r"a: line 2: not a JSON object"),
-    ("json_lines", b'["text"]\n', {}, r"a: line 1: not a JSON object: got list"),
+    ("json_lines", b"[1]\n", {}, r"a, item 1: not a JSON object: got int"),
     (
         "json_lines",
         b'{"text": "a"}\n{"url": "u", "id": 1}\n',

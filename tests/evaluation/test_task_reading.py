@@ -30,7 +30,7 @@ def read(make_source, content):
         ('{"a": "x: y", "a": 2, "c": 1}\n', "rows.jsonl:1: .*the key 'a' stands twice"),
         ('{"a" : 1, "a"\t: ":"}\n', "rows.jsonl:1: .*the key 'a' stands twice"),
         ('{"a": [{"b": 1}, {"c": "\\":", "c": 2}]}\n', "rows.jsonl:1: .*the key 'c' stands twice"),
-        ("\n\n[1, 2]\n", "rows.jsonl:3: not a JSON object: got list"),
+        ("\n\n[1, 2]\n", "rows.jsonl, item 1: not a JSON object: got int"),
         (b'{"a": 1}\n{"a": "\xff"}\n', "rows.jsonl: byte 16 is not utf-8 "),
         ("", "rows.jsonl: the file holds no records"),
         ("\n  \n", "rows.jsonl: the file holds no records"),

@@ -82,20 +82,21 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def parquet_rows(
-    source: RawSource, name: str, wanted: Collection[str], where: str = "", piece: Piece | None = None
+    source: RawSource, name: str, wanted: Collection[str] | None, where: str = "", piece: Piece | None = None
 ) -> Iterator[PlacedRow]:
     """Pairs of a place for messages (file and row) and the row of a Parquet file, or of its piece.
 
-    Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). Columns of texts and numbers
-    go through NumPy, several times as fast as Arrow's own conversion. Raises SourceError naming file and row for a
-    damaged file, and naming the column for values that are neither text nor numbers, such as bytes and dates.
+    Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). None reads all columns,
+    whatever they hold. Columns of texts and numbers go through NumPy, several times as fast as Arrow's own conversion.
+    Raises SourceError naming file and row for a damaged file, and naming a wanted column for values that are neither
+    text nor numbers, such as bytes and dates.
     """
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count
     with _opened(source, name, where, lambda: number) as file:
         there = file.schema_arrow.names
-        columns = [column for column in there if column in wanted]
-        for column in columns:
+        columns = [column for column in there if wanted is None or column in wanted]
+        for column in () if wanted is None else columns:
             if not _is_json(kind := file.schema_arrow.field(column).type):
                 raise SourceError(f"{where}: column {column!r} holds {kind}, expected text or numbers; save it as text")
         unread = {column: UNREAD for column in there if column not in columns}

@@ -1,101 +1,24 @@
-"""Rows of raw files, whether corpora, word lists, tasks or suites of pairs: tables, JSON lines, plain lines.
+"""Rows of raw files, whether corpora, word lists, tasks or suites of pairs: JSON lines, JSON lists, cells of any row.
 
-Every row comes with its place, file and line, for messages; `parquet_files` gives those of Parquet. Memory holds a
-block of the file and one record, so that files of any size pass.
+Every row comes with its place, file and line, for messages; `csv_tables` has those of tables, `parquet_files` those of
+Parquet. Memory holds a block of the file and one record, so that files of any size pass.
 """
 
-import csv
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hatchery.corpora.csv_tables import SURPLUS
 from hatchery.corpora.raw_files import Piece
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 
-# The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
-# closed swallow the whole file.
-csv.field_size_limit(2**26)
 RECORD_BYTES = 2**28
 
 PlacedRow = tuple[str, Mapping[str, Any]]
 _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
-
-
-# Under this key a row of a table holds the fields for which the header has no name.
-SURPLUS = None
-
-
-def csv_rows(lines: Lines, delimiter: str = ",") -> Iterator[PlacedRow]:
-    """Pairs of a place for messages (file and line) and the row of a table with a header; see `has_surplus`.
-
-    Between tabs, quotes count only where they enclose a cell on its line: all others are letters, and every line is a
-    row. Raises SourceError for a table that is not well formed, such as one that ends inside quotes or names two
-    columns alike.
-    """
-    if delimiter == "\t":
-        yield from _tab_rows(lines)
-        return
-    header = None
-    try:
-        if lines.offset:
-            whole = Lines(lines.source, lines.name, lines.encoding)
-            header = next(csv.reader(_with_ends(whole), strict=True, delimiter=delimiter))
-        reader = csv.DictReader(_with_ends(lines), header, restkey=SURPLUS, strict=True, delimiter=delimiter)
-        _check_header(reader.fieldnames or (), lines.where, delimiter)
-        for row in reader:
-            yield lines.place, row
-    except csv.Error as error:
-        raise SourceError(f"{lines.place}: not a well-formed table: {error}") from error
-
-
-def _tab_rows(lines: Lines) -> Iterator[PlacedRow]:
-    rows = iter(lines)
-    first = next(iter(Lines(lines.source, lines.name, lines.encoding)) if lines.offset else rows, "")
-    header = _cells(first)
-    _check_header(header, lines.where, "\t")
-    for line in rows:
-        if line:
-            cells = _cells(line, len(header))
-            missing = [None] * (len(header) - len(cells))
-            row: dict[Any, Any] = dict(zip(header, [*cells, *missing], strict=False))
-            yield lines.place, row | ({SURPLUS: cells[len(header) :]} if len(cells) > len(header) else {})
-
-
-def _cells(line: str, wanted: int | None = None) -> list[str]:
-    """The cells between tabs; quotes around them go where the line is well formed, with so many cells."""
-    plain = line.split("\t")
-    if '"' not in line:
-        return plain
-    try:
-        (quoted,) = csv.reader([line], strict=True, delimiter="\t")
-    except csv.Error:
-        return plain
-    return plain if len(quoted) != wanted == len(plain) else quoted
-
-
-def _with_ends(lines: Lines) -> Iterator[str]:
-    return (f"{line}\n" for line in lines)
-
-
-def _check_header(columns: Sequence[str], where: str, delimiter: str) -> None:
-    for column, count in Counter(columns).items():
-        # Spreadsheets leave columns without a name.
-        if count > 1 and column:
-            raise SourceError(f"{where}: line 1: {count} columns are called {column!r}; rename all but one")
-    if len(columns) == 1 and (found := [mark for mark in ("\t", ";", "|", ",") if mark in columns[0]]):
-        raise SourceError(
-            f"{where}: line 1: one column, {columns[0]!r}, with the delimiter {delimiter!r}; "
-            f"set the option `delimiter`, perhaps to {found[0]!r}"
-        )
-
-
-def has_surplus(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a table has more fields than its header, as when a text with commas stands without quotes."""
-    return SURPLUS in row
 
 
 def json_lines(source: RawSource, name: str, encoding: str = "utf-8", piece: Piece | None = None) -> Lines:
@@ -110,32 +33,106 @@ def filled_lines(lines: Lines) -> Iterator[str]:
             yield line.rstrip("\r")
 
 
-def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None) -> Iterator[PlacedRow]:
-    """Pairs of a place for messages (file and line) and the object of each line; reads compressed files too.
+def is_json_list(source: RawSource, name: str, encoding: str = "utf-8") -> bool:
+    """Whether a file of JSON is one list, which is never divided into pieces: its items need not end with a line."""
+    return next(filled_lines(json_lines(source, name, encoding)), "").lstrip().startswith("[")
 
-    With `text_field`, a line that is a text alone is an object with that field.
+
+def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None) -> Iterator[PlacedRow]:
+    """Yield pairs of a place for messages and the object of each line, or of each item if the file is one list.
+
+    The place is file and line, or file and item; `lines.record_line` is the number of either. Two layouts of pandas are
+    read: a list of rows, and an object of columns whose keys are the numbers of the rows. With `text_field`, a line or
+    item that is a text alone is an object with that field. Compressed files are read, too.
 
     Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
     surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD; with `strict` they stay, for somebody
     who refuses them, and a key that stands twice in an object is refused.
     """
-    decode = json.JSONDecoder().decode
-    for line in filled_lines(lines):
-        try:
-            value = decode(line)
-            if strict and isinstance(value, dict) and not _surely_unique(value, line):
-                value = json.loads(line, object_pairs_hook=_unique_keys)
-        except RecursionError:
-            raise SourceError(f"{lines.place}: not a JSON object: nested too deeply") from None
-        except ValueError as error:
-            raise SourceError(f"{lines.place}: not a JSON object: {error}") from error
+    for place, value in _json_values(lines, strict):
         if text_field is not None and isinstance(value, str):
             value = {text_field: value}
         if not isinstance(value, dict):
-            raise SourceError(f"{lines.place}: not a JSON object: got {type(value).__name__}")
-        if not strict and ("\\ud" in line or "\\uD" in line):
-            value = {key: _without_half_surrogates(item) for key, item in value.items()}
+            raise SourceError(f"{place}: not a JSON object: got {type(value).__name__}")
+        yield place, value
+
+
+def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
+    """The values of the lines, or of the one list or table of columns that the file is, each with its place."""
+    texts, begins, decode = filled_lines(lines), not lines.offset, json.JSONDecoder().decode
+    for text in texts:
+        if begins and text.lstrip().startswith("["):
+            for number, value in enumerate(_items(lines, text, texts, strict), 1):
+                lines.record_line = number
+                yield f"{lines.where}, item {number}", value if strict else _without_half_surrogates(value)
+            return
+        try:
+            value = decode(text)
+            if strict and isinstance(value, dict) and not _surely_unique(value, text):
+                value = json.loads(text, object_pairs_hook=_unique_keys)
+        except (ValueError, RecursionError) as error:
+            raise _no_json(lines, error) from None
+        if not strict and ("\\ud" in text or "\\uD" in text):
+            value = _without_half_surrogates(value)
+        lines.record_line = lines.line
+        if begins and _is_table_of_columns(value) and _has_one_line(lines):
+            for number in range(len(next(iter(value.values())))):
+                lines.record_line = number + 1
+                row = {column: cells[str(number)] for column, cells in value.items()}
+                yield f"{lines.where}, item {number + 1}", row
+            return
+        begins = False
         yield lines.place, value
+
+
+def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterator[Any]:
+    """The items of a list that begins in `text`; in memory are the lines of one item."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys if strict else None)
+    rest, is_first = text.lstrip()[1:].lstrip(), True
+    while True:
+        # A mark stands before each item but the first, and at the end.
+        while not rest and (line := next(more, None)) is not None:
+            rest = line.lstrip()
+        if rest.startswith("]"):
+            rest = rest[1:].strip()
+            if rest or next(more, None) is not None:
+                raise SourceError(f"{lines.place}: not JSON: text follows the end of the list")
+            return
+        if not is_first:
+            if not rest.startswith(","):
+                raise SourceError(f"{lines.place}: not JSON: expected ',' or ']' after an item, got {rest[:20]!r}")
+            rest = rest[1:].lstrip()
+        is_first = False
+        while True:
+            try:
+                value, end = decoder.raw_decode(rest)
+                break
+            except (ValueError, RecursionError) as error:
+                # An item that goes on in the next line is right up to the end of this one.
+                goes_on = isinstance(error, json.JSONDecodeError) and error.pos >= len(rest)
+                if not goes_on or (line := next(more, None)) is None:
+                    raise _no_json(lines, error) from None
+                rest = f"{rest}\n{line}" if rest else line.lstrip()
+        rest = rest[end:].lstrip()
+        yield value
+
+
+def _is_table_of_columns(value: Any) -> bool:
+    """Whether a value is `{"column": {"0": cell, "1": cell}}`, with the same numbers of rows below each column."""
+    if not isinstance(value, dict) or not value or not all(isinstance(cells, dict) for cells in value.values()):
+        return False
+    rows = [str(number) for number in range(len(next(iter(value.values()))))]
+    return bool(rows) and all(list(cells) == rows for cells in value.values())
+
+
+def _has_one_line(lines: Lines) -> bool:
+    texts = filled_lines(json_lines(lines.source, lines.name, lines.encoding))
+    return next(texts, None) is not None and next(texts, None) is None
+
+
+def _no_json(lines: Lines, error: Exception) -> SourceError:
+    reason = "nested too deeply" if isinstance(error, RecursionError) else error
+    return SourceError(f"{lines.place}: not a JSON object: {reason}")
 
 
 _KEY_END = re.compile(r'"[ \t\r\n]*:')
@@ -170,6 +167,8 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _without_half_surrogates(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_half_surrogates(item) for key, item in value.items()}
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from hatchery.corpora.csv_tables import csv_rows, has_surplus
 from hatchery.corpora.documents import ReaderContext
 from hatchery.corpora.prose import LineForm, Named, Paragraph, paragraphs_in, pieces
 from hatchery.corpora.raw_files import Piece, pieces_between, uncompressed_suffix
-from hatchery.corpora.rows import PlacedRow, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
+from hatchery.corpora.rows import PlacedRow, cell, field, is_json_list, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines, with_unified_ends
 from hatchery.errors import ConfigError
 from hatchery.raw.registration import RawSource
@@ -70,8 +71,11 @@ def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") ->
 
 def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
     """The pieces of a file, of about so many bytes. Raises SourceError where it cannot be read."""
-    if format_of(file, options) == "parquet":
+    kind = format_of(file, options)
+    if kind == "parquet":
         return _parquet_pieces(source, file, options, piece_bytes)
+    if kind == "jsonl" and is_json_list(source, file, options.encoding):
+        return iter(())
     lines, rows = _rows(source, file, options)
     if options.document_column is not None:
         return _closed_pieces(rows, lines, options.document_column, piece_bytes)

@@ -42,10 +42,18 @@ def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
     return max(PIECE_BYTES, unpacked_bytes(source, name) // _PACKED_PIECES)
 
 
-def text_blocks(source: RawSource, name: str, encoding: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+def text_blocks(
+    source: RawSource,
+    name: str,
+    encoding: str,
+    start: int = 0,
+    end: int | None = None,
+    has_options: bool = True,
+) -> Iterator[bytes]:
     """The bytes of a text from `start` to before `end`, in blocks: as they are in a direct encoding, else in UTF-8.
 
-    Raises SourceError and ConfigError as `Lines`, but leaves it to the caller to decode a direct encoding.
+    Messages name the option `encoding` only with `has_options`. Raises SourceError and ConfigError as `Lines`, but
+    leaves it to the caller to decode a direct encoding.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -54,7 +62,7 @@ def text_blocks(source: RawSource, name: str, encoding: str, start: int = 0, end
     left = None if end is None else end - start
     for number, block in enumerate(stream):
         if not (start or number) and is_direct(encoding):
-            _check_text(source, name, block)
+            _check_text(source, name, block, has_options)
         if left is not None and len(block) >= left:
             yield block[:left]
             return
@@ -112,12 +120,15 @@ class Lines:
         encoding: str = "utf-8",
         piece: Piece | None = None,
         longest: int | None = None,
+        has_options: bool = True,
     ) -> None:
         self.source, self.name, self.encoding, self.piece = source, name, encoding, piece
         self.where = where_in(source, name)
         self.mark = ": line "
         self.offset = 0 if piece is None else piece.start
         self.line = 0 if piece is None else piece.line
+        self.record_line = self.line
+        self.has_options = has_options
         self._longest = longest
         self._length = 0
 
@@ -144,8 +155,9 @@ class Lines:
             try:
                 text = line.decode(codec).rstrip("\r\n" if self._longest is None else "\n")
             except UnicodeDecodeError as error:
+                byte = self.offset + error.start
                 raise _wrong_encoding(
-                    self.source, self.name, self.encoding, self.offset + error.start, error.reason
+                    self.source, self.name, self.encoding, byte, error.reason, self.has_options
                 ) from error
             if not self.offset:
                 text = text.removeprefix("\ufeff")
@@ -161,7 +173,7 @@ class Lines:
         # What has come of the line at hand; joined once, or a file without line ends would be copied again and again.
         begun: list[bytes] = []
         begun_bytes = 0
-        for block in text_blocks(self.source, self.name, self.encoding, self.offset, end):
+        for block in text_blocks(self.source, self.name, self.encoding, self.offset, end, self.has_options):
             # A \r at the end of a block may be half of \r\n.
             if begun and begun[-1].endswith(b"\r"):
                 block = begun.pop() + block
@@ -228,26 +240,26 @@ _BEGINNINGS = {
     b"PK\x03\x04": "a zip archive; unpack it, or let its name end in .zip and give its own path",
     b"%PDF-": "a PDF; save its text as .txt",
     b"PAR1": "Parquet; let its name end in .parquet",
-    b"\xff\xfe": "text in UTF-16; save it as UTF-8, or set the option `encoding: utf-16`",
-    b"\xfe\xff": "text in UTF-16; save it as UTF-8, or set the option `encoding: utf-16`",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
 }
 _LOOKED_AT = 1000
 _ZEROS = 0.2
 _TOLD_FROM = 16
 
 
-def _check_text(source: RawSource, name: str, block: bytes) -> None:
+def _check_text(source: RawSource, name: str, block: bytes, has_options: bool) -> None:
     """Raise SourceError for a file of another kind, by its first bytes; NUL alone is no reason."""
-    head = block[:_LOOKED_AT]
+    head, encoding = block[:_LOOKED_AT], "utf-16"
     kinds = (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning))
     kind = next(kinds, None) if b"\0" in block or not _is_utf8(head) else None
     if kind is None and len(head) >= _TOLD_FROM and head.count(0) > _ZEROS * len(head):
         low = head[1::2].count(0) > head[::2].count(0)
-        kind = (
-            f"text in UTF-16 or no text; save it as UTF-8, or set the option `encoding: utf-16-{'le' if low else 'be'}`"
-        )
+        kind, encoding = "text in UTF-16 or no text", f"utf-16-{'le' if low else 'be'}"
     if kind is not None:
-        raise SourceError(f"{where_in(source, name)}: is {kind}")
+        option = f", or set the option `encoding: {encoding}`" if has_options else ""
+        remedy = f"; save it as UTF-8{option}" if "UTF-16" in kind else ""
+        raise SourceError(f"{where_in(source, name)}: is {kind}{remedy}")
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -258,8 +270,10 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def _wrong_encoding(source: RawSource, name: str, encoding: str, byte: int, reason: str) -> SourceError:
+def _wrong_encoding(
+    source: RawSource, name: str, encoding: str, byte: int, reason: str, has_options: bool = True
+) -> SourceError:
+    also = "; a source in config/corpora/ may also name its encoding, as in `options: {encoding: cp1252}`"
     return SourceError(
-        f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); "
-        "save it as UTF-8; a source in config/corpora/ may also name its encoding, as in `options: {encoding: cp1252}`"
+        f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); save it as UTF-8{also * has_options}"
     )

@@ -87,6 +87,7 @@ def checked_text(text: str, where: str) -> str:
 def task_lines(source: RawSource, name: str) -> Lines:
     """The lines of a file; messages and results call their places by the name in the source, as in `train.jsonl:3`."""
     lines = json_lines(source, name)
+    lines.has_options = False
     lines.where, lines.mark = name, ":"
     return lines
 
@@ -102,13 +103,13 @@ def decode_lines(source: RawSource, name: str) -> Iterator[tuple[int, str]]:
 
 
 def read_json_lines(source: RawSource, name: str) -> Iterator[Record]:
-    """Yield the objects of a JSON-lines file in order.
+    """Yield the objects of a file of JSON lines, or of one JSON list, in order.
 
     Raises SourceError naming file and line for broken JSON, a repeated key or a value that is no object, and
     EvaluationError naming the file when it holds no record at all.
     """
     lines = task_lines(source, name)
-    return some((Record(values, where, lines.line) for where, values in json_rows(lines, strict=True)), name)
+    return some((Record(values, where, lines.record_line) for where, values in json_rows(lines, strict=True)), name)
 
 
 def some(records: Iterator[Record], name: str) -> Iterator[Record]:

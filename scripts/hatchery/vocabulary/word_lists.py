@@ -28,7 +28,8 @@ from pathlib import Path
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.artifacts.records import read_rows
-from hatchery.corpora.rows import cell, csv_rows, has_surplus
+from hatchery.corpora.csv_tables import csv_rows, has_surplus
+from hatchery.corpora.rows import cell
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
+from hatchery.corpora.csv_tables import csv_rows
 from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext, Split
 from hatchery.corpora.raw_files import matching_names, uncompressed_suffix
-from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of
+from hatchery.corpora.rows import RECORD_BYTES, field, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource

@@ -14,6 +14,7 @@ from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, Re
 from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
 from hatchery.corpora.raw_files import Piece, pieces_between
 from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
+from hatchery.corpora.rows import is_json_list
 from hatchery.corpora.text_files import Lines, piece_bytes
 from hatchery.errors import CorpusError
 from hatchery.raw.registration import RawSource
@@ -75,6 +76,8 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
         from hatchery.corpora.parquet_files import pieces_of_column
 
         yield from pieces_of_column(lines, options.field, size, every)
+    elif name == "json_lines" and is_json_list(source, file, options.encoding):
+        return
     elif _is_stream(lines, options):
         paragraphs = blocks_of(lines, options.paragraphs == "line")
         yield from pieces_between((True for _ in paragraphs), lines, size, options.lines_per_document or 1)

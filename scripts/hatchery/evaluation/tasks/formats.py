@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 
 from lxml import etree
 
-from hatchery.corpora.rows import csv_rows, has_surplus
+from hatchery.corpora.csv_tables import csv_rows, has_surplus, read_head
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
@@ -125,24 +125,25 @@ def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[R
     for a row with more cells than the header and, where rows have to be `complete`, with fewer; SourceError for a table
     that is not well formed or not UTF-8.
     """
-    lines, header = Lines(source, name), next(iter(Lines(source, name)), "")
+    lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
-    delimiter = max(",;\t", key=header.count)
-    for where, row in csv_rows(lines, delimiter):
+    head = read_head(lines)
+    for where, row in csv_rows(lines, head=head):
         if has_surplus(row):
-            marked = "tabs" if delimiter == "\t" else repr(delimiter)
+            marked = {"\t": "tabs", " ": "blanks"}.get(head.delimiter, repr(head.delimiter))
             raise EvaluationError(
-                f"{where}: more cells than the header has; put quotes around a text with {marked} in it"
+                f"{where}: more cells than the header has; put quotes around a text with {marked} in it, and a name "
+                "above the names of rows (in R: `row.names = FALSE`)"
             )
         if complete and any(row.values()) and None in row.values():
             present = sum(cell is not None for cell in row.values())
             raise EvaluationError(f"{where}: has {present} cells, expected {len(row)}, as the header has")
         if any(row.values()):
-            yield Record({column: cell or "" for column, cell in row.items()}, where, lines.line)
+            yield Record({column: cell or "" for column, cell in row.items()}, where, lines.record_line)
 
 
-def read_parquet(source: RawSource, name: str, wanted: Collection[str]) -> Iterator[Record]:
-    """Yield the rows of a Parquet file in order, with the columns in `wanted`; `line` is the number of the row, from 1.
+def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -> Iterator[Record]:
+    """Yield the rows of a Parquet file in order, with the columns in `wanted` or all; `line` is the row, from 1.
 
     Raises SourceError naming file and row for a damaged file.
     """

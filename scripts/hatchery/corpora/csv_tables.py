@@ -1,0 +1,188 @@
+"""Tables of text with a header, as programs and people write them: separated by commas, semicolons, tabs or blanks.
+
+Four habits beyond RFC 4180 are read:
+
+- blank rows, and Excel's line `sep=;`, above the header;
+- the header of R's `write.table`, which has no name for the column of row names;
+- quotes inside a quoted cell with a backslash before them, which is R's default, too;
+- between tabs, quotes that are letters.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from hatchery.corpora.text_files import Lines
+from hatchery.errors import SourceError
+
+# The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
+# closed swallow the whole file.
+csv.field_size_limit(2**26)
+
+# Under this key a row of a table holds the fields for which the header has no name.
+SURPLUS = None
+DELIMITERS = ",;\t|"
+ROWS_SEEN = 20
+"""Number of rows that are inspected for a header without a name for row names."""
+
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"]*"')
+_QUOTED_BETWEEN_BLANKS = re.compile(r'"[^"]*"(?: "[^"]*")+')
+
+
+class TableHead(NamedTuple):
+    """The header of a table: the names of its columns, and the number of lines up to its end."""
+
+    columns: list[str]
+    delimiter: str
+    lines: int
+
+
+def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
+    """Return the header of the table that `lines` belong to, also if they begin inside of the table.
+
+    The delimiter of a line `sep=;` holds; without that line, `delimiter`; without both, the most frequent mark of the
+    header. Raises SourceError for a header that is not well formed or names two columns alike.
+    """
+    whole = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
+    whole.where, whole.mark = lines.where, lines.mark
+    first, said = "", ""
+    for line in whole:
+        if not said and (found := _SEPARATOR_LINE.fullmatch(line)):
+            said = found[1]
+        elif line.strip(f" {DELIMITERS}"):
+            first = line
+            break
+    delimiter = said or delimiter or _most_frequent(first)
+    place = whole.place
+    columns = _first_record(first, whole, delimiter)
+    end = whole.line
+    _check_columns(columns, place, delimiter, lines.has_options)
+    if _lacks_name_of_row_names(first, list(islice(_records(whole, delimiter, len(columns)), ROWS_SEEN)), columns):
+        columns = ["", *columns]
+    return TableHead(columns, delimiter, end)
+
+
+def csv_rows(
+    lines: Lines, delimiter: str | None = ",", head: TableHead | None = None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield pairs of a place for messages (file and line) and the row of a table with a header; see `has_surplus`.
+
+    `delimiter` is as in `read_head`, whose result may be given. The place, and `lines.record_line`, are those of the
+    line in which the row begins. Between tabs, quotes count only if they enclose a cell on its line: all others are
+    letters, and every line is a row. Raises SourceError for a table that is not well formed, such as one that ends
+    inside quotes or names two columns alike.
+    """
+    head = head or read_head(lines, delimiter)
+    if not lines.offset:
+        for _ in islice(lines, head.lines):
+            pass
+    columns = head.columns
+    missing = [None] * len(columns)
+    for cells in _records(lines, head.delimiter, len(columns)):
+        # The first row that is longer than the header is one of row names only if the header was extended above.
+        row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
+        if len(cells) > len(columns):
+            row[SURPLUS] = cells[len(columns) :]
+        yield f"{lines.where}{lines.mark}{lines.record_line}", row
+
+
+def has_surplus(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a table has more fields than its header, as when a text with commas stands without quotes."""
+    return SURPLUS in row
+
+
+def _most_frequent(header: str) -> str:
+    """The mark that a header has most of outside of quotes; a blank if nothing else separates quoted names."""
+    bare = _QUOTED.sub("", header)
+    found = max(DELIMITERS, key=bare.count)
+    return " " if found not in bare and _QUOTED_BETWEEN_BLANKS.fullmatch(header.strip()) else found
+
+
+def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
+    """The cells of the header, which may go on in further lines."""
+    if delimiter == "\t":
+        return _tab_cells(first)
+
+    def with_ends() -> Iterator[str]:
+        yield f"{first}\n"
+        yield from _with_ends(rest, delimiter)
+
+    try:
+        return next(csv.reader(with_ends(), strict=True, delimiter=delimiter), [])
+    except csv.Error as error:
+        raise SourceError(f"{rest.place}: not a well-formed table: {error}") from error
+
+
+def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
+    """The cells of the rows that have any; `lines.record_line` is the line in which the row at hand begins."""
+    if delimiter == "\t":
+        for line in lines:
+            if line:
+                lines.record_line = lines.line
+                yield _tab_cells(line, width)
+        return
+    done = lines.line
+    try:
+        for cells in csv.reader(_with_ends(lines, delimiter), strict=True, delimiter=delimiter):
+            begins, done = done + 1, lines.line
+            if cells:
+                lines.record_line = begins
+                yield cells
+    except csv.Error as error:
+        raise SourceError(f"{lines.place}: not a well-formed table: {error}") from error
+
+
+def _tab_cells(line: str, width: int | None = None) -> list[str]:
+    """The cells between tabs; quotes around them go if the line is well formed, with `width` cells."""
+    plain = line.split("\t")
+    if '"' not in line:
+        return plain
+    try:
+        (quoted,) = csv.reader([_with_doubled_quotes(line, "\t")], strict=True, delimiter="\t")
+    except csv.Error:
+        return plain
+    # R writes a name for each row, and none above these names.
+    return plain if len(quoted) not in (width, (width or 0) + 1) and len(plain) == width else quoted
+
+
+def _with_ends(lines: Lines, delimiter: str) -> Iterator[str]:
+    return (f"{_with_doubled_quotes(line, delimiter)}\n" for line in lines)
+
+
+def _with_doubled_quotes(line: str, delimiter: str) -> str:
+    r"""The line with `""` for each `\"`, if its quotes are escaped by backslashes.
+
+    In RFC 4180, a backslash before a quote is the end of a quoted cell: a delimiter or the end of the line follows. If
+    another character follows anywhere in the line, all of its quotes are escaped by backslashes. A line without a quote
+    of its own has no quoted cell.
+    """
+    if '\\"' not in line:
+        return line
+    escaped = re.search(rf'\\"(?![{re.escape(delimiter)}"]|$)', line)
+    return line.replace('\\"', '""') if escaped and re.search(r'(?<!\\)"', line) else line
+
+
+def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_options: bool) -> None:
+    for column, count in Counter(columns).items():
+        # Spreadsheets leave columns without a name.
+        if count > 1 and column:
+            raise SourceError(f"{place}: {count} columns are called {column!r}; rename all but one")
+    if len(columns) == 1 and (found := [mark for mark in DELIMITERS if mark in columns[0]]):
+        remedy = f"set the option `delimiter`, perhaps to {found[0]!r}" if has_options else "rename it"
+        raise SourceError(f"{place}: one column, {columns[0]!r}, with the delimiter {delimiter!r}; {remedy}")
+
+
+def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
+    """Whether all rows have one cell more than the header, and their first cells are distinct numbers or names.
+
+    Texts with commas outside of quotes, too, make rows longer than their header. So the first cells must be whole
+    numbers, as R writes by default, or the header must be quoted, as R writes it and no table without quotes is.
+    """
+    if not rows or any(len(row) != len(columns) + 1 for row in rows):
+        return False
+    names = [row[0] for row in rows]
+    return len(set(names)) == len(names) and (header.startswith('"') or all(name.isdecimal() for name in names))
