@@ -9,13 +9,21 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hatchery.command import run_command
+from hatchery.command import leave_output_unread, run_command
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.prompt import HELP, answer, chosen_model, finished_models
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Answer line by line until the input ends."""
+    """Answer line by line until the input ends, or until nobody reads the answers, as with `| head`."""
+    try:
+        _answer_lines(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_output_unread()
+
+
+def _answer_lines(arguments: argparse.Namespace) -> None:
     models = finished_models(arguments.experiment, arguments.project / "results")
     names = list(models)
     for number, name in enumerate(names, start=1):

@@ -41,11 +41,18 @@ def read_given(word: str) -> dict[str, Any]:
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
     """Parse the arguments, call `main`, and leave with 0, or with 1 after one line.
 
-    The line names the user's mistake, or what the machine refuses: memory, room on the disk, the right to write. Any
-    other exception is a defect of ours and keeps its traceback.
+    The line names the user's mistake, or what the machine refuses: memory, room on the disk, the right to write. If
+    nobody reads standard output any more, as with `| head`, the command ends without a line and with 141, the shell's
+    code for this case. Any other exception is a defect of ours and keeps its traceback.
     """
     try:
         main(parser.parse_args())
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        if error.filename is not None:
+            raise
+        leave_output_unread()
+        sys.exit(141)
     except HatcheryError as error:
         _print_error(str(error))
         sys.exit(1)
@@ -59,6 +66,12 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
         _print_error(line)
         sys.exit(1)
     sys.exit(0)
+
+
+def leave_output_unread() -> None:
+    """Let the rest of standard output go nowhere; Python would else complain about it when it ends."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _print_error(message: str) -> None:

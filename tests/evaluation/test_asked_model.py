@@ -18,6 +18,7 @@ from faults import damaged
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.evaluation.asked_model import _IN_A_WORD
 from hatchery.evaluation.filled_sentences import continuation, guesses, left_out
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
@@ -117,6 +118,16 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
     [
         (lambda model: model.fill("The dogs sleep ."), "there is no gap; write ____ for it"),
         (lambda model: model.fill("The c____t sleep ."), "a gap stands for a whole word"),
+        (lambda model: model.fill("The old ____s sleep ."), "a gap stands for a whole word"),
+        (lambda model: model.fill("The ё____ sleep ."), "a gap stands for a whole word"),
+        (lambda model: model.fill(None), "sentence 1: got None, expected a text"),
+        (lambda model: model.fill(["The ____"]), r"sentence 1: got \['The ____'\], expected a text"),
+        (lambda model: model.hidden_states(None), "sentence 1: got None, expected a text"),
+        (lambda model: model.scores(["The", 7]), "sentence 2: got 7, expected a text"),
+        (lambda model: model.surprisals([None]), "sentence 1: got None, expected a text"),
+        (lambda model: model.surprisals(["The", float("nan")]), "sentence 2: got nan, expected a text"),
+        (lambda model: model.surprisals(["The", " "]), "sentence 2: there is no word in it"),
+        (lambda model: model.surprisals(["The", "a \ud800"]), "sentence 2 holds half a surrogate pair"),
         (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
         (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
         (lambda model: model.scores([""]), "a sentence has no tokens"),
@@ -148,6 +159,11 @@ def test_damaged_and_exchanged_weights_are_refused(model_manifest: Path, tmp_pat
             hatchery.model(path.parent)
 
 
+@pytest.mark.parametrize("sentence", ["The dogs ____.", "The 'old' ____'s", "黒____猫", "ดี____มาก"])
+def test_a_gap_may_touch_marks_and_letters_of_scripts_without_spaces(sentence: str) -> None:
+    assert not _IN_A_WORD.search(sentence)
+
+
 def test_a_device_that_there_is_not_is_told(model_manifest: Path) -> None:
     with pytest.raises(hatchery.HatcheryError, match=r"^device: got 'gpu', allowed are: auto, cpu, cuda$"):
         hatchery.model(model_manifest, device="gpu")  # type: ignore[arg-type]
@@ -164,10 +180,11 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     trained = tmp_path / "results" / "mine" / "pretraining"
     trained.mkdir(parents=True)
     (trained / "a-s1").symlink_to(model_manifest.parent)
-    (trained / "b-s1").symlink_to(causal_manifest.parent)
+    (tmp_path / "results" / "mine" / "baselines").mkdir()
+    (tmp_path / "results" / "mine" / "baselines" / "b").symlink_to(causal_manifest.parent)
     lines = [
         "The ____ sleep .",
-        "b-s1",
+        "2",
         "The old",
         "The ____ sleep .",
         "1",
@@ -190,7 +207,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     # Without a terminal nobody has seen the lines being typed.
     assert [one.partition("\n")[0] for one in answers] == [*lines[:-1], "Caf\ufffd ____", ""]
     answers = [listed, *(one.partition("\n")[2] for one in answers)]
-    assert "  1  a-s1" in answers[0] and "  2  b-s1" in answers[0]
+    assert "  1  a-s1" in answers[0] and "  2  b\n" in answers[0]
     assert answers[1].count(" %") == 5
     assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
     assert "reads from left to right alone: it fills no ____" in answers[4]
@@ -202,13 +219,27 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert answers[9].strip() == "a-s1"
     assert "got 3, expected a number from 1 to 2" in answers[10]
     assert "no model is called 'a-s2'; did you mean 'a-s1'?" in answers[11]
-    assert answers[12].strip() == "b-s1", "without its seed"
+    assert answers[12].strip() == "b"
     assert "put a word in place of ____" in answers[13]
     assert "reads from left to right alone" in answers[14]
     command[2] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert refused.returncode == 1
     assert "there is no finished model; make run EXPERIMENT=min; did you mean 'mine'?" in refused.stderr
+
+
+def test_a_reader_that_stops_ends_the_prompt_in_silence(model_manifest: Path, repository: Path, tmp_path: Path) -> None:
+    trained = tmp_path / "results" / "mine" / "pretraining"
+    trained.mkdir(parents=True)
+    (trained / "a-s1").symlink_to(model_manifest.parent)
+    command = [sys.executable, str(repository / "scripts" / "try_models.py"), "mine", "--project", str(tmp_path)]
+    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipe) as prompt:
+        assert prompt.stdin and prompt.stdout and prompt.stderr
+        prompt.stdin.write("The old dogs\n" * 4)
+        prompt.stdout.close()
+        prompt.stdin.close()
+        assert prompt.stderr.read() == "" and prompt.wait(100) == 0
 
 
 def test_ctrl_c_gives_up_a_line_or_an_answer_and_the_next_line_is_answered(

@@ -22,6 +22,7 @@ from hatchery.evaluation.minimal_pairs.scoring import required_architecture, sen
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.sentences_file import GAP
+from hatchery.evaluation.surprisal.texts import plain_texts
 from hatchery.evaluation.surprisal.words import word_surprisals
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.evaluation.ways_of_scoring import unlearned
@@ -29,6 +30,11 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
+# Letters of scripts with spaces between words: next to them, a gap is a part of a word. Others, such as Chinese ones,
+# begin after U+2E7F, and Thai, Lao, Myanmar and Khmer lie between these two ranges.
+_IN_A_WORD = re.compile(
+    r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
+)
 # Stands in a gap while a sentence is cut into tokens; nearly every vocabulary has it as a word.
 _IN_A_GAP = "a"
 
@@ -90,17 +96,22 @@ class AskedModel:
         A text instead of a list is one sentence.
 
         `auto` is the log-likelihood from left to right of causal models, the pseudo-log-likelihood of others; the other
-        ways are those of docs/evaluation.md. Raises EvaluationError for a sentence without tokens, ConfigError for a
-        way that does not fit the model.
+        ways are those of docs/evaluation.md. Raises EvaluationError for a sentence without tokens and for a value that
+        is no text, naming its number; ConfigError for a way that does not fit the model.
         """
-        sentences, model = _listed(sentences), self._asked_as(scoring)
+        sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring)
         columns = {"sentence": sentences, "score": sentence_scores(values), "tokens": [len(v) for v in values]}
         return pl.DataFrame(columns, schema={"sentence": pl.String, "score": pl.Float64, "tokens": pl.Int64})
 
     def surprisals(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
         """The surprisal of every word in bits, a row each; see `evaluation.surprisal.words.word_surprisals`."""
-        return word_surprisals(self._asked_as(scoring), _listed(sentences), scoring=scoring)
+        return word_surprisals(
+            self._asked_as(scoring),
+            plain_texts(sentences),
+            scoring=scoring,
+            place=lambda index: f"sentence {index + 1:,}",
+        )
 
     @torch.no_grad()
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
@@ -132,7 +143,7 @@ class AskedModel:
         model = self._model
         if not (isinstance(model, HatcheryModel) and self.continues):
             raise ConfigError("continuation: needs a model that was trained with task causal or hybrid")
-        (ids,) = model.tokenizer.encode_sentences([beginning])
+        (ids,) = model.tokenizer.encode_sentences(_one_text(beginning))
         generator = None if seed is None else np.random.Generator(np.random.Philox(seed))
         start = [model.tokenizer.cls_id, *ids]
         return model.tokenizer.decode(
@@ -143,7 +154,7 @@ class AskedModel:
     def hidden_states(self, sentence: str) -> HiddenStates:
         """The states of all layers for one sentence, and the attention of their heads."""
         model = self._model
-        (encoded,) = model.encode([sentence])
+        (encoded,) = model.encode(_one_text(sentence))
         ids = [*model.frame.before, *encoded.ids, *model.frame.after]
         inputs = torch.tensor([ids], device=model.device)
         attentions = None
@@ -168,9 +179,12 @@ class AskedModel:
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
         """The framed sentence with a mask at each gap, and where these are."""
+        (sentence,) = _one_text(sentence)
         gaps = [match.span() for match in GAPS.finditer(sentence)]
         if not gaps:
             raise EvaluationError(f"{sentence!r}: there is no gap; write {GAP} for it")
+        if _IN_A_WORD.search(sentence):
+            raise EvaluationError(f"{sentence!r}: a gap stands for a whole word; write blanks around {GAP}")
         text, spans, done = "", [], 0
         for start, end in gaps:
             text += sentence[done:start]
@@ -196,6 +210,6 @@ class AskedModel:
         return [*ids, *self._model.frame.after], places
 
 
-def _listed(sentences: Sequence[str]) -> list[str]:
-    """A text is a sequence of texts, too: its characters, which nobody wants scored."""
-    return [sentences] if isinstance(sentences, str) else list(sentences)
+def _one_text(sentence: str) -> list[str]:
+    """A sentence in a list. Raises EvaluationError for another value, such as a list of sentences."""
+    return plain_texts([sentence])

@@ -14,6 +14,7 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.sentences_file import GAP
 from hatchery.sanitize import visible
 from hatchery.settings.problems import alternatives, nearest
+from hatchery.stage import MODELS
 
 if TYPE_CHECKING:
     from hatchery.evaluation.asked_model import AskedModel
@@ -31,13 +32,15 @@ the name of a model asks that one from then on. Ctrl-D quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
-    """The folders of the models of an experiment that are pretrained, by their names.
+    """The folders of the models of an experiment by their names: pretrained ones, then imported ones.
 
     Raises ConfigError for an experiment without any, with the nearest match.
     """
-    found = sorted((results / experiment / "pretraining").glob(f"*/{MANIFEST}"))
+    found = [path for folder in MODELS for path in sorted((results / experiment / folder).glob(f"*/{MANIFEST}"))]
     if not found:
-        others = sorted({path.parents[2].name for path in results.glob(f"*/pretraining/*/{MANIFEST}")})
+        others = sorted(
+            {path.parents[2].name for folder in MODELS for path in results.glob(f"*/{folder}/*/{MANIFEST}")}
+        )
         raise ConfigError(
             f"{results / experiment}: there is no finished model; make run EXPERIMENT={experiment}"
             f"{alternatives(experiment, others) if others else ''}"
