@@ -60,16 +60,33 @@ class Results:
         return self._table(LAYERS)
 
     @cached_property
+    def surprisals(self) -> pl.DataFrame:
+        """A row for each word of each text under each model, with the columns of your own tables: surprisals.parquet.
+
+        Raises ManifestError for an experiment without texts under `surprisal`, and for a study.
+        """
+        path = self.folder / "surprisals.parquet"
+        if not path.exists():
+            raise ManifestError(
+                f"{path}: there is no table of words here; an experiment with texts under `surprisal` has it, and "
+                f"snakemake {RESULTS}/{self.folder.name}/surprisals.csv makes it (docs/surprisal.md)"
+            )
+        return _read_view(path)
+
+    @cached_property
     def summary(self) -> pl.DataFrame:
         """A row for each model and measure, with the mean over runs and the published value: summary.csv."""
-        path = self.folder / "summary.parquet"
-        try:
-            return pl.read_parquet(verified_view(path))
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+        return _read_view(self.folder / "summary.parquet")
 
     def _table(self, table: TidyTable) -> pl.DataFrame:
         return read_frame(self.folder / f"{table.name}.parquet", table)
+
+
+def _read_view(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(verified_view(path))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
 
 
 class Experiment:
@@ -129,6 +146,12 @@ def model(path: str | Path, device: DeviceName = "cpu") -> AskedModel:
     """
     folder = Path(path)
     if folder.name != MANIFEST and not (folder / MANIFEST).is_file():
+        if (folder / "config.json").is_file():
+            raise ManifestError(
+                f"{folder}: this is a model in the layout of the library transformers, expected a folder of results; "
+                "enter the folder under `data`, name it in config/baselines/ and under `baselines` of an experiment, "
+                f"and ask {RESULTS}/<experiment>/baselines/<name> (docs/evaluation.md)"
+            )
         example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"
         raise ManifestError(
             f"{folder}: there is no model here; expected a folder such as {example}{_beside(folder, MANIFEST)}"

@@ -40,13 +40,14 @@ def csv_cell(value: object) -> object:
     return f"'{text}" if _FORMULA.match(text.lstrip()) and not _NUMBER.fullmatch(text) else text
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], as_they_are: bool = False) -> str:
+def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[object]], as_they_are: bool = False) -> str:
     """The text of a CSV file with a header and line ends `\\n`; its cells are made harmless, None is an empty field.
 
-    Texts that a later stage reads again are written `as_they_are`.
+    Without a header it is a later part of a file. Texts that a later stage reads again are written `as_they_are`.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
+    if header is not None:
+        writer.writerow(header)
     writer.writerows(rows if as_they_are else ([csv_cell(value) for value in row] for row in rows))
     return text.getvalue()

@@ -252,11 +252,17 @@ class Experiment:
         self.perplexity[run] = path
         return path
 
-    def add_surprisal(self, run: str, name: str, words: Mapping[str, float], **measures: Any) -> Path:
-        """`words` maps the words of one text to bits."""
+    def add_surprisal(
+        self, run: str, name: str, words: Mapping[str, float], own: Mapping[str, str] | None = None, **measures: Any
+    ) -> Path:
+        """`words` maps the words of one text to bits; `own` are columns of the user's table, equal for all words."""
         columns = {"sentence": [1] * len(words), "position": range(1, len(words) + 1), "word": list(words)}
+        columns |= {
+            "surprisal": list(words.values()),
+            **{key: [value] * len(words) for key, value in (own or {}).items()},
+        }
         written = io.BytesIO()
-        pl.DataFrame({**columns, "surprisal": list(words.values())}).write_parquet(written)
+        pl.DataFrame(columns).write_parquet(written)
         path = self._evaluation(
             "surprisal", run, name, {"drawn": 1}, {"surprisal.parquet": written.getvalue()}, measures
         )

@@ -124,7 +124,8 @@ def paragraphs(texts: list[str]) -> bytes:
 
 def row_names(texts: list[str]) -> bytes:
     """As R's `write.table` writes them: no name above the names of rows, and a backslash before quotes in quotes."""
-    rows = ('"%d","b","%s"\n' % (index, text.replace('"', '\\"')) for index, text in enumerate(texts))
+    escaped = (text.replace('"', '\\"') for text in texts)
+    rows = (f'"{index}","b","{text}"\n' for index, text in enumerate(escaped))
     return ('sep=,\n\n"book","text"\n' + "".join(rows)).encode()
 
 

@@ -178,7 +178,12 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
 ) -> None:
     monkeypatch.chdir(repository)
     targets = ["demo/index.html", "demo/export/README.md", "natural_bias_demo/index.html", "strict_mini/index.html"]
-    targets += ["tokenizer_sweeps/demo/manifest.json", "causal_mini/summary.csv", "babylm_mini/submission.json"]
+    targets += [
+        "tokenizer_sweeps/demo/manifest.json",
+        "causal_mini/summary.csv",
+        "causal_mini/surprisals.csv",
+        "babylm_mini/submission.json",
+    ]
     with opened(["--dry-run", "--", *(f"results/{target}" for target in targets)]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
         jobs: Jobs = api._workflow.globals["JOBS"]

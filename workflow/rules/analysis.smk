@@ -18,6 +18,21 @@ rule collect_measurements:
         " 2>&1 | tee {log}"
 
 
+# The words of the texts under `surprisal`, of all models, with the columns of the user's own tables.
+rule join_surprisals:
+    input:
+        inputs("join_surprisals"),
+    output:
+        parquet="results/{experiment}/surprisals.parquet",
+        csv="results/{experiment}/surprisals.csv",
+        checksums="results/{experiment}/surprisals.sha256",
+    wildcard_constraints:
+        experiment=RESULTS.names_of_experiments(),
+    shell:
+        "python scripts/run.py join_surprisals {params.call} {params.given:q}"
+        " 2>&1 | tee {log}"
+
+
 rule summarise:
     input:
         inputs("summarise"),

@@ -175,7 +175,7 @@ def collect(
             rows: list[TidyRow] = []
             for result, path in _of_kind(kind, evaluated):
                 model, place = trained[result.run], places[result.run]
-                one = Evaluated(_evaluation_of(path, model), model, result.name)
+                one = Evaluated(evaluation_of(path, model), model, result.name)
                 one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
                     # Nobody counted the tokens of their tokenizers.
@@ -226,7 +226,8 @@ def _place(experiment: str, run: SeededRun) -> TidyRow:
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
 
 
-def _evaluation_of(path: Path, model: Manifest) -> Manifest:
+def evaluation_of(path: Path, model: Manifest) -> Manifest:
+    """Read the manifest of an evaluation. Raises ManifestError if it was not made from `model`."""
     manifest = read_manifest(path)
     if model.digest not in manifest.inputs.values():
         raise ManifestError(f"{path}: this evaluation was not made from the model of {model.path}; run it again")

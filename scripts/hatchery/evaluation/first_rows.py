@@ -15,7 +15,7 @@ from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read
 from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.surprisal.human_data import read_children, read_contexts, read_words
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings, SurprisalSettings
-from hatchery.evaluation.surprisal.texts import check_drawn, read_texts, text_files
+from hatchery.evaluation.surprisal.texts import Survey, read_texts
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
@@ -56,11 +56,44 @@ class FirstLines(RawSource):
             return handle
         with handle:
             data = handle.read(HEAD_BYTES)
-        return io.BytesIO(data[: data.rfind(b"\n") + 1])
+        if b"\n" not in data or data.lstrip().startswith(b"["):
+            # One long line, or one list of JSON, which has to be read to its end.
+            return super().open(name)
+        lines = data[: data.rfind(b"\n") + 1]
+        return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)
 
     def is_whole(self, name: str) -> bool:
         """Whether all lines are read."""
         return self.size(name) <= SMALL_BYTES
+
+
+def _with_whole_cells(lines: bytes) -> bytes:
+    """The lines of a table up to the last one that does not end inside quotes, if there is such a line."""
+    whole = lines
+    while whole and whole.count(b'"') % 2:
+        whole = whole[: whole.rfind(b"\n", 0, -1) + 1]
+    return whole or lines
+
+
+def notes_of_texts(settings: SurprisalSettings, root: str | Path) -> list[str]:
+    """What a user may not expect of texts below `root`, as far as they are small; nothing for texts with mistakes."""
+    try:
+        found = _first_lines(root)
+        return [] if found is None else list(_read_first_texts(found, settings).notes(settings))
+    except (HatcheryError, OSError):
+        return []
+
+
+def _first_lines(root: str | Path) -> FirstLines | None:
+    """The files below `root` as far as they are looked into; None for archives and for what is not there."""
+    found = unregistered(Path(root), MOST_FILES)
+    if found is None or found.kind == "zip":
+        return None
+    return FirstLines(found.manifest, found.name, found.kind, found.root, found.files)
+
+
+def _read_first_texts(source: FirstLines, settings: SurprisalSettings) -> Survey:
+    return read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
 
 
 def first_problem(settings: FileSettings, root: str | Path) -> str | None:
@@ -69,16 +102,13 @@ def first_problem(settings: FileSettings, root: str | Path) -> str | None:
     One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no archives.
     """
     try:
-        found = unregistered(Path(root), MOST_FILES)
-        if found is None or found.kind == "zip":
+        source = _first_lines(root)
+        if source is None:
             return None
-        source = FirstLines(found.manifest, found.name, found.kind, found.root, found.files)
         if isinstance(settings, ScoringSettings):
             _read_small_files(source, settings)
         elif isinstance(settings, SurprisalSettings):
-            texts = read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
-            if all(source.is_whole(name) for name in text_files(source, settings)):
-                check_drawn(source, settings, len(texts))
+            _read_first_texts(source, settings)
         elif isinstance(settings, ReadingSettings):
             read_words(source, settings.files, None if source.is_whole(source.one_name(settings.files)) else MOST_ROWS)
         elif isinstance(settings, AcquisitionSettings):
@@ -105,7 +135,7 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
         try:
             settings = build(KINDS[reading["kind"]], reading["settings"])
             if isinstance(settings, SurprisalSettings):
-                check_drawn(source, settings, len(read_texts(source, settings)))
+                read_texts(source, settings)
             elif isinstance(settings, ReadingSettings):
                 read_words(source, settings.files)
             elif isinstance(settings, AcquisitionSettings):

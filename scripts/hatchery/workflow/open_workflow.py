@@ -25,7 +25,7 @@ from hatchery.experiment.run_checks import unlearned_to_tell
 from hatchery.experiment.text_limits import epochs_to_tell, unread_to_tell
 from hatchery.sanitize import visible
 from hatchery.workflow.pieces import PROFILE, endless_trainings
-from hatchery.workflow.plan_checks import check_targets, collect_problems
+from hatchery.workflow.plan_checks import check_targets, collect_problems, notes_on_texts
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
 from hatchery.workflow.stale_results import watch_stale_results
@@ -193,6 +193,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     ]
     notes = [*epochs_to_tell(dict.fromkeys(parts), project), *unread_to_tell(dict.fromkeys(corpora), project)]
     notes += unlearned_to_tell(dict.fromkeys(parts), project)
+    notes += notes_on_texts(project, dict.fromkeys(parts))
     if request.executor == PROFILE:
         notes += endless_trainings(dict.fromkeys(parts), rules.resources, request.retries)
     for line in notes:

@@ -116,6 +116,19 @@ def _no_model(project: Project, data: str) -> str | None:
     return None
 
 
+def notes_on_texts(project: Project, experiments: Iterable[str]) -> Iterator[str]:
+    """Yield what a user may not expect of the texts whose words experiments measure, such as missing cells."""
+    for experiment in experiments:
+        for name, entry in project.experiment(experiment).surprisal.items():
+            root = None if entry.data is ABSENT else usable_path(project, entry.data)
+            if root is None:
+                continue
+            from hatchery.evaluation.first_rows import notes_of_texts
+
+            for note in notes_of_texts(entry, root):
+                yield f"{project.place('experiment', experiment)}: surprisal.{name}: {note}"
+
+
 _KINDS = {"sweep": "tokenizer_sweep"}
 """Wildcards that are not called after the kind of block that they stand for."""
 

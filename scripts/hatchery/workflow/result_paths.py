@@ -43,6 +43,9 @@ from hatchery.workflow.data_paths import (
 )
 from hatchery.workflow.registry import SHARED
 
+SURPRISAL = "surprisal"
+"""What the kind of evaluation is called that measures the words of texts."""
+
 
 class ReadablePath(str):
     """`results/<experiment>/<kind>/<run>/.../manifest.json`: a link to what experiments share, and whose it is.
@@ -154,6 +157,16 @@ class ResultPaths:
         found, milestones = self.evaluations(experiment), self.project.milestones(experiment)
         chosen = {one: path for one, path in found.items() if one.kind == kind and one.run not in milestones}
         return {result.of_its_kind: path for result, path in chosen.items()}
+
+    def surprisals_of_models(self, experiment: str) -> dict[str, str]:
+        """Manifests of the words of all texts under all models, those of milestones included, by `Result.key`."""
+        found = self.evaluations(experiment)
+        return {result.key: path for result, path in found.items() if result.kind == SURPRISAL}
+
+    def surprisals(self, experiment: str) -> list[str]:
+        """The table of all words under all models, if an experiment has texts under `surprisal`; a study has none."""
+        has = not self.project.is_study(experiment) and self.project.experiment(experiment).surprisal
+        return [f"results/{experiment}/surprisals.csv"] if has else []
 
     def held_out_text(self, experiment: str, run: str) -> dict[str, str]:
         """What a perplexity is measured on: token shards, or documents for a model with a tokenizer of its own."""

@@ -15,7 +15,7 @@ from hatchery.evaluation.first_rows import check_registered, first_problem
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal, rows_of_words
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
-from hatchery.evaluation.surprisal.words import word_surprisals
+from hatchery.evaluation.surprisal.words import SCHEMA, word_surprisals
 from hatchery.runner import run_stage
 from hatchery.typed import build
 
@@ -57,7 +57,7 @@ def test_every_word_is_a_row_that_says_where_its_text_stands(
     manifest = measured(source, manifest_of("bert"), tmp_path / "out", column=column)
     table = pl.read_parquet(manifest.file("surprisal.parquet"))
     model = load_sentence_model(manifest_of("bert"), torch.device("cpu"))
-    assert table.drop("file", "line").equals(word_surprisals(model, TEXTS))
+    assert table.select(list(SCHEMA)).equals(word_surprisals(model, TEXTS))
     assert table["file"].unique().to_list() == [name]
     assert table["line"].to_list() == [lines[0]] * 3 + [lines[1]] * 4
     with (tmp_path / "out/surprisal.csv").open(encoding="utf-8", newline="") as text:
@@ -87,11 +87,21 @@ def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables
         ({"a.csv": TABLE}, {"column": "text"}, r"a\.csv:2: the field 'text' is missing; the record has: item, more, s"),
         ({"a.csv": TABLE}, {}, r"a\.csv: expected `column`, the name of the one with the texts"),
         ({"a.txt": "a dog\n"}, {"column": "text"}, r"a\.txt: expected no `column`: it has lines"),
+        ({"a.csv": "sentence\nNA\n \nnan\n"}, {"column": "sentence"}, r"a\.csv: the file holds no text"),
+        ({"a.csv": TABLE}, {"column": "sentence", "drawn": 3}, r"drawn: got 3, expected at most 2, the"),
+        ({"a.csv": "i,w\n1,a\nNA,b\n"}, {"column": "w", "text": "i"}, r"a\.csv:3: i: got 'NA', expected the name of"),
         (
-            {"a.csv": "sentence\na dog\n \nthe\n"},
-            {"column": "sentence"},
-            r"a\.csv:3: the field 'sentence' must be a non",
+            {"a.csv": "i,n,w\n1,1,a\n1,x,b\n"},
+            {"column": "w", "text": "i", "order": "n"},
+            r"a\.csv:3: n: got 'x', expected a number",
         ),
+        (
+            {"a.csv": "p,i,n,w\n1,1,1,a\n2,1,1,a\n"},
+            {"column": "w", "text": "i", "order": "n"},
+            r"a\.csv:3: n 1 occurs twice in the text of i 1, also in a\.csv:2; does `text` lack a column",
+        ),
+        ({"a.csv": "i|w\n"}, {"column": "w"}, r"a\.csv: the file holds no records"),
+        ({"a.csv": b"\xff\xfei\0"}, {"column": "w"}, r"a\.csv: is text in UTF-16; save it as UTF-8$"),
         ({"a.txt": " \n\n"}, {}, r"a\.txt: the file holds no text"),
         ({"a.txt": ""}, {}, r"a\.txt: the file holds no text"),
         ({"a.txt": "a\n|||\n"}, {"separator": "|"}, r"a\.txt:2: there is no word in '\|\|\|'"),
@@ -120,7 +130,7 @@ def test_texts_that_do_not_fit_the_model_or_the_settings_are_named(make_source, 
     source = make_source({"a.txt": "the dog\n" + "the dog sleep " * 20 + "\n"})
     with pytest.raises(EvaluationError, match=r"^a\.txt:2: becomes 60 tokens, expected at most 30 for a masked model"):
         measured(source, manifest_of("bert"), tmp_path / "out")
-    with pytest.raises(EvaluationError, match="drawn: got 3, and there are 2 texts"):
+    with pytest.raises(EvaluationError, match="drawn: got 3, expected at most 2, the"):
         measured(source, manifest_of("gpt2"), tmp_path / "out", drawn=3)
     with pytest.raises(ConfigError, match="'pll' needs a masked"):
         measured(source, manifest_of("gpt2"), tmp_path / "out", scoring="pll")

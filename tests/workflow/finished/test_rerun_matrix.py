@@ -35,10 +35,10 @@ AFTER_PRETRAINING = {
     *(*FIGURES, *SUMMARY),
 }
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
-AFTER_TOKENIZER = {"encode_corpus", "measure_surprisal", *AFTER_TOKENS, *CAUSAL_FIGURES}
+AFTER_TOKENIZER = {"encode_corpus", "measure_surprisal", "join_surprisals", *AFTER_TOKENS, *CAUSAL_FIGURES}
 AFTER_CAUSAL_PERPLEXITY = {*CAUSAL_FIGURES, *SUMMARY}
 AFTER_CAUSAL = {
-    *("pretrain", "fill_sentences", "measure_perplexity", "measure_surprisal"),
+    *("pretrain", "fill_sentences", "measure_perplexity", "measure_surprisal", "join_surprisals"),
     *AFTER_CAUSAL_PERPLEXITY,
 }
 CARD = {"describe_corpus", "write_page"}

@@ -1,58 +1,139 @@
 """The words of a user's texts under one model.
 
-`surprisal.parquet` and `surprisal.csv` have a row for each word: the file, the line (of Parquet the row) that the text
-stands in, and what `words.SCHEMA` says.
+`surprisal.parquet` and `surprisal.csv` have a row for each word: the file, the line (of Parquet files the row) of its
+text, or of the word if words are rows, the columns of `words.SCHEMA`, and the columns of the user's own table as text
+(`own_columns`). Texts are read twice: once to check and count them, and once in chunks that are scored and written.
 """
 
+import json
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.atomic import atomic_path
 from hatchery.artifacts.manifests import StageRun
-from hatchery.artifacts.parquet import write_table
+from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime
-from hatchery.evaluation.surprisal.measurements import WORDS_FILE
+from hatchery.evaluation.surprisal.measurements import CSV_FILE, PLACES, WORDS_FILE, own_columns
 from hatchery.evaluation.surprisal.settings import NamedTexts
-from hatchery.evaluation.surprisal.texts import check_drawn, read_texts
-from hatchery.evaluation.surprisal.words import word_surprisals
+from hatchery.evaluation.surprisal.texts import CLEANING, Text, all_texts, read_texts
+from hatchery.evaluation.surprisal.words import SCHEMA, Alphabet, chunks, word_surprisals
+from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
+
+MOST_NAMED = 8
+"""Number of rare characters that a message names."""
 
 
 def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
     """Write the surprisals of the words of the texts; see the stage `measure_surprisal`."""
     opened = open_source(source)
-    lines = read_texts(opened, settings)
-    check_drawn(opened, settings, len(lines))
+    survey = read_texts(opened, settings)
+    for note in survey.notes(settings):
+        print(f"note: {settings.name}: {note}", file=sys.stderr, flush=True)
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring)
     assert isinstance(asked, HatcheryModel | BaselineModel)
-    words = word_surprisals(
-        asked,
-        [line.text for line in lines],
-        separator=settings.separator,
-        scoring=settings.scoring,
-        leading_blank=settings.leading_blank,
-        tokens_per_batch=runtime.tokens_per_batch,
-        place=lambda index: lines[index].where,
-    )
-    places = pl.DataFrame(
-        {"file": [line.file for line in lines], "line": [line.line for line in lines]},
-        schema={"file": pl.String, "line": pl.UInt32},
-    ).with_columns(sentence=pl.int_range(1, len(lines) + 1, dtype=pl.UInt32))
-    table = words.join(places, on="sentence", how="left", maintain_order="left").select("file", "line", *words.columns)
-    write_table(run.add_output(run.folder / WORDS_FILE), table.to_arrow(compat_level=pl.CompatLevel.oldest()))
-    write_text(run.add_output(run.folder / "surprisal.csv"), csv_text(table.columns, table.iter_rows()))
+    # A column `word` of words that are rows is the column `word` of the result.
+    is_ours = {settings.column} & {"word"} if settings.text_columns else set()
+    own = own_columns(column for column in survey.columns if column not in is_ours)
+    schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(own.values(), pl.String)})
+    alphabet, done, counted = Alphabet(asked), 0, [0, 0, 0, 0]
+    with (
+        atomic_path(run.folder / WORDS_FILE) as words_path,
+        atomic_path(run.folder / CSV_FILE) as csv_path,
+        TableWriter(
+            words_path, pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+        ) as writer,
+        csv_path.open("w", encoding="utf-8", newline="") as csv_file,
+        Progress(survey.texts, "surprisals", "texts") as progress,
+    ):
+        csv_file.write(csv_text(list(schema), ()))
+        for chunk in chunks(all_texts(opened, settings), lambda text: len(text.words.text)):
+            words = word_surprisals(
+                asked,
+                [text.words for text in chunk],
+                scoring=settings.scoring,
+                leading_blank=settings.leading_blank,
+                tokens_per_batch=runtime.tokens_per_batch,
+                place=lambda index, chunk=chunk, done=done: chunk[index - done].where,  # type: ignore[misc]
+                alphabet=alphabet,
+                first=done,
+                on_texts=progress.update,
+            )
+            table = with_rows(words, chunk, own).select(list(schema)).cast(schema)
+            writer.write_table(table.to_arrow(compat_level=pl.CompatLevel.oldest()))
+            csv_file.write(csv_text(None, table.iter_rows()))
+            done += len(chunk)
+            sums = (len(words), words["tokens"].sum(), words["unknown"].sum(), words["in_bytes"].sum())
+            counted = [before + int(number) for before, number in zip(counted, sums, strict=True)]
+    for name in (WORDS_FILE, CSV_FILE):
+        run.add_output(run.folder / name)
+    if alphabet.rare:
+        print(f"note: {settings.name}: {rare_characters_note(alphabet.rare)}", file=sys.stderr, flush=True)
     run.measures |= {
         "scoring": scoring_name(settings.scoring, asked.architecture),
         "architecture": asked.architecture,
-        "texts": len(lines),
-        "words": len(words),
-        "tokens": int(words["tokens"].sum()),
-        "unknown_words": int(words["unknown"].sum()),
+        "texts": survey.texts,
+        "missing": survey.missing,
+        **dict(zip(("words", "tokens", "unknown_words", "words_in_bytes"), counted, strict=True)),
+        "rare_characters": dict(sorted(alphabet.rare.items())),
     }
+
+
+def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]) -> pl.DataFrame:
+    """The words of texts with the places and the columns of their rows; `own` maps the user's columns to ours."""
+    files: list[str] = []
+    lines: list[int] = []
+    rows: list[Mapping[str, Any]] = []
+    for text in texts:
+        number = len(text.words.spans)
+        each = 1 if len(text.lines) == number else number
+        files += [text.file] * number
+        lines += text.lines * each
+        rows += (text.rows or ({},)) * (each if text.rows else number)
+    columns = {name: [as_text(row.get(column)) for row in rows] for column, name in own.items()}
+    return words.with_columns(
+        pl.Series("file", files, pl.String),
+        pl.Series("line", lines, pl.UInt32),
+        *(pl.Series(name, values, pl.String) for name, values in columns.items()),
+    )
+
+
+def as_text(value: Any) -> str | None:
+    """A cell of a user's table as text, as in the file: null for no value, JSON for lists and objects."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, str):
+        return value or None
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else str(value)
+
+
+def rare_characters_note(rare: Mapping[str, int]) -> str:
+    """A sentence on characters that are in no token of a vocabulary, the most frequent first, by number of words."""
+    order = sorted(rare, key=lambda character: (-rare[character], character))
+    named = ", ".join(
+        f"{character if character.isprintable() else ''} U+{ord(character):04X} in {rare[character]:,}".strip()
+        for character in order[:MOST_NAMED]
+    )
+    more = f" and {len(order) - MOST_NAMED:,} more" if len(order) > MOST_NAMED else ""
+    ways = [way for way in ("minimal", "full") if any(_changes(way, character) for character in order)]
+    remedy = (
+        f"; if the model's corpus was cleaned, `cleaning: {' or '.join(ways)}` cleans your texts alike" if ways else ""
+    )
+    return (
+        f"words have characters without a token in the model's vocabulary ({named}{more}): text like its training text "
+        f"has them rarely or never, and the surprisal of these words says little (column `in_bytes`){remedy}"
+    )
+
+
+def _changes(way: str, character: str) -> bool:
+    return CLEANING[way](f"a{character}b") != f"a{character}b"

@@ -1,22 +1,43 @@
 """The surprisals of words in the tidy table, where nothing that computes with a model need be installed."""
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.sanitize import plain_name
 
-WORDS_FILE = "surprisal.parquet"
+WORDS_FILE, CSV_FILE = "surprisal.parquet", "surprisal.csv"
+PLACES = {"file": pl.String, "line": pl.UInt32}
+OURS = (
+    *("experiment", "model", "run", "seed", "texts", *PLACES),
+    *("sentence", "position", "word", "surprisal", "tokens", "unknown", "in_bytes"),
+)
+"""Columns of tables of surprisals; a column of a user's table with the same name gets OWN in front."""
+OWN = "own_"
 MOST_DRAWN = 40
 """Words of a text that a figure has room for."""
 SUITE = "surprisal"
 WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
 
 
+def own_columns(columns: Iterable[str]) -> dict[str, str]:
+    """The columns of a user's table, and the names that they have in tables of surprisals, none of them twice."""
+    found: dict[str, str] = {}
+    for column in columns:
+        name = column if column and column not in OURS else f"{OWN}{column or 'rows'}"
+        while name in found.values():
+            name = f"{OWN}{name}"
+        found[column] = name
+    return found
+
+
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Bits per word of all texts, and those of every word of the text that is drawn."""
     manifest, name = evaluated.manifest, evaluated.name
-    words = pl.read_parquet(manifest.file(WORDS_FILE)).drop_nulls("surprisal")
+    of_ours = ["sentence", "position", "word", "surprisal"]
+    words = pl.read_parquet(manifest.file(WORDS_FILE), columns=of_ours).drop_nulls("surprisal")
     bits = words["surprisal"].to_numpy()
     mean = measured(
         *(SUITE, name, "task", MEAN_METRIC, float(bits.mean())),

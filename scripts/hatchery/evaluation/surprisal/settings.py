@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hatchery.evaluation.settings import ScoringName
-from hatchery.settings.base import Count, Settings, omitted_at_default
-from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys
+from hatchery.settings.base import Count, RefusedError, Settings, omitted_at_default
+from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys, SomeNames
+
+MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
+"""Cells that R, spreadsheets and pandas write for a missing value, in addition to an empty cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,9 +17,23 @@ class SurprisalSettings(Settings):
 
     files: NotEmpty = "*"
     """Shell pattern of the files inside the source. Text files (.txt, .md) have a text on every line; tables with a
-    header (.csv, .tsv), JSON lines and Parquet files have it in a column."""
+    header (.csv, .tsv), JSON (lines or one list) and Parquet files have it in a column. `*` reads tables if `column`
+    is set and text files if not, without README, LICENSE and hidden files."""
     column: str | None = None
-    """Column, or field, that holds the text, where files have such."""
+    """Column, or field, that holds the text, in tables, JSON and Parquet files; with `text`, one word of it."""
+    text: NotEmpty | SomeNames | None = omitted_at_default(None)
+    """Column, or columns, for tables with one word in each row: rows with the same value there are the words of one
+    text, such as `item`, or `[participant, item]`. null: each row has a whole text."""
+    order: NotEmpty | None = omitted_at_default(None)
+    """Column with the numbers that order the words of a text; null: the order of the rows. Needs `text`."""
+    joined_by: str = omitted_at_default(" ")
+    """Characters between two words of a text whose words are rows; "" for languages that write no spaces."""
+    missing: tuple[str, ...] = omitted_at_default(MISSING)
+    """Cells that mean a missing text, in addition to empty ones. Their number is reported, and they are not scored."""
+    cleaning: Literal["none", "encoding", "minimal", "full"] = omitted_at_default("none")
+    """How texts are cleaned before they are scored, as readers of corpora clean: encoding undoes wrong decodings;
+    minimal also makes curly quotes straight, and ligatures, widths and accents uniform; full also makes dashes and
+    no-break spaces plain, and joins words that are written apart. Set the cleaning of the model's corpus."""
     separator: NotEmpty | None = None
     """What stands between words and is taken out; null: words stand between white space, which belongs to the text. For
     languages that write no spaces, and for words of one's own cutting: then write blanks beside it (`the| cat|'s`)."""
@@ -28,6 +45,19 @@ class SurprisalSettings(Settings):
     them apart."""
     drawn: Count = 1
     """The text that the figure shows, by its number, from 1."""
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns whose values tell texts apart; empty if each row has a whole text."""
+        return (self.text,) if isinstance(self.text, str) else self.text or ()
+
+    def __post_init__(self) -> None:
+        if self.text is not None and self.column is None:
+            raise RefusedError("text", "needs `column`, the column with the words")
+        if self.text is not None and self.separator is not None:
+            raise RefusedError("separator", "cannot be set with `text`, where each row is one word")
+        if self.order is not None and self.text is None:
+            raise RefusedError("order", "needs `text`, the column that tells texts apart")
 
 
 @dataclass(frozen=True, kw_only=True)

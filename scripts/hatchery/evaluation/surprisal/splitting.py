@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -30,6 +30,13 @@ class Words:
             found.append(min(bisect_right(ends, start), len(ends) - 1))
         return found
 
+    def with_blanks(self) -> Iterable[str]:
+        """Yield the words, each with the characters between the previous word and this one."""
+        begin = 0
+        for _, end in self.spans:
+            yield self.text[begin:end]
+            begin = end
+
 
 def split_words(text: str, separator: str | None = None) -> Words:
     """The words of a text: what stands between white space, or between separators, which are then taken out.
@@ -38,11 +45,16 @@ def split_words(text: str, separator: str | None = None) -> Words:
     """
     if separator is None:
         return Words(text, tuple(match.span() for match in _WORD.finditer(text)))
-    parts = text.split(separator)
-    ends = accumulate(len(part) for part in parts)
+    return joined_words(text.split(separator))
+
+
+def joined_words(parts: Sequence[str], joined_by: str = "") -> Words:
+    """The text of these parts, joined by `joined_by`; each part that is not blank is one word, white space inside it
+    included."""
+    ends = accumulate(len(part) + len(joined_by) * (index > 0) for index, part in enumerate(parts))
     spans = (
         (end - len(part.lstrip()), end - len(part) + len(part.rstrip()))
         for part, end in zip(parts, ends, strict=True)
         if part.strip()
     )
-    return Words("".join(parts), tuple(spans))
+    return Words(joined_by.join(parts), tuple(spans))

@@ -1,51 +1,103 @@
-"""Texts of a user: the lines of text files, or a column of tables.
+"""Texts of a user: the lines of text files, a column of tables, or the rows of tables with one word in each row.
 
-Planning reads them, too, so nothing here is slow to import.
+Planning reads them, too, so nothing here is slow to import. In memory are the texts that are not complete.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import islice, pairwise
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any
 
+from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
+from hatchery.corpora.typography import repair_mojibake
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.json_lines import decode_lines, read_json_lines, some
+from hatchery.evaluation.json_lines import Record, checked_text, decode_lines, read_json_lines, shorten, some
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
-from hatchery.evaluation.surprisal.splitting import split_words
+from hatchery.evaluation.surprisal.splitting import Words, joined_words, split_words
 from hatchery.evaluation.tasks.formats import read_csv, read_parquet
 from hatchery.raw.registration import RawSource
 
 LINES = (".txt", ".md")
-ROWS = {
-    ".csv": lambda source, name, column: some(read_csv(source, name), name),
-    ".tsv": lambda source, name, column: some(read_csv(source, name), name),
-    ".json": lambda source, name, column: read_json_lines(source, name),
-    ".jsonl": lambda source, name, column: read_json_lines(source, name),
-    ".parquet": lambda source, name, column: some(read_parquet(source, name, {column, column.partition(".")[0]}), name),
+ROWS: dict[str, Callable[[RawSource, str], Iterator[Record]]] = {
+    ".csv": lambda source, name: some(read_csv(source, name), name),
+    ".tsv": lambda source, name: some(read_csv(source, name), name),
+    ".json": read_json_lines,
+    ".jsonl": read_json_lines,
+    ".parquet": lambda source, name: some(read_parquet(source, name, None), name),
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
+NO_TEXTS = ("README*", "LICENSE*", "LICENCE*", "~$*", ".*")
+"""Names of files that are next to data and hold none: descriptions, lock files of spreadsheets, hidden files."""
+CLEANING: Mapping[str, Callable[[str], str]] = {
+    "none": lambda text: text,
+    "encoding": repair_mojibake,
+    "minimal": clean_minimal,
+    "full": lambda text: clean(text, BABYLM_RULES),
+}
+LOOKS_LIKE_WORDS_FROM, LOOKS_LIKE_WORDS = 5, 0.9
+"""From this number of texts on, and from this share of texts with one word, a column looks like one word per row."""
 
 
-class TextLine(NamedTuple):
-    """A text, its file, and the line or row there."""
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The words of a text, its file, and its rows: one row, or a row for each word.
 
-    text: str
+    `lines` are the numbers of the rows: lines of the file, or rows of Parquet files and items of JSON lists, from 1.
+    """
+
+    words: Words
     file: str
-    line: int
+    lines: tuple[int, ...]
+    rows: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def where(self) -> str:
         """Its place, for messages."""
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.lines[0]}"
+
+
+@dataclass
+class Survey:
+    """What reading all texts found: their number, the user's columns in their order, and missing cells."""
+
+    texts: int = 0
+    one_word: int = 0
+    missing: int = 0
+    first_missing: str = ""
+    columns: dict[str, None] = field(default_factory=dict)
+
+    def notes(self, settings: SurprisalSettings) -> Iterator[str]:
+        """Yield a sentence for each thing that a user may not expect."""
+        if self.missing:
+            yield (
+                f"{self.missing:,} {'cells are' if self.missing > 1 else 'cell is'} missing (empty, "
+                f"{', '.join(settings.missing[:3])}...) and not scored, the first in {self.first_missing}; "
+                "`missing` sets the cells that count as missing"
+            )
+        looks_like_words = self.texts >= LOOKS_LIKE_WORDS_FROM and self.one_word >= LOOKS_LIKE_WORDS * self.texts
+        if looks_like_words and settings.column is not None and not settings.text_columns:
+            yield (
+                f"{self.one_word:,} of {self.texts:,} texts in the column {settings.column!r} are one word, and each "
+                "is scored without the words before it; if rows are the words of longer texts, set `text` to the "
+                "column that tells the texts apart, such as `text: item`"
+            )
 
 
 def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
     """The names of the files, sorted. Raises EvaluationError where there are none, and for one of another kind."""
     names = source.names(settings.files)
+    if settings.files == SurprisalSettings.files:
+        names = [name for name in names if not _has_no_texts(name)] or names
+        # Notes and spreadsheets may be next to the tables from which they were made.
+        tables = [name for name in names if _ending(name) in ROWS]
+        names = tables if tables and settings.column is not None else names
     if not names:
         raise EvaluationError(f"{source.root}: no file matches {settings.files!r}")
     for name in names:
-        ending = PurePosixPath(name).suffix.lower()
+        ending = _ending(name)
         if ending in SPREADSHEETS:
             raise EvaluationError(f"{name}: a spreadsheet of this kind is not read; save it as .csv (UTF-8)")
         if ending not in (*LINES, *ROWS):
@@ -56,37 +108,173 @@ def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
     return names
 
 
-def texts_of(source: RawSource, settings: SurprisalSettings, name: str) -> Iterator[TextLine]:
-    """The texts of one file in order; blank lines of a text file are left out.
+def _ending(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
+def _has_no_texts(name: str) -> bool:
+    return any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in NO_TEXTS)
+
+
+def texts_of(
+    source: RawSource,
+    settings: SurprisalSettings,
+    name: str,
+    survey: Survey | None = None,
+    most_rows: int | None = None,
+) -> Iterator[Text]:
+    """Yield the texts of one file in the order of their first rows; blank lines and missing cells are left out.
+
+    `survey` is updated as texts are read. With `most_rows`, only so many rows of the file are read.
 
     Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts,
-    a row without the column, and a cell without a word.
+    a row without the column, and a text without a word.
     """
-    ending = PurePosixPath(name).suffix.lower()
+    survey = Survey() if survey is None else survey
     if settings.column is None:
-        found = (TextLine(text, name, line) for line, text in decode_lines(source, name))
+        lines = islice(decode_lines(source, name), most_rows)
+        found: Iterable[Text] = (
+            _whole(text, settings, Text(Words("", ()), name, (line,)), f"{name}:{line}") for line, text in lines
+        )
     else:
-        rows = ROWS[ending](source, name, settings.column)
-        found = (TextLine(record.text(settings.column), name, record.line) for record in rows)
-    empty = True
-    for one in found:
-        if not split_words(one.text, settings.separator).spans:
-            raise EvaluationError(f"{one.where}: there is no word in {one.text[:60]!r}")
-        empty = False
-        yield one
-    if empty:
+        read = ROWS[_ending(name)]
+        make = _grouped_words if settings.text_columns else _whole_texts
+        found = make(lambda: islice(read(source, name), most_rows), settings, name, survey)
+    before = survey.texts
+    for text in found:
+        survey.texts += 1
+        survey.one_word += len(text.words.spans) == 1
+        yield text
+    if survey.texts == before:
         raise EvaluationError(f"{name}: the file holds no text")
 
 
-def check_drawn(source: RawSource, settings: SurprisalSettings, texts: int) -> None:
-    """Raise EvaluationError where the figure is to show a text beyond the last one."""
-    if settings.drawn > texts:
-        raise EvaluationError(f"{source.root}: drawn: got {settings.drawn:,}, expected at most {texts:,}, the texts")
+def _whole(text: str, settings: SurprisalSettings, of: Text, where: str) -> Text:
+    words = split_words(CLEANING[settings.cleaning](text), settings.separator)
+    if not words.spans:
+        raise EvaluationError(f"{where}: there is no word in {text[:60]!r}")
+    return Text(words, of.file, of.lines, of.rows)
+
+
+def _whole_texts(
+    rows: Callable[[], Iterable[Record]], settings: SurprisalSettings, name: str, survey: Survey
+) -> Iterator[Text]:
+    for record in rows():
+        text = _cell(record, settings, survey)
+        if text is not None:
+            place = Text(Words("", ()), name, (record.line,), (record.values,))
+            yield _whole(text, settings, place, record.where)
+
+
+def _grouped_words(
+    rows: Callable[[], Iterable[Record]], settings: SurprisalSettings, name: str, survey: Survey
+) -> Iterator[Text]:
+    """The texts whose words are rows, in the order of their first rows.
+
+    The table is read twice, first to count the rows of each text: a table may be sorted by words or participants.
+    """
+    left = Counter(_key(record, settings) for record in rows())
+    waiting: dict[tuple[str, ...], list[tuple[float, str, Record]]] = {}
+    for record in rows():
+        key = _key(record, settings)
+        words, word = waiting.setdefault(key, []), _cell(record, settings, survey)
+        if word is not None and (cleaned := CLEANING[settings.cleaning](word).strip()):
+            words.append((_place(record, settings, len(words)), cleaned, record))
+        left[key] -= 1
+        while waiting and not left[first := next(iter(waiting))]:
+            if words := waiting.pop(first):
+                yield _joined(words, settings, name, first)
+
+
+def _joined(
+    words: list[tuple[float, str, Record]], settings: SurprisalSettings, name: str, key: tuple[str, ...]
+) -> Text:
+    words.sort(key=lambda word: word[0])
+    for (place, _, first), (following, _, second) in pairwise(words):
+        if place == following:
+            named = ", ".join(f"{column} {value}" for column, value in zip(settings.text_columns, key, strict=True))
+            raise EvaluationError(
+                f"{second.where}: {settings.order} {place:g} occurs twice in the text of {named}, also in "
+                f"{first.where}; does `text` lack a column, such as that of participants?"
+            )
+    records = [record for _, _, record in words]
+    joined = joined_words([word for _, word, _ in words], settings.joined_by)
+    return Text(joined, name, tuple(one.line for one in records), tuple(one.values for one in records))
+
+
+def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
+    """The text of a row; None if it is missing, which the survey counts."""
+    assert settings.column is not None
+    survey.columns.update(dict.fromkeys(record.values))
+    value = record.value(settings.column)
+    if is_missing(value, settings.missing):
+        survey.missing += 1
+        survey.first_missing = survey.first_missing or record.where
+        return None
+    return record.text(settings.column)
+
+
+def is_missing(value: Any, spellings: Iterable[str]) -> bool:
+    """Whether a cell has no value: null, NaN, white space, or one of the spellings."""
+    return value is None or value != value or (isinstance(value, str) and value.strip() in ("", *spellings))
+
+
+def _key(record: Record, settings: SurprisalSettings) -> tuple[str, ...]:
+    """The values that tell the text of a row apart."""
+    values = [record.value(column) for column in settings.text_columns]
+    for column, value in zip(settings.text_columns, values, strict=True):
+        if is_missing(value, settings.missing) or isinstance(value, list | dict):
+            raise EvaluationError(f"{record.where}: {column}: got {shorten(value)}, expected the name of a text")
+    return tuple(str(value) for value in values)
+
+
+def _place(record: Record, settings: SurprisalSettings, default: int) -> float:
+    if settings.order is None:
+        return default
+    value = record.value(settings.order)
+    try:
+        place = float(value)
+    except (TypeError, ValueError):
+        place = float("nan")
+    if place != place or place in (float("inf"), float("-inf")):
+        raise EvaluationError(f"{record.where}: {settings.order}: got {shorten(value)}, expected a number")
+    return place
 
 
 def read_texts(
     source: RawSource, settings: SurprisalSettings, most: Callable[[str], int | None] = lambda name: None
-) -> list[TextLine]:
-    """The texts of all files; `most` says how many of a file, None for all. Raises like `texts_of`."""
-    names = text_files(source, settings)
-    return [line for name in names for line in islice(texts_of(source, settings, name), most(name))]
+) -> Survey:
+    """Read all files to their ends, and return what was found; `most` says how many rows of a file, None for all.
+
+    Raises like `texts_of`, and EvaluationError for a text to draw that does not exist, if all files were read.
+    """
+    survey, whole = Survey(), True
+    for name in text_files(source, settings):
+        rows = most(name)
+        whole = whole and rows is None
+        for _ in texts_of(source, settings, name, survey, rows):
+            pass
+    if whole and settings.drawn > survey.texts:
+        raise EvaluationError(
+            f"{source.root}: drawn: got {settings.drawn:,}, expected at most {survey.texts:,}, the texts"
+        )
+    return survey
+
+
+def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
+    """Yield the texts of all files. Raises like `texts_of`."""
+    for name in text_files(source, settings):
+        yield from texts_of(source, settings, name)
+
+
+def plain_texts(sentences: Iterable[Any], name: str = "sentence") -> list[str]:
+    """The sentences as a list; a text alone is one sentence, and not its characters.
+
+    Raises EvaluationError naming the first value that is no text, by its number from 1.
+    """
+    listed = [sentences] if isinstance(sentences, str) else list(sentences)
+    for number, sentence in enumerate(listed, 1):
+        if not isinstance(sentence, str):
+            raise EvaluationError(f"{name} {number:,}: got {shorten(sentence)}, expected a text")
+        checked_text(sentence, f"{name} {number:,}")
+    return listed

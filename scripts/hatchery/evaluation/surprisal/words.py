@@ -6,10 +6,13 @@ over the words of a text is minus its score (`ways_of_scoring.WAYS`) in bits.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+from tokenizers import decoders
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
@@ -17,7 +20,6 @@ from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, HatcheryModel
 from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.ways_of_scoring import WAYS
-from hatchery.progress import Progress
 
 LONGEST_INPUT_TOKENS = 1024
 """Of a model without a limit of its own. What a model sees of a longer text, `windows` says."""
@@ -29,9 +31,66 @@ SCHEMA = {
     "surprisal": pl.Float64,
     "tokens": pl.UInt32,
     "unknown": pl.Boolean,
+    "in_bytes": pl.Boolean,
 }
 """Number of the text and place of the word in it, both from 1; the word; its surprisal in bits, null where no token
-begins in it; its tokens; and whether one of them is the token for what the tokenizer cannot write."""
+begins in it; its tokens; whether one of them is the token for what the tokenizer cannot write; and whether one of its
+characters is in no token of the vocabulary and is written in bytes instead (`Alphabet`)."""
+
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 1 << 20
+"""Texts, and about the characters of them, whose scores are in memory together."""
+
+Item = TypeVar("Item")
+
+
+def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Yield the items in lists of at most TEXTS_AT_ONCE, each with about CHARACTERS_AT_ONCE characters."""
+    chunk: list[Item] = []
+    size = 0
+    for item in items:
+        chunk.append(item)
+        size += characters(item)
+        if len(chunk) >= TEXTS_AT_ONCE or size >= CHARACTERS_AT_ONCE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+@dataclass
+class Alphabet:
+    """The characters in the tokens of a model's vocabulary, and the characters of texts that are in none of them.
+
+    A tokenizer that works with bytes writes any character, and a vocabulary has tokens for the characters of the text
+    that it was learnt from, if they are frequent. A character without a token is rare in that text, or was never seen,
+    and its surprisal says so, not how unexpected the word is.
+    """
+
+    model: HatcheryModel | BaselineModel
+    rare: dict[str, int] = field(default_factory=dict)
+    """Number of words with each of these characters."""
+
+    def __post_init__(self) -> None:
+        backend = self.model.tokenizer.backend
+        # Files of others may have no decoder, and spell bytes as Latin letters all the same.
+        decoder = decoders.ByteLevel() if "ByteLevel" in repr(backend.pre_tokenizer) else backend.decoder
+        texts = [token if decoder is None else decoder.decode([token]) for token in backend.get_vocab()]
+        # U+FFFD is what a token of some bytes of a character is decoded to.
+        self._known = {character for text in texts for character in text} - {"\ufffd"}
+        self._found: dict[str, str] = {}
+
+    def rare_characters(self, word: str) -> str:
+        """Return the characters of a word, and of the blanks before it, that are in no token; count the word."""
+        if word.isascii():
+            return ""
+        if word not in self._found:
+            normalizer = self.model.tokenizer.backend.normalizer
+            written = word if normalizer is None else normalizer.normalize_str(word)
+            strange = {character for character in written if character not in self._known and character != " "}
+            self._found[word] = "".join(sorted(strange))
+        for character in self._found[word]:
+            self.rare[character] = self.rare.get(character, 0) + 1
+        return self._found[word]
 
 
 def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence]:
@@ -49,20 +108,25 @@ def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence
 
 def word_surprisals(
     model: HatcheryModel | BaselineModel,
-    texts: Sequence[str],
+    texts: Iterable[str | Words],
     *,
     separator: str | None = None,
     scoring: str = "auto",
     leading_blank: bool = False,
     tokens_per_batch: int | None = None,
     place: Callable[[int], str] = lambda index: f"text {index + 1:,}",
+    alphabet: Alphabet | None = None,
+    first: int = 0,
+    on_texts: Callable[[int], None] = lambda number: None,
 ) -> pl.DataFrame:
     """The words of the texts with their surprisal, a row each; SCHEMA says the columns.
 
-    `scoring` is a way of scoring (WAYS). `auto` is the probability of a word after those before it for a causal
-    model; for a masked or hybrid one it is that of each token with the rest of the text in sight, and a hybrid one
-    that was loaded to be asked from left to right is causal. `leading_blank` puts a blank in front of every text,
-    unless the model says itself whether there is one.
+    A text may come with its words (`Words`); others are split, at white space or at `separator`. `scoring` is a way of
+    scoring (WAYS). `auto` is the probability of a word after those before it for a causal model; for a masked or hybrid
+    one it is that of each token with the rest of the text in sight, and a hybrid one that was loaded to be asked from
+    left to right is causal. `leading_blank` puts a blank in front of every text, unless the model says itself whether
+    there is one. `alphabet` counts rare characters; `first` is the index of the first text. `on_texts` is called with
+    the number of texts that were scored since its last call.
 
     A text that is longer than an input of a causal model is scored in `windows`. Raises EvaluationError, naming the
     text by `place` of its index, for a text without words, and for one that is longer than an input of a masked model;
@@ -71,56 +135,104 @@ def word_surprisals(
     if model.architecture == "encoder_decoder":
         raise ConfigError("surprisals: an encoder-decoder has none here; expected a causal, masked or hybrid model")
     chosen = scoring_name(scoring, model.architecture)
-    split = [split_words(text, separator) for text in texts]
-    for index, words in enumerate(split):
-        if not words.spans:
-            raise EvaluationError(f"{place(index)}: there is no word in it")
-    blank = " " * (leading_blank if model.leading_blank is None else model.leading_blank)
-    written = [blank + words.text for words in split]
-    encoded = model.encode(written, words=WAYS[chosen].needs_words)
-    framing = len(model.frame.before) + len(model.frame.after)
-    longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
-    inputs: list[EncodedSentence] = []
-    of: list[int] = []
-    for index, sentence in enumerate(encoded):
-        if not sentence.ids:
-            raise EvaluationError(f"{place(index)}: the tokenizer makes no token of it")
-        if len(sentence.ids) > longest and model.architecture == "masked":
-            raise EvaluationError(
-                f"{place(index)}: becomes {len(sentence.ids):,} tokens, expected at most {longest:,} for a masked "
-                "model: put every sentence on a line of its own"
-            )
-        parts = list(windows(sentence, longest))
-        inputs += parts
-        of += [index] * len(parts)
-    total = sum(WAYS[chosen].rows(one.scored) * (len(one.ids) + framing) for one in set(inputs))
-    with Progress(total, "surprisals", "tokens") as progress:
-        scores = token_scores(model, inputs, chosen, tokens_per_batch, progress.update)
-    nats: list[list[np.ndarray]] = [[] for _ in split]
-    for index, values in zip(of, scores, strict=True):
-        nats[index].append(values)
-    encodings = model.tokenizer.backend.encode_batch(written, add_special_tokens=False)
-    offsets = [[(max(0, a - len(blank)), max(0, b - len(blank))) for a, b in one.offsets] for one in encodings]
-    rows = (
-        _table(index, words, places, np.concatenate(parts), np.array(sentence.ids) == model.tokenizer.unknown_id)
-        for index, (words, places, parts, sentence) in enumerate(zip(split, offsets, nats, encoded, strict=True))
-    )
-    return pl.concat([pl.DataFrame(schema=SCHEMA), *rows])
+    alphabet = alphabet or Alphabet(model)
+    asked = _Asked(model, chosen, leading_blank, tokens_per_batch, alphabet)
+    split = (text if isinstance(text, Words) else split_words(text, separator) for text in texts)
+    tables = [pl.DataFrame(schema=SCHEMA)]
+    for chunk in chunks(split, lambda words: len(words.text)):
+        tables.append(asked.table(chunk, first, place, on_texts))
+        first += len(chunk)
+    return pl.concat(tables)
 
 
-def _table(
-    index: int, words: Words, offsets: Sequence[tuple[int, int]], nats: np.ndarray, unknown: np.ndarray
-) -> pl.DataFrame:
-    """The rows of one text: `nats` are the log-probabilities of its tokens."""
+@dataclass(frozen=True)
+class _Asked:
+    """A model, and how it is asked for words."""
+
+    model: HatcheryModel | BaselineModel
+    scoring: str
+    leading_blank: bool
+    tokens_per_batch: int | None
+    alphabet: Alphabet
+
+    def table(
+        self, split: Sequence[Words], first: int, place: Callable[[int], str], on_texts: Callable[[int], None]
+    ) -> pl.DataFrame:
+        """The rows of the texts of a chunk."""
+        model, way = self.model, WAYS[self.scoring]
+        for index, words in enumerate(split, first):
+            if not words.spans:
+                raise EvaluationError(f"{place(index)}: there is no word in it")
+        blank = " " * (self.leading_blank if model.leading_blank is None else model.leading_blank)
+        written = [blank + words.text for words in split]
+        encoded = model.encode(written, words=way.needs_words)
+        framing = len(model.frame.before) + len(model.frame.after)
+        longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
+        inputs: list[EncodedSentence] = []
+        of: list[int] = []
+        for index, sentence in enumerate(encoded):
+            if not sentence.ids:
+                raise EvaluationError(f"{place(first + index)}: the tokenizer makes no token of it")
+            if len(sentence.ids) > longest and model.architecture == "masked":
+                raise EvaluationError(
+                    f"{place(first + index)}: becomes {len(sentence.ids):,} tokens, expected at most {longest:,} for a "
+                    "masked model: put every sentence on a line of its own"
+                )
+            parts = list(windows(sentence, longest))
+            inputs += parts
+            of += [index] * len(parts)
+        total = sum(way.rows(one.scored) * (len(one.ids) + framing) for one in set(inputs))
+        scores = token_scores(
+            model, inputs, self.scoring, self.tokens_per_batch, _in_texts(total, len(split), on_texts)
+        )
+        nats: list[list[np.ndarray]] = [[] for _ in split]
+        for index, values in zip(of, scores, strict=True):
+            nats[index].append(values)
+        encodings = model.tokenizer.backend.encode_batch(written, add_special_tokens=False)
+        columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
+        for index, (words, encoding, parts_of_it, sentence) in enumerate(
+            zip(split, encodings, nats, encoded, strict=True), first
+        ):
+            offsets = [(max(0, a - len(blank)), max(0, b - len(blank))) for a, b in encoding.offsets]
+            unknown = np.array(sentence.ids) == model.tokenizer.unknown_id
+            rare = [bool(self.alphabet.rare_characters(word)) for word in words.with_blanks()]
+            for name, cells in _rows(index, words, offsets, np.concatenate(parts_of_it), unknown, rare).items():
+                columns[name] += cells
+        return pl.DataFrame(columns, schema=SCHEMA)
+
+
+def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
+    """A counter of tokens, `total` in all, that calls `on_texts` with the share of the texts that they are."""
+    done = [0, 0]
+
+    def count(tokens: int) -> None:
+        done[0] += tokens
+        if (reached := texts * done[0] // total) > done[1]:
+            on_texts(reached - done[1])
+            done[1] = reached
+
+    return count
+
+
+def _rows(
+    index: int,
+    words: Words,
+    offsets: Sequence[tuple[int, int]],
+    nats: np.ndarray,
+    unknown: np.ndarray,
+    rare: Sequence[bool],
+) -> dict[str, Iterable[Any]]:
+    """The columns of one text: `nats` are the log-probabilities of its tokens, `rare` words have a rare character."""
     word, count = np.array(words.of_tokens(offsets)), len(words.spans)
-    tokens = np.bincount(word, minlength=count)
+    is_unknown = np.bincount(word, weights=unknown, minlength=count) > 0
+    tokens = np.bincount(word, minlength=count).tolist()
     bits = np.bincount(word, weights=-nats.astype(np.float64), minlength=count) / math.log(2)
-    columns = {
-        "sentence": np.full(count, index + 1),
-        "position": np.arange(1, count + 1),
-        "word": [words.text[start:end] for start, end in words.spans],
-        "surprisal": [value if n else None for value, n in zip(bits.tolist(), tokens, strict=True)],
+    return {
+        "sentence": [index + 1] * count,
+        "position": range(1, count + 1),
+        "word": (words.text[start:end] for start, end in words.spans),
+        "surprisal": (value if n else None for value, n in zip(bits.tolist(), tokens, strict=True)),
         "tokens": tokens,
-        "unknown": np.bincount(word, weights=unknown, minlength=count) > 0,
+        "unknown": is_unknown.tolist(),
+        "in_bytes": (np.array(rare, dtype=bool) & ~is_unknown).tolist(),
     }
-    return pl.DataFrame(columns, schema=SCHEMA)

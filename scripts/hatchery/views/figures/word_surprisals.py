@@ -23,10 +23,11 @@ FIGURE = Declaration(
 The text is the one that `drawn` names of each set of texts (by default its first), its first 40 words. A word is what
 stands between white space, with its punctuation, or what `separator` marks; its surprisal is the sum over its tokens,
 -log2 of their probabilities. Causal models have seen the words before it, masked ones all other tokens of the text:
-models whose surprisals do not compare have panels of their own. A point is the mean over the seeds of a model. Words in
-letters that the figure does not have, such as Chinese ones, are shown by their numbers.
+models whose surprisals do not compare have panels of their own. Imported models are drawn as well, each with the
+tokens of its own tokenizer. A point is the mean over the seeds of a model. Words in letters that the figure does not
+have, such as Chinese ones, are shown by their numbers.
 
-All words of all texts stand in `surprisal/<model>/<name>/surprisal.parquet` and `surprisal.csv`.
+All words of all texts and models are in `surprisals.csv` and `surprisals.parquet`, with the columns of your own table.
 
 Source: `measurements.parquet`.
 """,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
 
-EVALUATIONS = {"minimal_pairs", "tasks", "ambiguous_tasks", "probes"}
+EVALUATIONS = {"minimal_pairs", "surprisals", "tasks", "ambiguous_tasks", "probes"}
 """What models of others have to draw as ours have it; of their training nothing is known."""
 
 

@@ -62,6 +62,8 @@ class PageInputs:
     # What the models wrote.
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
+    # The table of all words, where texts have their words measured.
+    surprisals: Sequence[Path] = ()
     # The pages of the experiments of a study, and what it found.
     parts: Mapping[str, Path] = field(default_factory=dict)
     analyses: Mapping[str, Path] = field(default_factory=dict)
@@ -95,6 +97,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
         "runs": results.file(experiment, "runs.parquet"),
         "curves": results.file(experiment, "curves.parquet"),
         "costs": results.costs(experiment),
+        "surprisals": results.surprisals(experiment),
         "cards": results.cards(experiment),
         "pretraining": results.pretrained(experiment),
         "tables": results.paper_tables(experiment),

@@ -1,0 +1,44 @@
+"""The stage `join_surprisals`: the words of all texts under all models of an experiment, as one table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hatchery.analysis.settings import CollectSettings
+from hatchery.analysis.stages.collect_measurements import collect_settings
+from hatchery.stage import Stage
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+
+
+def joined_settings(project: "Project", experiment: str) -> dict[str, object]:
+    """The models of the table; the inputs say which texts each of them was asked for."""
+    settings = collect_settings(project, experiment)
+    return {key: settings[key] for key in ("experiment", "runs")}
+
+
+@Stage(
+    version=1,
+    settings=joined_settings,
+    inputs=lambda results, experiment: {
+        "model": results.models(experiment),
+        "words": results.surprisals_of_models(experiment),
+    },
+    environment="analysis",
+    runs_on="local",
+    memory_mb=2000,
+    minutes=60,
+)
+def join_surprisals(
+    settings: CollectSettings, model: Mapping[str, Path], words: Mapping[str, Path], output: Path
+) -> None:
+    """Write `surprisals.parquet` to `output`, and `surprisals.csv` next to it: a row for each word and model.
+
+    `model` has the manifest of every model, `words` those of what `measure_surprisal` wrote (`Result.key`). In memory
+    is one batch of rows. Raises ManifestError for a file that is not what its manifest says, and for words of another
+    model.
+    """
+    from hatchery.analysis.joined_surprisals import join_words
+
+    join_words(settings, model, words, output)
