@@ -31,7 +31,7 @@ COLUMNS = [
     *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
     *("mean_without_failed", "n_without_number"),
     *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
-    *("sampling_deviation", "blind_guess"),
+    *("sampling_deviation", "blind_guess", "seeds", "basis"),
 ]
 
 
