@@ -338,3 +338,9 @@ def test_pairs_are_judged_rightly_on_the_right_side_of_even_odds():
     term = pair_term(logits, labels)
     by_hand = sum(math.log1p(math.exp(-x if y else x)) for x, y in zip(logits.tolist(), labels.tolist(), strict=True))
     assert term.loss_sum.item() == pytest.approx(by_hand, rel=1e-6) and int(term.sums[0]) == 4
+
+
+def test_no_sequence_of_two_kinds_is_cut_shorter_than_it_has_to_be(make_traceable):
+    examples = objective_of(HybridSettings(segments="documents")).examples(make_traceable([[9]] * 40 + [[30]] * 40), 24)
+    shown = [[len(examples.example(0, epoch, index).input_ids) for index in range(80)] for epoch in range(2)]
+    assert shown == [[11] * 40 + [24] * 40] * 2

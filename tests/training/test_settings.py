@@ -167,3 +167,12 @@ def test_the_likely_steps_of_a_budget_of_words_are_those_of_its_mean_batch() -> 
 )
 def test_words_seen_are_those_of_all_trainings_where_all_were_counted(measures: dict[str, Any], seen: int) -> None:
     assert words_seen(measures) == seen
+
+
+@pytest.mark.parametrize(
+    ("early", "interval", "steps"), [(2, 1000, (0, 500, 250)), (0, 1000, ()), (1, 7, (0, 3)), (5, 3, (0, 1))]
+)
+def test_early_evaluations_halve_the_interval_and_precede_the_first_step(
+    early: int, interval: int, steps: tuple[int, ...]
+) -> None:
+    assert TranslationSettings(early_evaluations=early).early_evaluations_at(interval) == steps
