@@ -151,6 +151,17 @@ def test_numbers_of_other_data_are_marked_and_alone_stand_beside_no_published_ro
     assert any("no published row stands here" in note for note in found.notes) != published
 
 
+def test_one_model_on_other_data_marks_a_part(experiment, repository: Path, tmp_path: Path) -> None:
+    for name, pairs in (("sampled", 99), ("whole", 100)):
+        run = experiment.add_model(name, 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
+        experiment.add_minimal_pairs(run, "babylm_2026_blimp", {"a": {"p": (60, pairs)}, "b": {"q": (120, 200)}})
+    runs = tuple(SeededRun.of(name, 1) for name in ("sampled", "whole"))
+    files = {"babylm/leaderboard": repository / PUBLISHED, "babylm/row_counts": counts_file(tmp_path)}
+    study = Study("demo", runs, tables={"measurements": experiment.collected()}, files=files)
+    (table,) = leaderboard(LeaderboardSettings(), study).tables
+    assert table.groups[0].heading.startswith("this experiment; *")
+
+
 def test_parts_are_official_where_all_rows_are_and_the_rules_are_those_of_2026() -> None:
     counts = [RowCount("full", "blimp", "a", 928), RowCount("full", "blimp", "b", 971)]
     counts += [RowCount("full", "reading", "reading", 1726), RowCount("full", "glue", "rte", 139)]
