@@ -336,8 +336,10 @@ def test_the_tokenizer_ends_texts_and_begins_none(translation):
 
 
 @pytest.mark.parametrize("cache", [{"use_cache": True}, {"use_cache": False}, {"cache_implementation": "static"}])
-def test_the_most_probable_tokens_are_ours_one_by_one(translation, cache):
+def test_the_most_probable_tokens_are_ours_one_by_one(hub, translation, cache):
     ours, tokenizer, theirs, their_tokenizer = translation
+    if "cache_implementation" in cache and len(theirs.decoder) == 3 and hub.__version__.startswith("4."):
+        pytest.skip("version 4 makes a static cache of as many layers as the encoder has")
     options = {"num_beams": 1, "max_new_tokens": 12, **cache}
     expected = [greedy(ours, tokenizer, their_tokenizer(text)["input_ids"], 12) for text in SOURCES]
     for text, ids in zip(SOURCES, expected, strict=True):
