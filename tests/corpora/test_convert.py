@@ -185,11 +185,6 @@ def test_a_document_name_that_occurs_twice_is_an_error(
             {"name": "x", "reader": "nonsense"},
             r"sources\[0\]\.reader: there is no reader 'nonsense'; there are",
         ),
-        (
-            {"name": "x", "reader": "babylm", "options": {"corpus": "books"}},
-            r"\[0\]\.options\.corpus: got 'books'",
-        ),
-        ({"name": "x", "reader": "bnc_xml", "options": {"file": "*"}}, r"sources\[0\]\.options\.file: unknown key"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_read(

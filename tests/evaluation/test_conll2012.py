@@ -158,7 +158,6 @@ def damaged(row: int, column: int, value: str) -> str:
         (damaged(1, 6, "x"), "expected clusters"),
         (gold_conll().replace("   3   ", "   4   ", 1), "a:5: the word number is '4', expected 3"),
         ("a b c\n", "a:1: 3 columns, expected 12 or more"),
-        ("#begin document\n", "a: the file holds no sentences"),
     ],
 )
 def test_broken_column_files_name_file_and_line(make_source, text: str, complaint: str) -> None:
@@ -170,12 +169,10 @@ def test_broken_column_files_name_file_and_line(make_source, text: str, complain
     ("changes", "complaint"),
     [
         ({"words": ["Anna"]}, "8 parts of speech for 1 words"),
-        ({"words": ["Anna told", *["x"] * 7]}, "texts without blanks"),
         ({"named_entities": [0] * 7}, "7 entity tags for 8 words"),
         ({"named_entities": [9] + [0] * 7}, "numbers from 0 to 3"),
         ({"named_entities": [3] + [0] * 7}, "'I-ORG' follows no B-"),
         ({"coref_spans": [[1, 0, 8]]}, "a mention lies outside of the 8 words"),
-        ({"coref_spans": [[1, 0]]}, "not a sentence of CoNLL-2012"),
         ({"srl_frames": [{"verb": "told", "frames": ["B-V"]}]}, "1 tags of predicate 0 for 8 words"),
     ],
 )

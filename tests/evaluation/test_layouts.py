@@ -69,8 +69,6 @@ def test_copa_gives_one_input_per_choice_with_the_cause_first(question, inputs):
     [
         ({"question": "why"}, "dev.json:3: the question must be cause or effect, got 'why'"),
         ({"question": "cause", "label": 2}, "dev.json:3: the label 2 .* the index of a choice, 0 to 1"),
-        ({"question": "cause", "label": -1}, "dev.json:3: the label -1 .* test split without labels"),
-        ({"question": "cause", "choice2": ""}, "dev.json:3: the field 'choice2' must be a non-empty text"),
     ],
 )
 def test_wrong_copa_items_are_named(changes, message):
@@ -113,10 +111,8 @@ def test_the_original_multirc_gives_the_same_examples_as_the_hub():
     [
         ({"paragraph": "P", "question": "Q", "answer": "A", "label": 1}, "'idx.paragraph' is missing"),
         ({"passage": {"text": "P"}}, "there are no 'questions'; the object has: text"),
-        ({"passage": {"text": "P", "questions": [{"question": "Q"}]}}, "there are no 'answers'"),
         ({"passage": {"text": "P", "questions": [{"question": "Q", "answers": [{"text": "A"}]}]}}, "'label' .*missing"),
         ({"passage": {"text": "P", "questions": "Q"}}, "'questions' must be a list, got str"),
-        ({"premise": "P", "hypothesis": "H", "label": 1}, "'paragraph' .* is missing; .* it looks like a file of MNLI"),
     ],
 )
 def test_wrong_multirc_records_are_named(row, message):
@@ -174,9 +170,7 @@ def test_summary_lines_of_record_become_sentences(passage, expected):
     [
         ({"answers": []}, "the row has no answers: this is a test split without labels"),
         ({"query": "who?"}, "the query has no @placeholder: 'who\\?'"),
-        ({"entities": []}, "no entities to choose from"),
         ({"entities": ["a", ""]}, "'entities' must hold non-empty texts, got ''"),
-        ({"entities": "Ann"}, "'entities' must be a list, got str"),
         ({"passage": {"text": "a", "entities": [{"start": 0}]}, "qas": []}, "lacks the field 'end'"),
     ],
 )
@@ -212,7 +206,6 @@ def test_wic_marks_the_word_in_both_sentences_for_the_head_that_reads_it():
         ({"end1": 99}, r"the word at \[32, 99\) lies outside 'sentence1', which has 44 characters"),
         ({"start2": 32}, r"the word at \[32, 32\) lies outside 'sentence2'"),
         ({"start1": 0, "end1": 1}, r"the word at \[0, 1\) lies outside 'sentence1'"),
-        ({"start1": "32"}, "'start1' must be a whole number, got '32'"),
     ],
 )
 def test_wrong_wic_spans_are_named(changes, message):

@@ -77,18 +77,12 @@ def test_targets_of_pairs_have_two_spans_which_may_overlap(read) -> None:
     ("target", "n_spans", "complaint"),
     [
         ({"span1": [2, 1], "label": "N"}, 1, r"span1 is \[2, 1\), expected 0 <= start < end <= 3"),
-        ({"span1": [1, 1], "label": "N"}, 1, r"span1 is \[1, 1\)"),
         ({"span1": [2, 4], "label": "N"}, 1, r"span1 is \[2, 4\)"),
         ({"span1": [-1, 1], "label": "N"}, 1, r"span1 is \[-1, 1\)"),
         ({"span1": [0, 1.0], "label": "N"}, 1, "two whole numbers"),
-        ({"span1": [True, 2], "label": "N"}, 1, "two whole numbers"),
-        ({"span1": [0], "label": "N"}, 1, "two whole numbers"),
-        ({"label": "N"}, 1, "'span1' of a target is missing"),
         ({"span1": [0, 1], "label": "N"}, 2, "'span2' of a target is missing"),
         ({"span1": [0, 1], "span2": [0, 1], "label": "N"}, 1, "labels single spans"),
         ({"span1": [0, 1]}, 1, "'label' of a target is missing"),
-        ({"span1": [0, 1], "label": 1}, 1, "a label must be a text or a list of texts, got 1"),
-        ({"span1": [0, 1], "label": []}, 1, "a label must be"),
         ({"span1": [0, 1], "label": ["N", None]}, 1, "a label must be"),
         ([0, 1], 1, "a target must be an object"),
     ],
@@ -189,9 +183,7 @@ def test_a_blank_line_ends_a_sentence(sentences, separator: str) -> None:
     ("row", "complaint"),
     [
         ("1\ta\ta\tX\tX\t_\t0\troot\t_", "9 columns, expected the 10"),
-        ("1 a a X X _ 0 root _ _", "1 columns"),
         ("2\ta\ta\tX\tX\t_\t0\troot\t_\t_", "ID is '2', expected 1"),
-        ("x\ta\ta\tX\tX\t_\t0\troot\t_\t_", "ID is 'x'"),
         ("1\t \ta\tX\tX\t_\t0\troot\t_\t_", "FORM is empty"),
     ],
 )

@@ -104,14 +104,6 @@ def test_parquet_columns_that_nobody_asks_for_are_named_when_a_field_is_missing(
         read_task(source, task)
 
 
-def test_a_parquet_label_that_is_null_or_hidden_is_named(make_source, tmp_path):
-    for label, message in ((None, "row 2: the label field 'label' is null"), (-1, "row 2: the label -1 .*test split")):
-        table = pa.Table.from_pylist([{"sentence": "a", "label": 0}, {"sentence": "b", "label": label}])
-        source = make_source({"a.parquet": parquet(table, tmp_path), "b.parquet": parquet(table, tmp_path)})
-        with pytest.raises(EvaluationError, match=message):
-            read_task(source, rows_task(files={"train": "a.parquet", "validation": "b.parquet"}))
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [(b"PAR1 no", "x.parquet: after row 0: not readable as Parquet"), (None, "x.parquet: the file holds no records")],
@@ -158,21 +150,6 @@ def test_a_few_torn_rows_of_a_table_are_left_out_and_more_are_an_error(make_sour
         read_task(source, task)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("train.xlsx", "a,b", "train.xlsx: the ending '.xlsx' is unknown; rows come as .json, .jsonl, .parquet"),
-        ("train.tsv", "a\ta\n1\t2\n", "train.tsv:1: a name stands twice in the header"),
-        ("train.tsv", "sentence\tlabel\n", "train.tsv: the file holds no records"),
-    ],
-)
-def test_files_that_are_no_rows_are_refused(make_source, name, content, message):
-    with pytest.raises(EvaluationError, match=message):
-        read_task(
-            make_source({name: content, "dev.tsv": "x"}), rows_task(files={"train": name, "validation": "dev.tsv"})
-        )
-
-
 @pytest.mark.parametrize("labels", [(False, True), ("false", "true")])
 def test_labels_agree_however_json_or_the_configuration_spells_them(make_source, json_lines, labels):
     text = json_lines(rows(("a", True), ("b", False)))
@@ -187,17 +164,12 @@ def test_labels_agree_however_json_or_the_configuration_spells_them(make_source,
             [{"label": 1}],
             "train.json:1: the field 'sentence' of the task 'mine' is missing; the record has: label",
         ),
-        ([*GOOD, {"sentence": "x"}], "train.json:3: the field 'label' of the task 'mine' is missing"),
         ([*GOOD, {"sentence": "x", "label": 2}], "train.json:3: the label 2 in 'label' is unknown; .* lists 0, 1"),
-        ([*GOOD, {"sentence": "x", "label": 1.0}], "train.json:3: the label 1.0 in 'label' is unknown"),
         ([*GOOD, {"sentence": "x", "label": True}], "train.json:3: the label True in 'label' is unknown"),
         ([*GOOD, {"sentence": "x", "label": None}], "train.json:3: the label field 'label' is null"),
-        ([*GOOD, {"sentence": "x", "label": [0]}], "train.json:3: the label .* is unknown"),
-        ([*GOOD, {"sentence": 7, "label": 0}], "train.json:3: the field 'sentence' must be a text, got 7"),
         ([*GOOD, {"sentence": " ", "label": 0}], "train.json:3: no text in the fields sentence"),
         (rows(("a", -1), ("b", -1)), "train.json:1: the label -1 .* test split without labels"),
         (rows(("a", 1), ("b", 1)), "all training rows of the task 'mine' have the label '1'"),
-        ([], "train.json: the file holds no records"),
     ],
 )
 def test_wrong_rows_are_named_with_file_and_line(make_source, json_lines, train, message):
@@ -218,18 +190,11 @@ def test_a_training_file_that_lacks_a_label_of_the_task_is_refused(make_source, 
     ("row", "task", "suite"),
     [
         ({"sentence": "a", "label": 0, "linguistic_feature_label": 1, "condition": "test"}, {}, "MSGS"),
-        ({"sentence_good": "a", "sentence_bad": "b"}, {}, "minimal pairs"),
-        (
-            {"sentence1": "a", "sentence2": "b", "label": 0, "word": "a", "start1": 0, "end1": 1},
-            {"fields": ("sentence1", "sentence2")},
-            "WiC",
-        ),
         (
             {"premise": "a", "hypothesis": "b", "label": 0, "heuristic": "x", "subcase": "y"},
             {"fields": ("premise", "hypothesis")},
             "HANS",
         ),
-        ({"text": "a b", "targets": []}, {}, "edge probing"),
     ],
 )
 def test_a_file_of_another_suite_is_one_clear_error(make_source, json_lines, row, task, suite):
@@ -287,13 +252,9 @@ def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path
     [
         (PAIRS.replace("</c>", ""), "train.xml:1: broken XML"),
         (PAIRS.replace('"2"', '"1"'), "train.xml:1: the pair's id '1' is missing or stands twice"),
-        (PAIRS.replace('id="1" ', ""), "train.xml:1: the pair's id None"),
         ("\n\n" + PAIRS.replace("TRUE", "MAYBE"), "train.xml:3: the label 'MAYBE' in 'label' is unknown"),
         (PAIRS.replace('value="TRUE"', ""), "train.xml:1: the label field 'label' is null"),
         (PAIRS.replace("<h>b</h>", ""), "train.xml:1: expected one 'h' in the pair, found 0"),
-        (PAIRS.replace("<h>b</h>", "<h> </h>"), "train.xml:1: the text of 'h' is empty"),
-        ("<c/>", "train.xml: the file holds no pair elements"),
-        ("", "train.xml:1: broken XML"),
     ],
 )
 def test_wrong_rte_pairs_are_named_with_file_and_line(make_source, xml, message):

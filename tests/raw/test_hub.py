@@ -195,8 +195,6 @@ def test_what_the_server_answered_is_told_where_the_library_speaks_of_missing_fi
     ("changes", "reason"),
     [
         ({"columns": ("words",)}, "has no column 'words'; there are: text, timestamp, url"),
-        ({"splits": ("dev",)}, "dev"),
-        ({"config": "fr"}, "fr"),
         ({"dataset": "owner/there-is-none"}, "owner/there-is-none"),
         # Its second file is damaged.
         ({}, "finished shards are kept"),
@@ -309,9 +307,3 @@ def test_files_of_a_data_set_are_fetched_as_they_are(hub: FakeHub, tmp_path: Pat
         fetch_hub(Hub("somebody/text", "0" * 40, files=("*.zip",)), tmp_path / "zip")
     with pytest.raises(ConfigError, match="cannot be set beside keys of rows"):
         source_settings({"name": "text", "hub": {**wanted, "documents": 3}})
-
-
-@pytest.mark.parametrize("revision", ["main", "", None])
-def test_a_model_without_a_commit_is_refused(revision: str | None) -> None:
-    with pytest.raises(ConfigError, match=r"data\.bert\.hub_model\.revision"):
-        source_settings({"name": "bert", "hub_model": {**MODEL, "revision": revision}})

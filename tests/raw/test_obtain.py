@@ -197,15 +197,6 @@ def test_a_run_that_is_killed_after_the_downloads_goes_on_without_them(
     assert tree(tmp_path / "resources/fetched") == [f"x/{STAMP}", "x/one.txt", "x/two.txt"]
 
 
-def test_a_full_disk_leaves_no_half_unpacked_folder(small_disk: Path, tmp_path: Path) -> None:
-    (tmp_path / "books.tgz").write_bytes(tar_of(("one.txt", bytes(range(256)) * 10_000)))
-    with pytest.raises(SourceError, match="No space left on device"):
-        register_settings(
-            {"name": "x", "path": str(tmp_path / "books.tgz")}, small_disk / "x.json", small_disk / "fetched"
-        )
-    assert list((small_disk / "fetched").iterdir()) == []
-
-
 def test_the_command_says_what_it_registered_or_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"abc")
 

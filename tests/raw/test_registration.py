@@ -52,10 +52,6 @@ def test_the_files_of_a_folder_are_known_by_name_size_and_checksum_without_hidde
 
 
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a link to nothing": (
-        lambda folder: (folder / "link.txt").symlink_to("gone.txt"),
-        r"link\.txt: a link \(gone\.txt\) to nothing that can be read",
-    ),
     "a link to a folder": (
         lambda folder: (folder / "link.txt").symlink_to("sub"),
         r"link\.txt: a link \(sub\), which is not followed; set `follow_links: true`",
@@ -69,14 +65,6 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         r"the file name 'b\\udcff\.txt' is not UTF-8",
     ),
     "no files": (lambda folder: (shutil.rmtree(folder), folder.mkdir()), "holds no files"),
-    "itself a link to nothing": (
-        lambda folder: (shutil.rmtree(folder), folder.symlink_to("gone")),
-        "raw is a link to gone, which does not exist",
-    ),
-    "a device": (
-        lambda folder: (shutil.rmtree(folder), folder.symlink_to("/dev/zero")),
-        "raw is a device or a pipe, expected a file or a folder",
-    ),
 }
 
 

@@ -50,24 +50,13 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"hub": {**HUB, "documents": 0}}, r"hub\.documents: got 0"),
-        ({"hub": {**HUB, "splits": []}}, r"hub\.splits"),
         ({"hub": {**HUB, "splits": ["train[:10%]"]}}, r"hub\.splits\.0: got 'train\[:10%\]'"),
-        ({"hub": {**HUB, "splits": ["train", "train"]}}, r"hub\.splits"),
-        ({"hub": {**HUB, "columns": []}}, r"hub\.columns"),
         ({"hub": HUB, "download": [DOWNLOAD]}, "both `hub` and `download`"),
-        ({"download": [{**DOWNLOAD, "url": "ftp://example.org/a"}]}, r"download\.0\.url"),
         ({"download": [{**DOWNLOAD, "url": "file:///etc/passwd"}]}, r"download\.0\.url"),
-        ({"download": [{**DOWNLOAD, "sha256": "abc"}]}, r"download\.0\.sha256"),
-        ({"download": [{**DOWNLOAD, "bytes": -1}]}, r"download\.0\.bytes"),
         ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: '\.\./evil' is not a plain file name"),
-        ({"download": [{**DOWNLOAD, "file": ".hidden"}]}, r"download\.0\.file"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "'' is not a plain file name; set `file`"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]}, r"a\.rar is none of \.zip"),
-        ({"limits": {"unpacked_bytes": 0}}, r"limits\.unpacked_bytes: got 0, expected at least 1"),
-        ({"licence": 3}, r"data\.x\.licence: got 3, expected text"),
-        ({"colour": 3}, r"data\.x\.colour: unknown key"),
     ],
 )
 def test_an_impossible_value_is_told_with_its_key(changes: dict[str, Any], reason: str) -> None:
