@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finetuning_cases import PROTOCOL
 from measured_rows import replaced
 
 from hatchery.artifacts.manifests import Manifest
@@ -51,6 +52,30 @@ def test_a_transferred_task_has_its_own_suite_metric_and_failures(tmp_path: Path
         True,
     ]
     assert [hans[name] for name in ("failed", "main", "origin", "blind_guess")] == ["", False, "mnli", 0.0]
+
+
+def test_every_set_has_its_own_blind_guess_rows_and_basis(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{name},{seed},1e-05,{metric},0.25,3,0.6,{failed}\n"
+        for name in ("validation", "mismatched")
+        for seed, failed in ((12, "majority_class" if name == "mismatched" else ""), (13, ""))
+        for metric in ("accuracy", "f1", "mcc")
+    )
+    measures = {"majority_accuracy_validation": 0.4, "scored_validation": 70}
+    measures |= {"majority_accuracy_mismatched": 0.6, "scored_mismatched": 30}
+    protocol = {**PROTOCOL, "selection": "scored", "edition": 2025}
+    manifest = job(tmp_path, RESULTS_HEADER + rows, {"task": TASK, "protocol": protocol}, measures)
+    columns = ("task", "finetuning_seed", "metric", "value", "failed", "items", "blind_guess", "basis")
+    rules = "rules: BabyLM 2025"
+    assert [tuple(row[name] for name in columns) for row in measured("mnli", manifest)] == [
+        (task, seed, f"{metric}_percent", 25.0, failed if seed == 12 else "", items, blind, basis)
+        for task, failed, items, majority, basis in (
+            ("mnli", "", 70, 40.0, f"items: 70; selection: best on the scored rows; {rules}"),
+            ("mnli_mismatched", "majority_class", 30, 60.0, f"items: 30; {rules}"),
+        )
+        for seed in (12, 13)
+        for metric, blind in (("accuracy", majority), ("f1", None), ("mcc", 0.0))
+    ]
 
 
 def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> None:

@@ -226,6 +226,17 @@ def test_clean_micro_f1_is_the_same_for_classes_and_their_indicators(seed):
     assert value("clean_micro_f1", rows) == pytest.approx(value("clean_micro_f1", same))
 
 
+def test_clean_micro_f1_counts_a_target_of_an_unknown_label_as_missed_and_one_of_a_left_out_label_not_at_all():
+    labels, predictions, eye = np.array([0, 2, -1, 1]), np.array([0, 0, 3, 1]), np.eye(4, dtype=bool)
+    known = eye[labels] & (labels >= 0)[:, None]
+    # Two are right. Held are ARG0, ARG1 and what is unknown, predicted are ARG0 twice and ARG1.
+    for rows in (
+        Scored(labels, predictions, eye[predictions], label_names=SRL),
+        independent(known, eye[predictions], SRL),
+    ):
+        assert value("clean_micro_f1", rows) == pytest.approx(2 * 2 / (3 + 3))
+
+
 def test_clean_micro_f1_needs_the_names_of_the_labels():
     with pytest.raises(EvaluationError, match="clean_micro_f1: the labels have no names"):
         value("clean_micro_f1", independent([[1, 0]], [[1, 0]]))
@@ -320,6 +331,9 @@ def test_record_gives_the_token_f1_of_the_best_fitting_answer():
     assert value("record_exact_match", rows) == 0.0
     # "Smith" shares one of two words with "Tom Smith"; Bergen shares nothing.
     assert value("record_f1", rows) == pytest.approx((2 / 3 + 0) / 2)
+    unanswered = record(scores, ["Smith", "Oslo", "the Smith", "Bergen"], {**ANSWERS, "q1": []}, GROUPS)
+    assert value("record_f1", unanswered) == pytest.approx((2 / 3 + 0) / 2)
+    assert value("record_exact_match", unanswered) == 0.0
 
 
 def test_record_reads_a_single_score_per_row_too():

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.evaluation.finetuning.batches import Batch, Predicted
+from hatchery.evaluation.finetuning.batches import Batch, Predicted, training_batches
 from hatchery.evaluation.finetuning.finetune_on_task import development_value, split
 from hatchery.evaluation.finetuning.loop import BestState, Development, step_count, train_model
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
@@ -182,3 +182,62 @@ def test_ltg_bert_drops_the_incomplete_batch_and_reports_the_last_state():
     task = SimpleNamespace(groups=list(range(40)), sets=(), train=None)
     assert split(FinetuneSettings(TASK, protocol), task, 12) == (list(range(40)), None)
     assert step_count(40, protocol) == 8
+
+
+class Watched(TwoNumbers):
+    """Notes of every pass whether it is one of training, its rows, and a draw such as dropout makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, values):
+        self.seen.append((self.training, len(values), float(torch.rand(()))))
+        return super().forward(values)
+
+
+@pytest.mark.parametrize(("edition", "development"), [(2023, [70]), (2026, [64, 6])])
+def test_every_step_has_dropout_by_the_seed_and_no_evaluation_has_any(edition, development):
+    def passes(seed):
+        model, protocol = Watched(), replace(OFFICIAL, epochs=2, evaluation_interval_steps=2, edition=edition)
+        judged = Development(numbers(70), lambda predicted: 0.5)
+        train_model(model, numbers(128), judged, protocol, 5e-5, seed, torch.device("cpu"))
+        return model.seen
+
+    epoch = [(True, 64), (True, 64), *((False, rows) for rows in development)]
+    first, again, other = passes(12), passes(12), passes(13)
+    assert [one[:2] for one in first] == epoch * 2
+    assert first == again and not {one[2] for one in first} & {one[2] for one in other}
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_run_is_adamw_written_out(drops):
+    """Warm-up, schedule, unequal parts of a batch, clipping, moments and decay of every step of three epochs."""
+    protocol = replace(
+        OFFICIAL,
+        **{"epochs": 3, "batch_size": 5, "warmup_fraction": 0.25, "final_fraction": 0.5, "decay": "all"},
+        **{"weight_decay": 0.3, "beta1": 0.8, "beta2": 0.9, "epsilon": 0.05, "max_gradient_norm": 0.6},
+        **{"gradient_accumulation": 2, "drop_incomplete_batch": drops},
+    )
+    data, model, batches = Numbers(np.array([0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1])), TwoNumbers(), []
+    train_model(model, data, None, protocol, 0.1, 12, torch.device("cpu"))
+    for epoch in (1, 2, 3):
+        batches += training_batches(data.lengths, 5, 12, epoch, drops)
+    steps = len(batches)
+    assert steps == (6 if drops else 9)
+    weights, first, second, norms = np.zeros(2), np.zeros(2), np.zeros(2), []
+    for step, items in enumerate(batches):
+        warmup = int(0.25 * steps)
+        rate = 0.1 * (step / warmup if step < warmup else 1 - 0.5 * (step - warmup) / (steps - warmup))
+        gradient = np.zeros(2)
+        for label in data.labels[items]:
+            shares = np.exp((2 * label - 0.5) * weights)
+            gradient += (2 * label - 0.5) * (shares / shares.sum() - np.eye(2)[label]) / len(items)
+        norms.append(np.linalg.norm(gradient))
+        gradient *= min(1, 0.6 / norms[-1])
+        first, second = 0.8 * first + 0.2 * gradient, 0.9 * second + 0.1 * gradient**2
+        weights *= 1 - rate * 0.3
+        moments = first / (1 - 0.8 ** (step + 1)), second / (1 - 0.9 ** (step + 1))
+        weights -= rate * moments[0] / (np.sqrt(moments[1]) + 0.05)
+    assert min(norms) < 0.5 and max(norms) > 0.7
+    np.testing.assert_allclose(model.output.detach().numpy(), weights, rtol=1e-4)
