@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from scipy import stats
+from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
 from hatchery.analysis.analyses.correlation import p_value_text
@@ -21,11 +22,13 @@ from hatchery.analysis.compute_optimal import (
     regions_of_one_model,
 )
 from hatchery.analysis.flops_counts import COUNT_NAMES
-from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
+from hatchery.analysis.summary_rows import read_summary
+from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 
 Analysed = Callable[..., Findings]
+SUITES = ("rv_glue", "rv_glue_filtered")
 PAPER = {"paper": "reduced_vocabulary"}
 REGIONS = {"below_break": {"up_to": 2.2e15}, "above_break": {"above": 2.65e15}}
 
@@ -197,6 +200,38 @@ def test_the_perplexity_of_a_step_is_the_mean_over_seeds(study: Study, tmp_path:
         assert mean["larger_perplexity"] == pytest.approx(first["larger_perplexity"] + first["to"] / 2)
 
 
+def test_perplexities_that_do_not_compare_make_no_steps(study: Study, tmp_path: Path) -> None:
+    """The losses of `one` are behind different masks; the test perplexities of `two` are of different tokenizers."""
+
+    def masked(run: dict[str, Any]) -> list[dict[str, Any]]:
+        asked = 40 if (run["experiment"], run["layers"]) == ("one", 4) else 15
+        return [run | {"development_basis": f"asked: {asked} % of spans"}]
+
+    def found_in(study: Study) -> Findings:
+        analysis = analysis_called("cost_effectiveness")
+        return analysis.run(settings_of("cost_effectiveness", {"sizes": ["num_hidden_layers"]}), study)
+
+    mixed = altered(study, tmp_path, masked)
+    found = found_in(mixed)
+    assert {row["experiment"] for row in found.rows} == {"two"} and len(found.rows) == 8
+    told = "Not compared: development perplexity of one, because models were asked for different tokens"
+    assert [note for note in found.notes if note.startswith(told)]
+    # Each model has the number of its layers as test perplexity, and the bases of the losses no longer matter.
+    same = {"kind": "perplexity", "suite": "perplexity", "task": "test", "metric": "perplexity"}
+    measured = [
+        same
+        | {"experiment": run["experiment"], "model": run["model"], "run": run["run"], "value": float(run["layers"])}
+        | {"basis": f"tokenizer: {run['layers'] if run['experiment'] == 'two' else 'one'}"}
+        for run in read_frame(study.tables["runs"], RUNS).to_dicts()
+    ]
+    other = [row | {"task": "dev", "value": 99.0, "basis": f"tokenizer: {row['run']}"} for row in measured]
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, measured + other)
+    found = found_in(replace(mixed, tables={**mixed.tables, "measurements": tmp_path / "measurements.parquet"}))
+    assert {row["experiment"] for row in found.rows} == {"one"} and len(found.rows) == 8
+    assert {(row["smaller_perplexity"], row["larger_perplexity"]) for row in found.rows} == {(1.0, 2.0), (2.0, 4.0)}
+    assert [note for note in found.notes if note.startswith("Not compared: test perplexity of two, because the token")]
+
+
 def test_models_of_two_experiments_are_never_a_step(analysed: Analysed) -> None:
     found = analysed("cost_effectiveness", sizes=["num_hidden_layers"])
     assert len(found.rows) == 2 * 8
@@ -213,6 +248,29 @@ def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
     assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
     assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"]]
+
+
+@pytest.mark.parametrize(
+    ("mixed", "pairs"), [("perplexity", {}), ("rv_glue", {"rv_glue_filtered": 12}), ("dev", dict.fromkeys(SUITES, 12))]
+)
+def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
+    study: Study, tmp_path: Path, mixed: str, pairs: Mapping[str, int]
+) -> None:
+    summary = [
+        replace(row, basis=f"asked: {row.model.rpartition('_')[2]} % of spans") if row.suite == mixed else row
+        for row in read_summary(study.tables["summary"])
+    ]
+    # Perplexities of another split than the settings name decide nothing.
+    summary += [replace(row, task="dev", basis=row.model) for row in summary if row.suite == "perplexity"]
+    tables = {**study.tables, "summary": write_rows_of_summary(tmp_path, summary)}
+    settings = settings_of("correlation", {"experiments": ["one"], **PAPER})
+    found = analysis_called("correlation").run(settings, replace(study, tables=tables))
+    told = f"Not compared: {mixed} of ours, because models were asked for different tokens"
+    assert any(note.startswith(told) for note in found.notes) == (mixed != "dev")
+    assert {row["suite"]: row["pairs"] for row in rows(found, kind="correlation", source="ours")} == pairs
+    assert {row["suite"] for row in rows(found, kind="model", source="ours")} == pairs.keys()
+    # What the paper's table has stays.
+    assert {row["pairs"] for row in rows(found, kind="correlation", source="published Table 3")} == {19}
 
 
 def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:

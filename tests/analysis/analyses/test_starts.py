@@ -1,5 +1,6 @@
 """Scores beside those of the same start: differences and their errors, computed by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses import starts
 from hatchery.analysis.analyses.analysis import Study
-from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame, write_rows
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.views.figures.start_scores import panels_of
@@ -61,6 +62,39 @@ def test_one_seed_has_a_difference_without_an_error(started: Study) -> None:
         row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows if row["model"] == "one/single"
     )
     assert (single["standard_error"], single["difference"], single["difference_error"]) == (None, 3.0, None)
+
+
+def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_difference(
+    started: Study, tmp_path: Path
+) -> None:
+    """`unigram` translated another text than `zero`, and the beam of one seed of `single` was chosen on the text."""
+    bases = {"one/unigram": "text: b; items: 9", "one/single": "text: a; items: 9; selection: the beam was chosen"}
+    rows = [
+        row
+        | {"basis": bases.get(row["model"], "text: a; items: 9"), "metric": "chrf" if row["value"] == 50 else "bleu"}
+        for row in read_frame(started.tables["measurements"], MEASUREMENTS, metric=["bleu"]).to_dicts()
+    ]
+    later = {**next(row for row in rows if row["model"] == "one/zero"), "model": "one/later", "value": 13.5}
+    write_rows(tmp_path / "mixed/measurements.parquet", MEASUREMENTS, [*rows, later])
+    study = replace(
+        started,
+        runs=(*started.runs, SeededRun("one/later-s0", "one/later", 0)),
+        tables={"measurements": tmp_path / "mixed/measurements.parquet"},
+    )
+    found = starts.ANALYSIS.run(starts.StartsSettings(), study)
+    differences = {row["model"]: (row["mean"], row["difference"], row["difference_error"]) for row in found.rows}
+    assert differences == {
+        "one/zero": (12.0, None, None),
+        "one/unigram": (24.0, None, None),
+        "one/single": (15.0, None, None),
+        "two/zero": (50.0, None, None),
+        # 13.5 less the mean of 10 and 14.
+        "one/later": (13.5, 1.5, None),
+    }
+    (note,) = [note for note in found.notes if "Not compared" in note]
+    assert "one/unigram, test, bleu, because the texts differ" in note
+    assert "one/single, test, bleu, because some were chosen by the very text that they are scored on" in note
+    assert "later" not in note and "zero" not in note
 
 
 def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(started: Study) -> None:

@@ -165,6 +165,8 @@ class Pair:
     flops: float | None
     optimal: bool | None = None
     basis: str = ""
+    """The basis of the perplexity."""
+    score_basis: str = ""
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
@@ -172,9 +174,15 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]
-    different = differing(pair.basis for pair in ours)
+    different = {"perplexity of ours": differing(pair.basis for pair in ours)}
+    for suite in dict.fromkeys(pair.suite for pair in ours):
+        different[f"{suite} of ours"] = differing(pair.score_basis for pair in ours if pair.suite == suite)
+    different = {name: aspects for name, aspects in different.items() if aspects}
+    if "perplexity of ours" in different:
+        ours = []
+    ours = [pair for pair in ours if f"{pair.suite} of ours" not in different]
     published = _published_pairs(settings, study) if settings.paper else []
-    pairs = [*([] if different else ours), *published]
+    pairs = [*ours, *published]
     by_suite: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
         by_suite.setdefault((pair.source, pair.suite), []).append(pair)
@@ -193,7 +201,7 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     rows += [_comparison_row(suite, each) for suite, each in comparisons.items()]
     tables = _tables(found, _printed(settings, study), settings.tabulated)
     notes = _notes(settings, bool(tables), by_suite)
-    notes += [not_compared({"perplexity of ours": different})] if different else []
+    notes += filter(None, [not_compared(different)])
     return Findings(rows, tables + _optimal_tables(comparisons), notes)
 
 
@@ -212,7 +220,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     seeds = [run for run in rows if run["model"] in trained]
     optimal = optimal_models(seeds, points, settings.flops, settings.bins, settings.number_of_bins)
     perplexities: dict[str, dict[str, tuple[float, str]]] = {}
-    averages: dict[str, dict[str, float]] = {}
+    averages: dict[str, dict[str, tuple[float, str]]] = {}
     for row in read_summary(study.tables["summary"]):
         if row.model not in trained or row.mean is None:
             continue
@@ -221,17 +229,17 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
             # The average of a suite comes first; other averages of it are for single tables.
-            averages.setdefault(row.suite, {}).setdefault(row.model, row.mean)
+            averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
     for suite, scores in averages.items():
-        for model, score in scores.items():
+        for model, (score, score_basis) in scores.items():
             if (found := perplexities.get(model, {}).get(split)) is not None:
                 perplexity, basis = found
                 run = trained[model]
                 flops = training_flops(run, settings.flops)
                 sizes = run["parameters"], flops
-                yield Pair(OURS, model, suite, perplexity, score, *sizes, model in optimal, basis)
+                yield Pair(OURS, model, suite, perplexity, score, *sizes, model in optimal, basis, score_basis)
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
@@ -382,7 +390,7 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=6,
+    version=7,
     settings=CorrelationSettings,
     run=analyse,
     check=check,

@@ -4,16 +4,21 @@ Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 1
 seeds with standard errors: sample deviation over the root of the number of seeds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
+from hatchery.evaluation.basis import differing
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.settings.problems import alternatives
+
+Key = tuple[str, str, str, str]
+"""Model, suite, task and metric of a score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +41,7 @@ def check(settings: StartsSettings, study: Study) -> None:
 def compare(settings: StartsSettings, study: Study) -> Findings:
     """A row for each model that translates test sets and each score in points.
 
-    It has the difference to the reference start and its standard error.
+    It has the difference to the reference start and its standard error, if their scores compare.
     """
     import polars as pl
 
@@ -45,15 +50,22 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
     points = pl.col("metric").str.contains("bleu|chrf") & pl.col("value").is_not_null()
-    values: dict[tuple[str, str, str, str], list[float]] = {}
-    for model, suite, task, metric, value in (
-        frame.filter(points).select("model", "suite", "task", "metric", "value").iter_rows()
+    values: dict[Key, list[float]] = {}
+    bases: dict[Key, list[str]] = {}
+    for model, suite, task, metric, value, basis in (
+        frame.filter(points).select("model", "suite", "task", "metric", "value", "basis").iter_rows()
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
+        bases.setdefault((model, suite, task, metric), []).append(basis or "")
     # What translates no test set is a part of a run that goes on from it.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
-    rows = list(_rows(values, settings.against, models))
+    different = {
+        key: aspects
+        for key, own in bases.items()
+        if (aspects := differing([*own, *bases.get(_reference(key, settings.against), ())]))
+    }
+    rows = list(_rows(values, settings.against, models, different))
     columns = [Column("score", words=True), Column("mean"), Column("difference"), Column("seeds")]
     groups, labels = [], labels_of(study.runs)
     for model in dict.fromkeys(row["model"] for row in rows):
@@ -65,19 +77,31 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         f"`{settings.against}` of the same experiment, with the root of the sum of the squared standard errors. "
         "The paper prints no numbers to compare them with."
     ]
+    shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
+    notes += filter(None, [not_compared(shown)])
     return Findings(rows, [Table(columns, groups, "Starts of the output bias")] if groups else [], notes)
 
 
-def _rows(values: dict[tuple[str, str, str, str], list[float]], against: str, models: list[str]) -> Iterator[Numbers]:
+def _reference(key: Key, against: str) -> Key:
+    """The score of the reference start that stands beside a score of the same experiment."""
+    model, suite, task, metric = key
+    return f"{model.partition('/')[0]}/{against}", suite, task, metric
+
+
+def _rows(
+    values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Collection[Key]
+) -> Iterator[Numbers]:
+    """The rows; scores of `different` have no difference."""
     for model in models:
-        reference = f"{model.partition('/')[0]}/{against}"
-        for (of, suite, task, metric), found in sorted(values.items()):
+        for key, found in sorted(values.items()):
+            of, suite, task, metric = key
             if of != model:
                 continue
             mean, error = mean_and_error(found)
-            others = values.get((reference, suite, task, metric))
+            reference = _reference(key, against)
+            others = values.get(reference)
             difference = spread = None
-            if others and reference != model:
+            if others and reference != key and key not in different:
                 base, base_error = mean_and_error(others)
                 difference = round(mean - base, 4) + 0.0
                 if error is not None and base_error is not None:
@@ -111,5 +135,5 @@ def _line(row: Numbers) -> list[Any]:
 
 
 ANALYSIS = Analysis(
-    title="Starts of training", version=2, settings=StartsSettings, run=compare, check=check, of_translations=True
+    title="Starts of training", version=3, settings=StartsSettings, run=compare, check=check, of_translations=True
 )
