@@ -60,6 +60,13 @@ def test_a_power_law_is_found_again_at_any_scale(coefficient: float, exponent: f
     assert found.coefficient * xs[3] ** found.exponent == pytest.approx(coefficient * xs[3] ** exponent, rel=1e-6)
 
 
+def test_the_coefficient_of_determination_is_of_the_loss_about_its_mean() -> None:
+    # Means of 4 at 1 and of 2 at 4 are on 4 / sqrt(x); the four points are 1 from them, and 0, 2, 2 and 0 from 3.
+    found = fit_power_law([1.0, 1.0, 4.0, 4.0], [3.0, 5.0, 1.0, 3.0])
+    assert (found.coefficient, found.exponent, found.points) == (pytest.approx(4), pytest.approx(-0.5), 4)
+    assert (found.residual, found.r_squared) == (pytest.approx(4), pytest.approx(1 - 4 / 8))
+
+
 def test_a_fit_minimises_the_residuals_of_the_loss_and_not_of_its_logarithm() -> None:
     generator = np.random.default_rng(3)
     xs = np.geomspace(1e9, 1e12, 20)
@@ -88,6 +95,22 @@ def test_a_break_is_found_and_one_law_has_none() -> None:
     assert found.below < 90 < found.above
     assert found.right.exponent == pytest.approx(-0.15, abs=0.01)
     assert not find_break(xs.tolist(), noisy(4 * xs**-0.1)).decisive
+    # The criterion of 30 points: two parameters of one law; four of two laws, and the place of the cut.
+    two = found.left.residual + found.right.residual
+    assert (found.left.points + found.right.points, found.single.points) == (30, 30)
+    assert found.gain == pytest.approx(30 * np.log(found.single.residual / two) - 3 * np.log(30))
+
+
+@pytest.mark.parametrize("points", [4, 6])
+def test_a_law_of_a_break_may_have_four_points_and_no_fewer(points: int) -> None:
+    """The last points of one law, or as many first ones, are far from the others."""
+    xs = [float(2**place) for place in range(10)]
+    for jump in (points, 10 - points):
+        found = find_break(xs, noisy(np.where(np.arange(10) < jump, 9.0, 1.0) * np.array(xs) ** -0.1))
+        assert (found.below, found.above) == (xs[jump - 1], xs[jump])
+    # A jump behind three points is cut one point later.
+    found = find_break(xs, noisy(np.where(np.arange(10) < 3, 9.0, 1.0) * np.array(xs) ** -0.1))
+    assert min(found.left.points, found.right.points) >= 4
 
 
 def test_a_break_needs_points_on_both_sides() -> None:
@@ -143,6 +166,16 @@ def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
 
     assert bootstrap_interval([[0, 1]], lambda places: 1.0) is None
     assert bootstrap_interval([[0], [1]], refuses) is None
+    # Half of the draws are too few, one more is enough.
+    for accepted in (10, 11):
+        drawn: list[int] = []
+
+        def some(places: list[int], accepted: int = accepted, drawn: list[int] = drawn) -> float:
+            drawn.append(1)
+            return refuses(places) if len(drawn) > accepted else float(len(drawn))
+
+        found = bootstrap_interval([[0], [1]], some, draws=20)
+        assert (None if found is None else found.draws) == (None if accepted == 10 else 11)
 
 
 def option(name: str, flops: float, perplexity: float, **sizes: int) -> Option:

@@ -56,6 +56,8 @@ def test_means_and_deviations_are_those_computed_by_hand(two_models: Any, expect
     assert row.std == (None if std is None else pytest.approx(std, abs=5e-5))
     assert (row.n, row.n_failed, row.n_without_number) == (n, n_failed, n_without_number)
     assert row.mean_without_failed == pytest.approx(without_failed, abs=5e-5)
+    # `plain` was pretrained with two seeds, `elc` with one.
+    assert row.seeds == (2 if row.model == "plain" else 1)
 
 
 def test_the_columns_are_those_of_the_results_contract() -> None:

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +16,7 @@ from hatchery.analysis.aggregates import (
     aggregate_runs,
     average_of_tasks,
     average_per_run,
+    least_of_best,
     mean_and_deviation,
 )
 from hatchery.analysis.task_averages import (
@@ -109,6 +111,23 @@ def test_a_task_of_which_no_run_gave_a_number_leaves_the_average_without_one_and
     assert by_run.aggregate.mean is None
 
 
+def test_a_run_that_lacks_one_metric_of_a_task_has_no_number_for_the_task() -> None:
+    """Runs 0 and 1 are one below and one above each value; F1 of run 1 on MRPC is missing."""
+    measurements = [
+        row | {"value": None}
+        if (row["task"], row["metric"], row["finetuning_seed"]) == ("glue_mrpc", "f1_percent", 1)
+        else row
+        for row in ltg_runs()
+    ]
+    found = averages_of("glue", measurements)
+    by_task, by_run = (found["average", metric] for metric in ("score_percent", "run_score_percent"))
+    # MRPC has the mean of run 0 alone, the other 13 tasks the mean of both runs.
+    assert by_task.mean == pytest.approx(ltg_mean(ltg_values()) - 1 / 14)
+    assert (by_task.n, by_task.n_without_number) == (1, 1)
+    assert by_run.mean == pytest.approx(ltg_mean(ltg_values()) - 1)
+    assert (by_run.n, by_run.n_without_number) == (1, 1)
+
+
 def test_msgs_averages_ambiguous_tasks_and_never_controls() -> None:
     ambiguous = dict(zip(MSGS_AMBIGUOUS_TASKS, (-72, 20, -42, -86, -20, -50), strict=True))
     measurements = [r for task, v in ambiguous.items() for r in runs("msgs", task, {"mcc": [float(v)]})]
@@ -188,8 +207,27 @@ def test_a_mean_without_failed_runs_needs_a_sound_one_and_a_mean_needs_a_number(
 
 
 def test_the_deviation_of_an_average_of_tasks_is_the_root_mean_square_of_the_tasks() -> None:
-    average = average_of_tasks([Aggregate(60.0, 3.0, 5, 0, 60.0), Aggregate(80.0, 4.0, 4, 1, 90.0, 1)])
-    assert average == Aggregate(70.0, pytest.approx(5 / math.sqrt(2)), 4, 1, 75.0, 1)
+    tasks = [
+        Aggregate(60.0, 3.0, 5, 2, 60.0, 3, blind_guess=50.0, seeds=3),
+        Aggregate(80.0, 4.0, 4, 1, 90.0, 1, blind_guess=30.0, seeds=2),
+    ]
+    average = average_of_tasks(tasks)
+    # Counts of failed runs and of runs without a number are sums; runs and seeds are those of the task with the fewest.
+    assert average == Aggregate(70.0, pytest.approx(5 / math.sqrt(2)), 4, 3, 75.0, 4, blind_guess=40.0)
+    assert (average.seeds, average_of_tasks(tasks[::-1]).seeds) == (2, 2)
+    assert average_of_tasks([tasks[0], replace(tasks[1], blind_guess=None)]).blind_guess is None
+    assert average_of_tasks([tasks[0], replace(tasks[1], std=None)]).std is None
+
+
+def test_a_whisker_is_the_deviation_over_runs_or_half_an_interval_over_items() -> None:
+    assert Aggregate(60.0, 1.5, 3, sampling_deviation=2.0).whisker == 1.5
+    assert Aggregate(60.0, None, 1, sampling_deviation=2.0).whisker == pytest.approx(3.92)
+    assert Aggregate(60.0, None, 1).whisker is None
+
+
+def test_the_largest_reach_of_the_best_numbers_counts_and_its_end_is_within() -> None:
+    # 0.8 - 0.1 is a little above 0.7 in binary.
+    assert 0.6999 < least_of_best([(0.8, 0.05), (0.8, 0.1), (0.75, 9.0)]) <= 0.7
 
 
 def test_an_average_has_no_mean_where_a_task_has_none_and_none_without_failed_runs_where_all_of_a_task_failed() -> None:

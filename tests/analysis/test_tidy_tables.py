@@ -3,6 +3,8 @@
 The tables of a study are those of its experiments below each other, with models that are told apart.
 """
 
+import hashlib
+import math
 import os
 import re
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from measured_experiment import curve
 
 from hatchery.analysis.read_tables import read_curves, read_layer_weights, read_runs
 from hatchery.analysis.settings import FigureSettings
@@ -59,6 +62,63 @@ def test_every_table_has_its_columns_and_no_two_rows_with_one_key(two_models: An
     frame = read_frame(table.in_folder_of(two_models.collected()), table)
     assert frame.columns == table.names and len(frame) > 0
     assert not frame.select(table.key).is_duplicated().any()
+
+
+def test_every_column_of_measurements_has_the_value_that_was_worked_out_by_hand(experiment: Any) -> None:
+    run = experiment.add_model("elc", 3, curve(1.5))
+    pairs = experiment.add_minimal_pairs(run, "blimp", {"agreement": {"gender": (95, 100)}}, 1, {"agreement": 0.25})
+    tuned = experiment.add_finetuning(
+        *(run, "mnli", ("accuracy", "mcc"), {(12, 1e-4): ((0.8, 0.4), "")}, "glue"),
+        further={"mismatched": {(12, 1e-4): ((0.6, 0.3), "constant")}},
+        transfer={"hans": ("heuristics", ("accuracy",), {(12, 1e-4): ((None,), "nan")})},
+        majority={"validation": 0.35},
+        scored=96,
+    )
+    experiment.add_perplexity(run, {"test": (2.0, 7.389, 0.55)}, settings={"masking": "common", "seed": 4})
+    experiment.add_baseline("gpt")
+
+    def digest(path: Path) -> str:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    ours = {"experiment": "demo", "model": "elc", "run": "elc-s3", "seed": 3, "failed": "", "settings": ""}
+    gpt = {**ours, "model": "gpt", "run": "gpt", "seed": None}
+    untuned = {"finetuning_seed": None, "learning_rate": None, "origin": "", "primary": True, "main": True}
+    tested = {"kind": "minimal_pairs", "suite": "blimp", "items": 100, "blind_guess": 25.0, "basis": "items: 100"}
+    tested |= untuned | {"manifest": digest(pairs)}
+    scored = {"finetuning_seed": 12, "learning_rate": 1e-4, "kind": "finetuning", "level": "task", "origin": "mnli"}
+    scored |= {"sampling_deviation": None, "manifest": digest(tuned)}
+    own = scored | {"suite": "glue", "task": "mnli", "items": 96, "basis": "items: 96", "main": True}
+    further = scored | {"items": None, "basis": "", "main": False, "primary": True, "blind_guess": None}
+    hans = further | {"suite": "heuristics", "task": "hans", "value": None, "failed": "nan"}
+    accuracy, other = {"metric": "accuracy_percent"}, {"manifest": digest(experiment.finetuning["gpt:mnli"])}
+    # Two more right and two more wrong pairs: 97 of 104, and with the tie 98.
+    strict, generous = (100 * math.sqrt(right * (104 - right) / 104**3) for right in (97, 98))
+    expected: list[dict[str, Any]] = [
+        ours | tested | accuracy | {"task": "gender", "level": "paradigm", "value": 95.0, "sampling_deviation": strict},
+        ours
+        | tested
+        | {"task": "phenomenon_average", "level": "average", "metric": "accuracy_ties_correct_percent", "value": 96.0}
+        | {"sampling_deviation": generous},
+        ours | own | accuracy | {"value": 80.0, "primary": True, "blind_guess": 35.0},
+        ours | own | {"metric": "mcc_percent", "value": 40.0, "primary": False, "blind_guess": 0.0},
+        ours | further | accuracy | {"suite": "glue", "task": "mnli_mismatched", "value": 60.0, "failed": "constant"},
+        ours | hans | accuracy,
+        gpt | hans | accuracy | other,
+    ]
+    found = experiment.measured().to_dicts()
+    key = MEASUREMENTS.key
+    for row in expected:
+        (same,) = [other for other in found if all(other[name] == row[name] for name in key)]
+        assert row.keys() == same.keys() == set(MEASUREMENTS.names)
+        for column, value in row.items():
+            assert same[column] == (pytest.approx(value) if isinstance(value, float) else value), (row["task"], column)
+    wanted = {"run": "elc-s3", "kind": "perplexity", "metric": "perplexity"}
+    (held_out,) = [row for row in found if wanted.items() <= row.items()]
+    measured = {"suite": "perplexity", "task": "test", "level": "split", "value": 7.389, "items": 150}
+    assert (untuned | measured | {"sampling_deviation": None, "blind_guess": None}).items() <= held_out.items()
+    assert re.sub(r"\(\w{6}\)", "(masks)", held_out["basis"]) == (
+        "asked: 15 % of subwords (masks); text: test of ; window: 32 tokens, babylm"
+    )
 
 
 def test_the_tables_of_two_experiments_are_concatenated_as_they_are(two_models: Any, tmp_path: Path) -> None:

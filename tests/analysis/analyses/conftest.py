@@ -48,9 +48,10 @@ def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, A
                 | {"steps": steps, "planned_steps": STEPS, "tokens": tokens, "training_flops": each * steps * BATCH}
                 | {"development_loss": loss, "development_perplexity": math.exp(loss), "initial": "", "manifest": model}
             )
-            for step in range(EVERY, steps + 1, EVERY):
+            for step in range(0, steps + 1, EVERY):
                 seen = step * BATCH * LENGTH
-                measured = loss_after(parameters, seen) + float(noise.normal(0, 0.004))
+                # The loss of step 0 belongs to no law.
+                measured = loss_after(parameters, seen) + float(noise.normal(0, 0.004)) if step else 11.0
                 curves.append(
                     place | {"step": step, "tokens": seen, "flops": each * step * BATCH, "development_loss": measured}
                 )
@@ -85,6 +86,9 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         for place, suite in enumerate(SUITES):
             score = 80 - 5 * run["development_loss"] * (1 if run["steps"] else 1.2) + place
             lines.append(summary_row(run, suite, "average", "score_percent", score / worse))
+            # Another average of the suite, and the average within runs.
+            lines.append(summary_row(run, suite, "average_without_wsc", "score_percent", run["layers"]))
+            lines.append(summary_row(run, suite, "average", "run_score_percent", run["hidden_size"]))
     summary = write_rows_of_summary(folder, lines)
     tables = {name: folder / f"{name}.parquet" for name in ("runs", "curves", "measurements")}
     published = repository / "config" / "published"

@@ -247,6 +247,8 @@ def test_fine_tuned_models_are_compared_on_the_rows_that_count_over_all_runs_wit
     (row,) = found_of_tasks(tmp_path, models, labels).rows
     assert (row["task"], row["rows"], row["runs"], row["against_runs"]) == ("nli", 8, 6, 4)
     assert (row["accuracy_percent"], row["against_accuracy_percent"]) == (75.0, 93.75)
+    # Accuracies over six runs are 75 alone; over four, 100, 87.5, 100 and 87.5, whose means by pretraining are equal.
+    assert (row["deviation_over_runs"], row["deviation_over_seeds"]) == (pytest.approx(12.5 / 3**0.5, abs=1e-4), 0.0)
     # Of eight rows, the second has the last one more often right, the first has the first two.
     assert (row["rows_for"], row["rows_against"]) == (1, 2)
     shares = [np.array([0, 0, 1, 1, 1, 1, 1, 1]), np.array([1, 1, 1, 1, 1, 1, 1, 0.5])]
@@ -273,6 +275,10 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     assert not cell.bold and cell.remark == "4 failed" and "Where runs failed" in notes
     row, cell, notes = line("worse", {**fallen, "1": worse}, two=["2", "3"])
     assert cell.bold and row["difference_without_failed"] == pytest.approx(-100 / 6, abs=1e-4)
+    # Without the failed runs, 100 and 83.33 with either pretraining seed: the larger deviation, that over runs, counts.
+    row, cell, notes = line("mixed", {"1": good, "2": worse, "3": collapsed}, two=["3"])
+    assert row["difference_without_failed"] == pytest.approx(-100 / 12, abs=1e-4)
+    assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
     row, cell, notes = line("sound", fallen)
     assert cell.bold and cell.remark == "" and "Where runs failed" not in notes
 

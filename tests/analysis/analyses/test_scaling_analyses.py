@@ -101,6 +101,25 @@ def test_the_points_are_means_of_the_seeds_and_not_the_luckiest(
         assert row["flops"] == single[place]["flops"]
 
 
+def test_six_n_d_of_a_point_counts_the_tokens_seen_by_then_and_the_limit_of_parameters_holds_its_own(
+    study: Study,
+) -> None:
+    """The embedding of 2,000 rows is looked up: 6 (N - 2000 E) D."""
+    runs = {run["model"]: run for run in read_frame(study.tables["runs"], RUNS, experiment=["one"]).to_dicts()}
+    limit = runs["one/m_64_2"]["parameters"]
+    found = points_of_runs(study.tables["runs"], study.tables["curves"], "six_n_d", ["one"], most_parameters=limit)
+    for point in found:
+        run = runs[point.model]
+        assert point.flops == pytest.approx(
+            6 * (run["parameters"] - 2000 * run["embedding_size"]) * 2048 * point.step, rel=1e-9
+        )
+        # 32 sequences of 64 tokens a step.
+        assert point.tokens == 2048 * point.step
+    smaller = {model for model, run in runs.items() if run["steps"] and run["parameters"] <= limit}
+    assert {point.model for point in found} == smaller and "one/m_64_2" in smaller and len(smaller) < 12
+    assert min(point.step for point in found) == 20, "of a model that was not trained yet there is no point"
+
+
 @pytest.mark.parametrize("count", [count for count in COUNT_NAMES if count != "products"])
 def test_another_count_of_flops_moves_the_points_along_their_axis(
     analysed: Analysed, laws: Findings, count: str
@@ -273,6 +292,34 @@ def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
     assert {row["pairs"] for row in rows(found, kind="correlation", source="published Table 3")} == {19}
 
 
+def test_three_models_are_enough_and_the_average_of_the_suite_is_the_score(analysed: Analysed, study: Study) -> None:
+    found = analysed("correlation", experiments=["one"], models=["m_16_*"], suites=["rv_glue"])
+    (row,) = rows(found, kind="correlation", source="ours")
+    # Of the six orders of three models, one has a rho of -1: twice 1 / 6.
+    assert (row["pairs"], row["rho"], row["p_value"], row["exact"]) == (3, -1.0, 0.333, 1)
+    for pair in rows(found, kind="model", source="ours"):
+        (run,) = [run for run in read_frame(study.tables["runs"], RUNS).to_dicts() if run["model"] == pair["model"]]
+        assert pair["score"] == pytest.approx(80 - 5 * run["development_loss"], abs=5e-5)
+
+
+def test_the_development_perplexity_counts_where_one_model_lacks_that_of_the_split(
+    study: Study, tmp_path: Path
+) -> None:
+    summary = [row for row in read_summary(study.tables["summary"]) if row.experiment == "one"]
+    summary += [
+        replace(row, suite="pretraining", task="development", mean=7.0 + place)
+        for place, row in enumerate(row for row in summary if row.suite == "perplexity")
+    ]
+    settings = settings_of("correlation", {"experiments": ["one"], "suites": ["rv_glue"]})
+    for lacking, development in ((None, False), ("one/m_64_2", True)):
+        kept = [row for row in summary if (row.model, row.task) != (lacking, "test")]
+        tables = {**study.tables, "summary": write_rows_of_summary(tmp_path, kept)}
+        found = analysis_called("correlation").run(settings, replace(study, tables=tables))
+        perplexities = sorted(row["perplexity"] for row in rows(found, kind="model"))
+        assert len(perplexities) == 12
+        assert all((value >= 7 and value == int(value)) == development for value in perplexities)
+
+
 def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:
     found = analysed("correlation", tabulated=True, models=["m_*_2"], **PAPER)
     counted = {row["model"] for row in rows(found, kind="model", source="ours", suite="rv_glue")}
@@ -319,6 +366,9 @@ def test_models_are_compared_with_others_of_their_size_where_it_has_both_kinds()
     # A size with one kind says nothing.
     found = compared([*models, (30, False, 90.0)])
     assert found == Comparison(optimal=2, optimal_mean=57.5, others=4, others_mean=66.0, sizes=2, ahead=1)
+    # Equal means are not ahead.
+    equal = compared([*models, (40, True, 60.5), (40, False, 60.0), (40, False, 61.0)])
+    assert equal is not None and (equal.sizes, equal.ahead) == (3, 1)
     assert compared([(10, True, 60.0)]) is None
 
 
