@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_rows
-from hatchery.corpora.duplicates import LONG_LINE, repeated, without_lines
+from hatchery.corpora.duplicates import LONG_LINE, duplicates_note, line_keys, repeated, without_lines
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import CorpusError
@@ -108,6 +108,17 @@ def test_documents_and_lines_are_left_out_where_the_key_says_so(tmp_path: Path) 
 def test_repeated_is_what_has_come_before(keys: list[int]) -> None:
     expected = [key in keys[:index] for index, key in enumerate(keys)]
     assert repeated(np.array(keys, dtype=np.uint64)).tolist() == expected
+
+
+def test_a_line_of_a_hundred_characters_is_long_and_bytes_do_not_count() -> None:
+    assert [len(line_keys("é" * number)) for number in (99, 100, 101)] == [0, 1, 1]
+    assert without_lines(f"{'é' * 99}\n{'a' * 100}\n{'ж' * 101}", [True, False]) == f"{'é' * 99}\n{'ж' * 101}"
+
+
+@pytest.mark.parametrize(("again", "said"), [(1, ""), (2, "2 of 100 documents stand in the corpus before")])
+def test_a_job_says_what_more_than_a_hundredth_of_the_documents_repeat(again: int, said: str) -> None:
+    rows = [("s", "train", 60, again, 0, 0, 0, 0), ("s", "dev", 40, 0, 9, 0, 0, 0), ("t", "train", 2, 2, 0, 9, 9, 0)]
+    assert duplicates_note(rows, "s") == said
 
 
 def test_lines_are_left_out_without_a_trace() -> None:

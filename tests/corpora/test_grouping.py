@@ -143,6 +143,17 @@ def test_the_order_within_units_is_a_permutation_that_does_not_depend_on_memory(
         assert Counter(in_memory[start : start + len(mine)]) == Counter(mine)
 
 
+def test_seed_name_and_unit_each_give_another_order(tmp_path: Path) -> None:
+    letters = [*"abcdefghijklmnop"]
+
+    def order(seed: int = 0, name: str = "s", unit: int = 0) -> list[str]:
+        return list(shuffled_units([(unit, letter) for letter in letters], seed, name, tmp_path))
+
+    orders = [order(), order(seed=1), order(name="t"), order(unit=1)]
+    assert order() == orders[0] and all(sorted(found) == letters for found in orders)
+    assert len({tuple(found) for found in orders}) == 4
+
+
 def test_units_larger_than_memory_are_merged_from_disk_in_the_same_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter, Splitter, document_row, point
 from hatchery.corpora.sampling import NOT_DRAWN, Drawing
-from hatchery.corpora.settings import SampleSettings, SplitSettings
+from hatchery.corpora.settings import SamplePart, SampleSettings, SplitSettings
 from hatchery.corpora.stages.sample_corpus import sample_corpus
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.typed import build
@@ -191,7 +191,9 @@ def test_new_splits_are_drawn_apart_from_the_sample(tmp_path: Path) -> None:
     # If the same draw chose the documents and their split, all of them would be development documents.
     assert counts[2] == 0
     assert 0.3 < counts[1] / sum(counts) < 0.7
-    exact = sampled(tmp_path / "b", source, characters=30_000, split={"development_documents": 7})
+    # The seed of the split draws the split, and no other documents.
+    exact = sampled(tmp_path / "b", source, characters=30_000, split={"development_documents": 7, "seed": 5})
+    assert {row["doc_id"] for row in documents(exact)} == {row["doc_id"] for row in documents(sample)}
     assert exact.measures["dev"]["documents"] == 7
     assert exact.measures["train"]["documents"] == sum(counts) - 7
 
@@ -247,6 +249,19 @@ def test_of_each_language_as_many_bytes_are_drawn_as_its_adjusted_words_allow(tm
     for error, message, change in wrong:
         with pytest.raises(error, match=message):
             sampled(tmp_path / "wrong", source, parts={"english": parts["english"] | change})
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [(1, []), (7, ["ж"]), (8, ["ж", "中中"]), (10, ["ж", "中中", "é"])])
+def test_a_part_may_have_exactly_its_bytes_and_characters_are_no_bytes(wanted: int, expected: list[str]) -> None:
+    """Texts of 2, 6 and 2 bytes, or 1, 2 and 1 characters, in the order of the draw."""
+    drawing = Drawing()
+    for place, text in enumerate(("ж", "中中", "é")):
+        drawing.add(place, len(text.encode()), "s")
+    drawn = drawing.of_parts({"all": SamplePart(sources=("s",), bytes=wanted)})
+    assert [text for text, is_drawn in zip(("ж", "中中", "é"), drawn, strict=True) if is_drawn] == expected
+    with pytest.raises(CorpusError, match="all has 10 bytes in 3 documents, fewer than the 11"):
+        drawing.of_parts({"all": SamplePart(sources=("s",), bytes=11)})
+    assert drawing.of_size(10).all()
 
 
 SOME = {"sources": ["letters"]}

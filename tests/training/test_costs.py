@@ -162,6 +162,32 @@ def test_the_development_set_is_scored_at_every_interval_and_at_the_end(pretrain
     assert trained.development_flops == pytest.approx(trained.training_flops / 3)
 
 
+def test_a_run_that_goes_on_costs_its_own_steps(pretrain_slice):
+    """Of 40 steps, another run has done 25: 15 steps, and the evaluations after the 30th and the 40th."""
+    settings = settings_of([pretrain_slice(long=None, steps=40, evaluation_interval_steps=10)], devices=2)
+    (whole,) = estimate(settings)
+    (rest,) = estimate(dataclasses.replace(settings, runs=[dataclasses.replace(settings.runs[0], first_step=25)]))
+    assert (whole.steps, rest.steps) == (40, 15)
+    for name in ("sequences", "tokens", "training_flops", "paper_flops"):
+        assert getattr(rest, name) == pytest.approx(getattr(whole, name) * 15 / 40), name
+    assert rest.development_flops == pytest.approx(whole.development_flops * 2 / 4)
+    work = rest.training_flops + rest.development_flops
+    assert rest.wall_seconds == pytest.approx(work / (rest.peak_flops_per_second * 0.3))
+    assert rest.device_hours == pytest.approx(2 * rest.wall_seconds / 3600)
+
+
+def test_an_average_of_weights_is_kept_beside_them_and_every_mark_is_exported(pretrain_slice):
+    plain = pretrain_slice(weight_average={"decay": 0.9})
+    marked = {key: value for key, value in plain.items() if key != "steps"}
+    marked |= {"budget": {"words_seen": "1K"}, "checkpoints_at": [100, 200, 300]}
+    cost, with_marks = (cost_of(slice_, keep_checkpoints=1) for slice_ in (plain, marked))
+    # Four bytes each for weights, average and two moments.
+    assert cost.checkpoint_bytes == 16 * cost.parameters
+    assert cost.run_folder_bytes == 2 * cost.checkpoint_bytes
+    assert with_marks.run_folder_bytes == 2 * cost.checkpoint_bytes + 3 * 8 * cost.parameters
+    assert (cost.export_bytes, with_marks.export_bytes) == (4 * cost.parameters, 4 * 4 * cost.parameters)
+
+
 def test_a_model_that_is_not_trained_costs_its_disk_only(pretrain_slice):
     cost = cost_of(pretrain_slice(steps=0))
     assert (cost.tokens, cost.training_flops, cost.development_flops, cost.wall_seconds) == (0, 0, 0, 0)

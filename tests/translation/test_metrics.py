@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu import corpus_bleu
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
@@ -101,6 +102,18 @@ def test_difference_and_p_value_are_those_of_sacrebleu(
         assert found[name].p_value == pytest.approx(result[1].p_value)  # type: ignore[union-attr]
         assert found[name].value == pytest.approx(result[1].score - result[0].score)  # type: ignore[union-attr]
         assert found[name].low < found[name].value < found[name].high
+
+
+def test_the_interval_leaves_out_a_fortieth_of_the_differences_on_each_side() -> None:
+    drawn = np.random.default_rng(7).choice(60, size=(41, 60), replace=True)
+    bleu = [
+        [corpus_bleu([texts[i] for i in row], [[DRAWN[i] for i in row]]).score for texts in (BETTER, WORSE)]
+        for row in drawn
+    ]
+    ordered = sorted(one - other for one, other in bleu)
+    found = paired_differences(BETTER, WORSE, DRAWN, samples=41, seed=7)["bleu"]
+    # Of 41 sorted differences, the quantiles 0.025 and 0.975 are the second and the last but one.
+    assert (found.low, found.high) == (pytest.approx(ordered[1]), pytest.approx(ordered[-2]))
 
 
 def test_the_same_seed_draws_the_same_sentences() -> None:

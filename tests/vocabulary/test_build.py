@@ -58,14 +58,17 @@ def test_utterances_are_dropped_by_age_tokens_role_and_collection(
 def test_words_stand_by_first_occurrence_with_the_appended_ones_last(
     tmp_path: Path, register: Register, build: Build
 ) -> None:
-    table = HEADER + '1,okay mama zebra dog,4,Mother,NA,NA\n2,"dog, gonna",2,Mother,NA,NA\n'
+    table = HEADER + '1,okay mama zebra dog mama,5,Mother,NA,NA\n2,"dog, gonna",2,Mother,NA,NA\n'
     source = register("childes", {"a.csv": table})
     dictionary = register("words", {"en": "dog\nzebra\n", "README": "mama\n"})
     folder = build(tmp_path / "v", source, dictionary, appended_words=APPENDED)
     assert words(folder) == [("zebra", 1), ("dog", 2), ("okay", 1), ("gonna", 1), ("youre", 0), ("im", 0), ("wanna", 0)]
     assert rows_of(folder / "rejected.csv") == [
-        {"word": "mama", "frequency": "1", "reason": "neither_in_dictionary_nor_suffix"}
+        {"word": "mama", "frequency": "2", "reason": "neither_in_dictionary_nor_suffix"}
     ]
+    measures = read_manifest(folder / "manifest.json").measures
+    counted = {key: measures[key] for key in ("words", "tokens", "rejected_words", "rejected_tokens")}
+    assert counted == {"words": 7, "tokens": 5, "rejected_words": 1, "rejected_tokens": 2}
 
 
 def test_published_reading_repeats_the_damage_of_spreadsheet_and_pandas(
@@ -84,6 +87,11 @@ def test_a_released_list_is_taken_as_it_is_or_repaired(tmp_path: Path, register:
     corrected = build(tmp_path / "b", source, kind="word_list")
     assert words(corrected) == [("dog", 7), ("true", 5), ("nan", 3)]
     assert rows_of(corrected / "rejected.csv")[0]["reason"] == "replacement_character"
+    # A word that comes again keeps its first frequency.
+    again = register("again", {"list.csv": "word,frequency\ndog,7\ncat,2\ndog,4\n"})
+    folder = build(tmp_path / "c", again, kind="word_list")
+    assert words(folder) == [("dog", 7), ("cat", 2)]
+    assert rows_of(folder / "rejected.csv") == [{"word": "dog", "frequency": "4", "reason": "repeated"}]
 
 
 def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: Register, build: Build) -> None:
