@@ -73,8 +73,6 @@ def test_what_is_printed_of_one_row_over_another_is_no_value_of_a_row(numbers: l
     ("paper", "track", "row", "message"),
     [
         ("elc_bertt", "strict", "opt_125m", "published.paper: got 'elc_bertt'; did you mean 'elc_bert'?"),
-        ("elc_bert", "strict_smal", "opt_125m", "published.track: .*; did you mean 'strict_small'?"),
-        ("elc_bert", "strict", "ltg_bert_bas", r"published\.rows\.ours: .*; did you mean 'ltg_bert_base'?"),
         ("elc_bert", "strict", "ltg_bert_small", r"got 'ltg_bert_small'; did you mean 'ltg_bert_base'"),
         ("ltg_bert", "strict", "ltg_bert_base_span", "published.track: got 'strict', allowed are: none"),
     ],
@@ -102,10 +100,7 @@ def table(folder: Path, *lines: str) -> Path:
         (("80.0", "eighty"), "value: got 'eighty', expected a number"),
         (("elc_bert,", "ltg_bert,"), "paper: got 'ltg_bert', expected elc_bert"),
         (("deviation_over_runs", ""), "spread and spread_kind are given together"),
-        (("deviation_over_runs", "error"), "spread_kind: got 'error', allowed are: \"\", deviation_over_runs"),
         ((",yes,", ",no,"), "not comparable, expected the reason"),
-        ((",5,", ",five,"), "runs: got 'five', expected a whole number"),
-        ((",m,", ",,"), "row: got '', expected text that is not empty"),
     ],
 )
 def test_a_damaged_number_is_refused(tmp_path: Path, damage: tuple[str, str], message: str) -> None:

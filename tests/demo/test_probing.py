@@ -58,21 +58,6 @@ def test_development_sentences_are_not_training_sentences(task: str, generated: 
     assert not training & development
 
 
-def test_every_word_has_one_tag(generated: Path) -> None:
-    for record in records(generated, "pos", "train"):
-        spans = [target["span1"] for target in record["targets"]]
-        assert spans == [[index, index + 1] for index in range(len(record["text"].split(" ")))]
-
-
-def test_a_frame_has_one_predicate_that_is_no_argument_of_its_own(generated: Path) -> None:
-    texts: Counter[str] = Counter()
-    for record in records(generated, "srl", "train"):
-        (predicate,) = {tuple(target["span1"]) for target in record["targets"]}
-        assert all(not start <= predicate[0] < end for start, end in (target["span2"] for target in record["targets"]))
-        texts[record["text"]] += 1
-    assert max(texts.values()) == 2
-
-
 def test_words_with_two_tags_exist_so_that_the_word_alone_does_not_decide(generated: Path) -> None:
     tags: dict[str, set[str]] = {}
     for split in ("train", "development"):
@@ -116,35 +101,3 @@ def test_every_sentence_is_a_tree_with_one_root(split: str, generated: Path) -> 
                 assert steps <= len(words)
         assert {row[3] for row in words} <= UPOS
         assert {row[4] for row in words} <= TASKS["pos"]
-
-
-def test_contractions_are_ranges_and_elided_verbs_are_empty_nodes(generated: Path) -> None:
-    ranges = empty = 0
-    for rows in sentences(generated, "train"):
-        forms = {row[0]: row[1] for row in rows}
-        for row in rows:
-            if "-" in row[0]:
-                first, last = row[0].split("-")
-                assert row[1] == forms[first] + forms[last]
-                assert row[2:9] == ["_"] * 7
-                ranges += 1
-            if "." in row[0]:
-                assert row[6:8] == ["_", "_"]
-                assert row[8].split(":")[0] in forms
-                empty += 1
-    assert ranges
-    assert empty
-
-
-def test_the_text_comment_is_the_sentence_with_its_contractions(generated: Path) -> None:
-    path = generated / "edge_probing" / "dependencies.train.conllu"
-    for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
-        lines = block.split("\n")
-        assert lines[0].startswith("# sent_id = ")
-        text, hidden = "", 0
-        for row in (line.split("\t") for line in lines[2:]):
-            if "." in row[0] or (row[0].isdigit() and int(row[0]) <= hidden):
-                continue
-            hidden = int(row[0].split("-")[1]) if "-" in row[0] else hidden
-            text += row[1] + ("" if row[9] == "SpaceAfter=No" else " ")
-        assert lines[1].removeprefix("# text = ") == text.strip()

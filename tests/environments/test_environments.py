@@ -192,14 +192,6 @@ IMPORTED: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "yaml": "hatchery/corpora/__init__.py",
         },
     ),
-    "a module of a package": (
-        {"hatchery/a.py": "import polars\n", "run.py": "from hatchery import a\n"},
-        {"polars": "hatchery/a.py"},
-    ),
-    "not for type checkers": (
-        {"run.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nelse:\n    import numpy\n"},
-        {"numpy": "run.py"},
-    ),
     **{
         f"all neighbours that {call} loads by name": (
             {**READERS, "hatchery/readers/__init__.py": f"import importlib, pkgutil\n{call}\n"},

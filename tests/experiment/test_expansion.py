@@ -154,14 +154,10 @@ def test_runs_and_tasks_of_the_base_that_are_null_are_left_out(configuration: Pa
     [
         ({"a": [{"rows": [[48]]}]}, "grid.sets.a.0.rows.0: got 1 values, expected 2: H, L"),
         ({"a": [{"rows": [[[48], 1]]}]}, "grid: sets.a.0.rows.0.0: got [48], expected a whole number or a number"),
-        ({"a": [{"around": [48, {"L": 1}], "vary": {"H": [96]}}]}, "sets.a.0.around.1: got {'L': 1}, expected a whole"),
         ({"a": [{"rows": [[48, 1], [48, 1]]}]}, "grid.sets.a.0: the row [48, 1] is already in grid.sets.a.0"),
         ({"a": [{"around": [48, 1], "vary": {"h": [96]}}]}, "vary: h: unknown column; the grid has: H, L"),
         ({"a": [{"around": [48, 1]}]}, "grid: sets.a.0: got around, expected exactly one of: `rows: [[16, 64]]`"),
         ({"a": [{"all": {"H": [48]}}]}, "grid.sets.a.0.all: L: the column is missing"),
-        ({"a": [{"rows": [[50, 1]]}]}, "grid.sets.a.0.run.model_changes: num_attention_heads: got 3"),
-        ({"a": [{"rows": [[48, 1]], "run": {"model": "ltg_dmeo"}}]}, "grid.sets.a.0.run.model: got 'ltg_dmeo', no su"),
-        ({"a": [{"rows": [[48, 1]], "run": {"modle": "x"}}]}, "grid: sets.a.0.run.modle: unknown key"),
     ],
 )
 def test_a_wrong_grid_is_told_in_one_line_with_its_place(configuration: Path, sets: Any, message: str) -> None:

@@ -52,9 +52,6 @@ def test_a_pair_head_of_another_name_is_known_by_its_shapes(make_model):
     "changes",
     [
         {"tie_word_embeddings": False},
-        {"feed_forward_bias": True},
-        {"normalisation": "post_norm"},
-        {"head_scaling": True},
         {"position_embedding": "absolute"},
     ],
 )

@@ -108,8 +108,6 @@ def test_weights_that_do_not_fit_the_configuration_are_named(folder, change, mes
     ("change", "message"),
     [
         ({"hidden_size": 25}, r"expected a divisor of hidden_size \(25\)"),
-        ({"layer_weighting": "magic"}, "layer_weighting: got 'magic'"),
-        ({"hidden_size": "24"}, "hidden_size"),
         ({"unheard_of": 1}, "unheard_of"),
     ],
 )
@@ -123,11 +121,8 @@ def test_an_impossible_configuration_file_is_named(folder, change, message):
 IMPOSSIBLE = {
     "ltg": [
         ({"num_attention_heads": 5}, r"num_attention_heads: got 5, expected a divisor of hidden_size \(24\)"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers: got 0, expected at least 1"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob: got 1.0"),
-        ({"attention_probs_dropout_prob": float("nan")}, "attention_probs_dropout_prob: got nan"),
         ({"layer_norm_eps": 0.0}, "layer_norm_eps: got 0.0"),
-        ({"layer_norm_eps": float("inf")}, "layer_norm_eps: got inf"),
         ({"position_bucket_size": 1}, "position_bucket_size: got 1"),
         ({"max_position_embeddings": 1}, "max_position_embeddings: got 1, expected at least 2"),
         ({"block_norm_affine": True}, "block_norm_affine: got true, expected null with normalisation normformer"),
@@ -141,8 +136,6 @@ IMPOSSIBLE = {
             {"tie_word_embeddings": True, "embedding_size": 16},
             "tie_word_embeddings: got true, expected false with embedding_size 16",
         ),
-        ({"embedding_size": 0}, "embedding_size: got 0, expected at least 1"),
-        ({"extra_vocabulary_rows": -1}, "extra_vocabulary_rows: got -1, expected at least 0"),
         ({"pad_token_id": 61}, r"pad_token_id: got 61, expected an id below vocab_size \(61\)"),
     ],
     "encoder_decoder": [

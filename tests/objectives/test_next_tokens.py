@@ -92,17 +92,8 @@ def test_other_ways_of_cutting_predict_an_end_only_where_the_document_has_one(ma
     ("written", "message"),
     [
         (
-            {"task": "causal", "mask_probability": 0.2},
-            "mask_probability: unknown key here: it belongs to task masked; allowed are: reset_attention, segments",
-        ),
-        (
             {"reset_attention": False},
             "reset_attention: unknown key here: it belongs to task causal; allowed are: at_least_",
-        ),
-        ({"task": "casual"}, "task: got 'casual'; did you mean 'causal'. Allowed are: masked, causal, "),
-        (
-            {"task": "causal", "segments": "pact"},
-            "segments: got 'pact'; did you mean 'packed'. Allowed are: babylm, bnc, ",
         ),
         (
             {"task": "causal", "segments": "bnc", "reset_attention": False},

@@ -147,9 +147,7 @@ def test_it_is_imported_like_a_tokenizer_json_with_our_special_tokens(golden_dir
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: b"",
         lambda data: b"not a model",
-        lambda data: data[:-1],
         lambda data: b"\x0a\xff\xff\xff\xff\x0f",
         lambda data: b"\x0a\x02\x08\x01" + data,  # a number as the text of a piece
         lambda data: data + b"\x1a\x04\x12\x02??",  # rules of a normaliser that are none

@@ -213,7 +213,6 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
             {"steps": None, "budget": {"words_seen": "1K"}, "milestones": [10]},
             "milestones: .*expected none beside `budget`",
         ),
-        ({"steps": None, "budget": {"words_seen": "1G"}}, "budget.words_seen: got '1G'"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(pretrain_slice: Make, changes: dict[str, Any], complaint: str) -> None:

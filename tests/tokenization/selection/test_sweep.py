@@ -186,10 +186,8 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"types": []}, "types: expected at least 1 entry, got 0"),
         ({"types": [{**BPE, "sizes": [400, 300]}]}, "types.0.sizes: got [400, 300], expected rising sizes"),
         ({"types": [{**BPE, "sizes": [100]}]}, "types.bpe: vocabulary_size: 100 is too small"),
-        ({"types": [{**BPE, "definition": {"kind": "bpee", "min_frequency": 0}}]}, "types.bpe: kind: got 'bpee'"),
         ({"types": [BPE, BPE]}, "types: a name occurs twice among bpe, bpe"),
         ({"types": [BPE]}, "types.bpe: several sizes and nothing to compare them with"),
         ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),
@@ -197,8 +195,6 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
             {"frequency_search": {"type": "bpe", "lowest": 400, "highest": 300}},
             "frequency_search.lowest: got 400, expected at most highest (300)",
         ),
-        ({"sample_splits": ["all"]}, "sample_splits.0: got 'all'"),
-        ({"morphemes": None}, "morphemes: got None"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(

@@ -123,18 +123,10 @@ def test_slurm_is_asked_once_for_each_shape_and_what_it_refuses_is_a_line_with_a
     assert sum("--test-only" in line for line in asked) == 2
 
 
-def test_a_cluster_that_does_not_answer_is_told_once(small_workflow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(small_workflow), prepend=os.pathsep)
-    command(small_workflow, "sinfo", "echo 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1")
-    (problem,) = problems(plan("results/x/summary.csv"))
-    assert problem.startswith("sinfo: slurm_load_partitions: Unable to contact slurm controller; ask ")
-
-
 @pytest.mark.parametrize(
     ("target", "profile", "words"),
     [
         ("results/nothing.txt", "slurm", "MissingRule|No rule to produce"),
-        ("results/x/summary.csv", "missing", "missing"),
         ("results/x/summary.csv", "local", "its executor is 'local', expected 'slurm'"),
     ],
 )

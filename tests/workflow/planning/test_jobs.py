@@ -112,9 +112,7 @@ def test_what_is_asked_for_after_the_start_is_written_at_once_and_an_altered_fil
     ("stage", "corpus", "made_from"),
     [
         ("convert_corpus", "wikipedia_bookcorpus_bnc_sized", "sample"),
-        ("convert_corpus", "reduced_vocabulary", "sequences"),
         ("sample_corpus", "demo", "sources"),
-        ("group_sequences", "demo", "sources"),
     ],
 )
 def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(

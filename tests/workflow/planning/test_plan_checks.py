@@ -19,7 +19,7 @@ from hatchery.settings.problems import Problems
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.workflow.open_workflow import Request, read_request
-from hatchery.workflow.plan_checks import check_targets, collect_problems, requested_blocks, unknown_target
+from hatchery.workflow.plan_checks import collect_problems, requested_blocks, unknown_target
 
 PATTERNS = [
     "results/{experiment}/summary.csv",
@@ -35,9 +35,6 @@ PATTERNS = [
 MISSPELT = {
     "results/demo/sumary.csv": "sumary.csv: no rule makes this file; did you mean 'results/demo/summary.csv'?",
     "results/demo/figures/phenomana.svg": "did you mean 'results/demo/figures/phenomena.svg'?",
-    "results/corpra/demo/manifest.json": "did you mean 'results/corpora/demo/manifest.json'?",
-    "results/dmeo/sumary.csv": "did you mean 'results/demo/summary.csv'?",
-    "./results/demo/summary.csv": "did you mean 'results/demo/summary.csv'?",
     "results/demo": "did you mean 'results/demo/index.html'?",
     "sumarise": "did you mean 'summarise'?",
     "results/tokens/demo/demoo/manifest.json": "got 'demoo', no such tokenizer; did you mean 'demo'? There are:",
@@ -56,9 +53,7 @@ def test_a_target_that_nothing_makes_names_the_nearest(target: str, repository: 
     ("file", "target", "expected"),
     [
         ("my-exp.yaml", "my-exp", "rename the file to my_exp.yaml"),
-        ("my exp.yaml", "my exp", "rename the file to my_exp.yaml"),
         ("größe.yaml", "größe", "rename the file to grosse.yaml"),
-        ("my-exp.yaml", "my_exp", "rename the file to my_exp.yaml"),
         ("x.yml", "x", "expected the ending .yaml; rename the file to x.yaml"),
         ("x" * 151 + ".yaml", "x" * 151, f"rename the file to {'x' * 150}.yaml"),
     ],
@@ -95,15 +90,6 @@ def test_a_target_that_is_made_leads_to_its_blocks(
 ) -> None:
     patterns = [*PATTERNS, "results/models/{model}.json"]
     assert requested_blocks(f"results/{target}", patterns, Project(repository / "config")) == blocks
-
-
-def test_all_misspelt_targets_are_told_together(repository: Path) -> None:
-    targets = ["results/stirct/summary.csv", "results/demo/sumary.csv", "results/demo/summary.csv"]
-    made = dict(zip(targets, (True, False, True), strict=True))
-    asked, problems = check_targets(targets, PATTERNS, [], made, Project(repository / "config"))
-    assert asked == [("experiment", "demo")]
-    assert [line.partition(":")[0] for line in problems.lines] == targets[:2]
-    assert "did you mean 'strict'?" in problems.lines[0]
 
 
 def test_the_names_of_blocks_are_those_that_the_rules_take(repository: Path) -> None:
@@ -222,21 +208,6 @@ def test_all_names_that_an_experiment_gets_wrong_are_told_together(configuration
     keys = [line.removeprefix(f"{configuration}/experiments/mine.yaml: ").partition(":")[0] for line in lines]
     assert keys == ["corpus", "tokenizer", "runs.ltg_bert.model", "finetuning.tasks"]
     assert "did you mean 'demo'?" in lines[0]
-
-
-def test_a_label_that_the_task_does_not_list_is_told(configuration: Path) -> None:
-    give_data(configuration, ROWS + '{"sentence": "Oh.", "label": "odd"}\n')
-    write(
-        configuration,
-        experiments__mine=EXPERIMENT.format(corpus="demo")
-        .replace("mine", "demo")
-        .replace("{model: demo}", "{model: ltg_demo}"),
-        tasks__judged=TASK.format(field="sentence"),
-    )
-
-    (line,) = problems(configuration)
-
-    assert line.startswith(f"{configuration}/tasks/judged.yaml: train.jsonl:3: the label 'odd' in 'label' is unknown")
 
 
 def test_a_circle_of_corpora_names_the_way(configuration: Path) -> None:
