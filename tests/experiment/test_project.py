@@ -58,16 +58,6 @@ def test_every_shipped_file_is_valid(repository: Path) -> None:
     load_everything(repository / "config")
 
 
-def test_an_unknown_experiment_names_the_nearest(repository: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'strict'"):
-        Project(repository / "config").check("experiment", "strcit")
-
-
-def test_an_unknown_seeded_run_names_those_that_exist(repository: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'ltg_bert-s42'"):
-        Project(repository / "config").seeded_run("demo", "ltg_bart-s42")
-
-
 def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:
     shutil.copy(configuration / DEMO, configuration / "experiments/tokens.yaml")
     with pytest.raises(ConfigError, match="cannot be an experiment's name"):
@@ -139,23 +129,10 @@ SOURCE = CORPUS["sources"][0]
             {"corpus": {**CORPUS, "splits": {}}},
             "corpus.splits: unknown key; did you mean 'split'? Allowed are: ",
         ),
-        ({"corpus": {**CORPUS, "split": {"seed": -1}}}, "corpus.split.seed: got -1, expected at least 0"),
-        ({"tokenizer": {"kind": "wordpeace", "vocabulary_size": 300}}, "tokenizer.kind: got 'wordpeace'; did you mean"),
         ({"tokenizer": {"vocabulary_size": 300}}, "tokenizer: got corpus, expected exactly one of: `corpus: my_text, "),
-        ({"tokenizer": 3}, "tokenizer: got 3, expected text or keys with values"),
-        ({"tokenizer": "demoo"}, "tokenizer: got 'demoo', no such tokenizer; did you mean 'demo'? There are: "),
-        ({"runs": {"a": {"model": {"hidden_sice": 64}}}}, "runs.a.model.hidden_sice: unknown key; did you mean"),
-        (
-            {"corpus": {"sources": [{**SOURCE, "data": {"pahth": "x"}}]}},
-            "corpus.sources.0.data.pahth: unknown key; did you mean 'path'? Allowed are: ",
-        ),
         (
             {"corpus": {"sources": [SOURCE, {**SOURCE, "name": "other"}]}},
             "corpus: sources: got 2 sources whose `data` has keys, expected one at most",
-        ),
-        (
-            {"corpus": {"sources": [{**SOURCE, "data": "my_txt"}]}},
-            "corpus: sources.0.data: got 'my_txt', not under `data` in ",
         ),
         (
             {"corpus": {"sources": [{**SOURCE, "options": {"encoding": "utf8ish"}}]}},
@@ -237,35 +214,17 @@ def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_na
     ("changes", "asked", "told"),
     [
         (
-            {"variants": {"other": {"metrics": ["acuracy"]}}},
-            "other",
-            "variants.other.metrics.0: got 'acuracy'; did you mean 'accuracy'?",
-        ),
-        (
             {"variants": {"other": {"metric": []}}},
             "judged",
             "variants.other.metric: unknown key; did you mean 'metrics'?",
         ),
-        ({"variants": {"other": 3}}, "other", "variants.other: got 3, expected keys with values"),
         ({"variants": {"o ther": {}}}, "judged", "variants: got the name 'o ther', expected letters a-z"),
-        (
-            {"variants": {"other": {"embedded": "glue", "data": "x"}}},
-            "other",
-            "variants.other: got data and embedded, ",
-        ),
-        (
-            {"variants": {"other": {"base": "judgd"}}},
-            "other",
-            "variants.other: base: got 'judgd', no such task; did you",
-        ),
-        ({"base": {"a": 1}}, "judged", "base: got {'a': 1}, expected text"),
         ({"variants": {"other": {"base": ["rte"]}}}, "other", "variants.other: base: got ['rte'], expected text"),
         (
             {"variants": {"other": {"base": "other"}}},
             "other",
             "variants.other: base: got 'other', whose own base leads back to 'other'",
         ),
-        ({"metrics": ["acuracy"], "variants": {"other": {}}}, "other", "metrics.0: got 'acuracy'; did you mean"),
         ({"variants": {"rte": {}}}, "rte", "variants.rte: {configuration}/tasks/rte.yaml has a task of this name, too"),
     ],
 )
@@ -277,14 +236,6 @@ def test_a_mistake_in_a_variant_is_told_with_its_place(
         project.check("task", asked)
     place = f"{configuration}/tasks/judged.yaml: {told.replace('{configuration}', str(configuration))}"
     assert [line.startswith(place) for line in str(caught.value).splitlines()] == [True], str(caught.value)
-
-
-def test_a_task_that_may_stand_in_a_file_that_cannot_be_read_is_told_so(configuration: Path) -> None:
-    (configuration / "tasks/judged.yaml").write_text("variants: [", encoding="utf-8")
-    project = Project(configuration)
-    assert project.task("rte")
-    with pytest.raises(ConfigError, match=r"tasks/judged\.yaml:1: "):
-        project.check("task", "judged_small")
 
 
 def patterns(files: Any) -> Iterator[str]:

@@ -210,14 +210,12 @@ FOLDER = {"steps": 0, "initialise_from": {"path": "pretrained"}}
         (TRAINED, {"steps": 0}, {"track": "strict_small"}, ""),
         # A run without steps is held to what the runs before it were held to.
         (TRAINED, {"steps": 0}, {}, "'first' of other is the last training, and that experiment has no `track: strict"),
-        (TRAINED, {"steps": 0}, {"track": "strict"}, "'first' of other is the last training"),
         (
             {"steps": 5},
             {},
             {},
             "runs.last.pretraining.initialise_from: 'first' of other: pretraining: expected a `budget`",
         ),
-        ({"steps": 5}, {"steps": 0}, {}, "'first' of other: pretraining: expected a `budget`"),
         (FAR, {"steps": 0}, {}, "'first' of other: pretraining.budget.words_seen: got 101,000,000, expected at most"),
         (OFTEN, {}, {}, "'first' of other: pretraining.budget.epochs: got 11, expected at most 10"),
         (FOLDER, {}, {}, "'first' of other: pretraining.initialise_from.path: expected a `run`"),
