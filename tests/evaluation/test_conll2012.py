@@ -14,8 +14,15 @@ from stage_command import stage_command
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.probing.conll2012 import LabelledSpan, bracketed, read_gold_conll, read_hub_rows, tagged
-from hatchery.evaluation.probing.conll2012_records import FOLDERS
+from hatchery.evaluation.probing.conll2012 import (
+    AnnotatedSentence,
+    LabelledSpan,
+    bracketed,
+    read_gold_conll,
+    read_hub_rows,
+    tagged,
+)
+from hatchery.evaluation.probing.conll2012_records import FOLDERS, coreference_targets
 from hatchery.evaluation.stages.convert_conll2012 import Conll2012Settings, convert_conll2012
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task
@@ -115,6 +122,13 @@ def test_every_task_has_the_targets_of_the_reference(make_source, tmp_path: Path
         assert [record["info"]["document"] for record in records[task]] == ["nw/a/00/a_0000"] * len(expected)
         found = [[{k: v for k, v in t.items() if k != "info"} for t in record["targets"]] for record in records[task]]
         assert found == expected
+
+
+def test_a_span_that_is_two_mentions_makes_no_pair_with_itself() -> None:
+    mentions = (LabelledSpan(0, 1, "3"), LabelledSpan(2, 3, "3"), LabelledSpan(2, 3, "7"))
+    sentence = AnnotatedSentence(("Anna", "told", "her"), (), (), (), mentions, "a", "0", "a:1")
+    pair = {"span1": [0, 1], "span2": [2, 3]}
+    assert list(coreference_targets(sentence)) == [[{**pair, "label": "1"}, {**pair, "label": "0"}]]
 
 
 def test_records_without_targets_are_left_out_and_counted(make_source, tmp_path: Path) -> None:

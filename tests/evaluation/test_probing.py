@@ -2,6 +2,8 @@
 
 import string
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,12 +92,15 @@ def test_a_span_holds_every_subword_that_overlaps_it(offsets, word, expected) ->
     assert span_of_subwords(np.array(offsets), PLACED, word) == expected
 
 
-def test_the_tokens_of_a_span_spell_its_words(tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("has_first", [True, False])
+def test_the_tokens_of_a_span_spell_its_words(tokenizer: Tokenizer, has_first: bool) -> None:
     words = ["The", "old", "dogs", "chases", "houses", "."]
     targets = [(((i, j),), (0,)) for i in range(6) for j in range(i + 1, 7)]
-    data = encode_spans([example(" ".join(words), *targets)], tokenizer, 64, 1, False)
+    framing = {"backend": tokenizer.backend, "end_ids": [tokenizer.sep_id], "pad_id": tokenizer.pad_id}
+    framed: Any = SimpleNamespace(**framing, cls_id=tokenizer.cls_id if has_first else None)
+    data = encode_spans([example(" ".join(words), *targets)], framed, 64, 1, False)
     ids = data.sequences.ids.tolist()
-    assert ids[0] == tokenizer.cls_id and ids[-1] == tokenizer.sep_id
+    assert (ids[0] == tokenizer.cls_id) == has_first and ids[-1] == tokenizer.sep_id
     for (((i, j),), _), ((start, end),) in zip(targets, data.spans.tolist(), strict=True):
         decoded = tokenizer.decode(ids[start:end]).replace(" ", "")
         assert decoded.lower() == "".join(words[i:j]).lower()
@@ -115,7 +120,7 @@ def encoded(tokenizer: Tokenizer):
     rows = [
         example("The old dogs sleep .", (((0, 1), (1, 3)), (0,)), (((3, 4), (0, 3)), (1, 2))),
         example("A cat .", (((1, 2), (0, 1)), (2,))),
-        example("The old dogs sleep .", (((4, 5), (4, 5)), (-1,))),
+        example("The old dogs sleep .", (((4, 5), (4, 5)), (-1, -1))),
     ]
     return encode_spans(rows, tokenizer, 64, 3, True)
 
@@ -126,7 +131,7 @@ def test_equal_sentences_are_stored_once(encoded) -> None:
 
 def test_independent_labels_are_multi_hot_and_unknown_ones_counted(encoded) -> None:
     hot = [[True, False, False], [False, True, True], [False, False, True], [False, False, False]]
-    assert encoded.labels.tolist() == hot and encoded.unknown.tolist() == [0, 0, 0, 1]
+    assert encoded.labels.tolist() == hot and encoded.unknown.tolist() == [0, 0, 0, 2]
 
 
 def test_a_batch_holds_the_sentences_in_the_order_asked_for(encoded) -> None:

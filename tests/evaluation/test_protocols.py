@@ -171,6 +171,26 @@ def test_e_msgs_selects_on_all_validation_rows_and_reports_the_scored_ones():
     assert main.values(answers)["accuracy"] == 0.0
 
 
+def test_what_is_scored_keeps_its_groups_and_facts_and_gives_accuracy_by_fact():
+    kinds, labels = ("one", "many", "many", "one", "one"), np.array([0, 1, 1, 0, -1])
+    facts = [{"kind": kind} for kind in kinds]
+    is_scored = np.array([False, True, True, True, True])
+    task = replace(TASK, facts=("kind",))
+    main = ScoredSet("validation", task, ("no", "yes"), Numbers(labels), is_scored, tuple("abcde"), facts)
+    answers = Predicted(np.array([0, 0, 1, 1, 0]), np.zeros((5, 2), dtype=np.float32))
+    found = main.scored(answers)
+    assert (found.groups, found.facts) == (list("bcde"), facts[1:]) and found.labels.tolist() == [1, 1, 0, -1]
+    assert [tuple(vars(row).values()) for row in main.breakdown(answers)] == [
+        ("kind", "many", "", 2, 0.5),
+        ("kind", "many", "yes", 2, 0.5),
+        ("kind", "one", "", 2, 0.0),
+        ("kind", "one", "no", 1, 0.0),
+    ]
+    assert main.majority_accuracy == 2 / 4
+    part = main.subset([2, 0])
+    assert (part.is_scored.tolist(), part.groups, part.facts) == ([True, False], ["c", "a"], [facts[2], facts[0]])
+
+
 def test_elc_bert_evaluates_after_every_epoch_whatever_their_length():
     protocol = replace(OFFICIAL, batch_size=16, evaluation_interval_steps=None, patience_evaluations=None)
     result, states, left = run(40, value=lambda evaluation: [0.1, 0.7, 0.3][min(evaluation, 3) - 1], protocol=protocol)

@@ -115,6 +115,17 @@ def test_limits_draw_seeded_nested_subsets_in_order():
     assert limited(examples, None, 0, "x") == limited(examples, 99, 0, "x") == examples
 
 
+def test_each_set_has_its_own_limit_and_is_drawn_with_the_seed_of_its_task(make_source, json_lines):
+    source = make_source({name: json_lines(numbered(40)) for name in ("train.json", "dev.json")})
+    train, validation = set(), set()
+    for seed in (0, 1):
+        data = read_task(source, rows_task(train_limit=12, validation_limit=7, split_seed=seed))
+        assert (len(data.train), len(data.scored["validation"])) == (12, 7)
+        train.add(tuple(row.inputs for row in data.train))
+        validation.add(tuple(row.inputs for row in data.scored["validation"]))
+    assert len(train) == len(validation) == 2
+
+
 def test_limits_draw_whole_groups_so_that_questions_keep_their_answers():
     examples = [Example(((str(i),),), 0, group=str(i % 7)) for i in range(30)]
     small, large = limited(examples, 9, 0, "x"), limited(examples, 20, 0, "x")

@@ -377,6 +377,16 @@ def test_a_constant_scorer_has_what_the_tie_rule_gives(edition, official, expect
     assert five == [0.2]
 
 
+def test_a_draw_between_ties_is_one_of_its_seed_paradigm_and_item():
+    def drawn(paradigm, seed):
+        suite = ScoringSettings(suite="a", edition=2026, official=True, seed=seed)
+        items = [minimal_pair(paradigm, "p", str(row), "good", "bad") for row in range(60)]
+        return tuple(decision(item, [-1.0, -1.0], suite).chosen for item in items)
+
+    assert drawn("p", 0) == drawn("p", 0)
+    assert len({drawn(paradigm, seed) for paradigm in ("p", "q") for seed in (0, 1)}) == 4
+
+
 def test_a_constant_scorer_has_chance_and_a_uniform_model_prefers_the_shorter_text(golden_directory, model):
     for task, chance in (("entity_tracking/entity_tracking", 20), ("blimp/blimp_filtered", 50)):
         settings = settings_of(task)
