@@ -44,6 +44,20 @@ def test_where_less_is_better_the_lowest_is_bold() -> None:
     assert bold(lines) == [[], ["-136.0"]]
 
 
+@pytest.mark.parametrize(
+    ("seeds", "marked"), [((2, 2, 1), [True, True, False]), ((2, 1, 2), [False] * 3), ((1, 1, 2), [False] * 3)]
+)
+def test_of_ours_that_tie_for_the_best_none_is_bold_where_one_has_a_single_seed(
+    seeds: tuple[int, ...], marked: list[bool]
+) -> None:
+    lines = [line(OURS, mean, seeds=of) for mean, of in zip((70.0, 70.0, 60.0), seeds, strict=True)]
+    # Printed numbers know of no seeds.
+    assert [bool(texts) for texts in bold([*lines, line(PUBLISHED, 50.0), line(PUBLISHED, 40.0)])] == [
+        *marked,
+        *(True, False),
+    ]
+
+
 def test_what_is_within_one_deviation_of_the_best_is_bold_where_the_caption_says_so() -> None:
     lines = [
         Line("model", OURS, (Score(mean, Digits(), deviation),))
