@@ -1,6 +1,7 @@
 """One fine-tuning run: its training, the state that is kept, and its results as they are stored and written."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import finetuning_cases as cases
 import numpy as np
@@ -13,9 +14,17 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning import loop
 from hatchery.evaluation.finetuning.batches import Batch, NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.loop import Development, build_optimizer, set_rates, train_model
-from hatchery.evaluation.finetuning.run_results import RunResult, RunStore, SetResult
+from hatchery.evaluation.finetuning.run_results import (
+    RunResult,
+    RunStore,
+    SetResult,
+    layer_weights_csv,
+    predictions_table,
+    results_csv,
+)
 from hatchery.evaluation.tasks.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.training.optimizers import AdamW
 from hatchery.typed import build
@@ -319,6 +328,37 @@ def test_seeds_and_learning_rates_have_files_of_their_own(tmp_path):
         store.save(result(seed, rate))
     assert len(list(store.folder.iterdir())) == 6
     assert [(found.seed, found.learning_rate) for found in store.load(runs).values()] == runs
+
+
+def test_every_set_tells_its_own_values_and_failure_and_layers_count_from_1():
+    metrics = {"validation": ["accuracy", "mcc"], "hans": ["accuracy"], "lost": ["accuracy"]}
+    sets = [SimpleNamespace(name=name, task=SimpleNamespace(metrics=of)) for name, of in metrics.items()]
+    runs = [result(), result(13, 1e-05, "zero_mcc")]
+    assert results_csv(sets, runs).splitlines()[1:] == [
+        "validation,12,3e-05,accuracy,0.30000000000000004,200,0.25,",
+        "validation,12,3e-05,mcc,,200,0.25,",
+        "validation,13,1e-05,accuracy,0.30000000000000004,200,0.25,zero_mcc",
+        "validation,13,1e-05,mcc,,200,0.25,zero_mcc",
+        "hans,12,3e-05,accuracy,1.0,200,0.25,majority_class",
+        "hans,13,1e-05,accuracy,1.0,200,0.25,majority_class",
+        "lost,12,3e-05,accuracy,,200,0.25,nan",
+        "lost,13,1e-05,accuracy,,200,0.25,nan",
+    ]
+    two = replace(result(), layer_weights=[[0.25, 0.75], [0.5, 0.5]])
+    rows = ["12,3e-05,1,1,0.25", "12,3e-05,1,2,0.75", "12,3e-05,2,1,0.5", "12,3e-05,2,2,0.5"]
+    assert layer_weights_csv([two]).splitlines()[1:] == rows
+
+
+def test_predictions_have_no_text_for_an_unknown_label_and_no_score_of_a_missing_choice():
+    scores = np.array([[0.5, IMPOSSIBLE_SCORE], [0.25, 0.75]], dtype=np.float32)
+    run = replace(result(), sets={"validation": SetResult({}, "", Predicted(np.array([0, 1]), scores))})
+    of_set = {"name": "validation", "labels": np.array([1, -1]), "label_names": ("no", "yes"), "groups": ("a", "b")}
+    rows = predictions_table(SimpleNamespace(**of_set, is_scored=np.array([True, False])), run).to_pylist()
+    columns = ("row", "group", "scored", "label", "prediction", "scores")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        (0, "a", True, "yes", "no", [0.5]),
+        (1, "b", False, None, "yes", [0.25, 0.75]),
+    ]
 
 
 def test_a_run_failed_if_its_main_set_says_so():

@@ -134,6 +134,9 @@ def test_a_regression_without_variation_is_constant():
     assert failure(numbers([0.0, 5.0, 2.0], [2.5, 2.5, 2.5])) == "constant"
     assert failure(numbers([0.0, 5.0, 2.0], [2.5, 2.5001, 2.5])) == "constant"
     assert failure(numbers([0.0, 5.0, 2.0], [2.4, 2.6, 2.5])) == ""
+    # A thousandth of the range of the labels decides.
+    assert failure(numbers([0.0, 5.0, 2.0], [2.5, 2.504, 2.5])) == "constant"
+    assert failure(numbers([0.0, 0.01, 0.02], [0.01, 0.0101, 0.01])) == ""
     assert failure(numbers([0.0, 5.0], [np.nan, 1.0])) == "nan"
 
 
@@ -237,6 +240,11 @@ def test_clean_micro_f1_counts_a_target_of_an_unknown_label_as_missed_and_one_of
         assert value("clean_micro_f1", rows) == pytest.approx(2 * 2 / (3 + 3))
 
 
+def test_clean_micro_f1_of_left_out_labels_alone_is_0():
+    assert value("clean_micro_f1", independent([[0, 0, 1, 0]], [[0, 0, 0, 1]], SRL)) == 0.0
+    assert value("clean_micro_f1", Scored(np.array([2]), np.array([3]), np.eye(4)[[3]], label_names=SRL)) == 0.0
+
+
 def test_clean_micro_f1_needs_the_names_of_the_labels():
     with pytest.raises(EvaluationError, match="clean_micro_f1: the labels have no names"):
         value("clean_micro_f1", independent([[1, 0]], [[1, 0]]))
@@ -289,7 +297,7 @@ def test_multirc_does_not_depend_on_the_order_of_the_rows(seed):
 
 
 def test_an_unknown_label_makes_its_question_wrong():
-    rows = Scored(np.array([1, -1]), np.array([1, 1]), np.eye(2)[[1, 1]], ["a", "b"])
+    rows = Scored(np.array([1, -1, -1]), np.array([1, 1, 1]), np.eye(2)[[1, 1, 1]], ["a", "b", "b"])
     assert value("question_exact_match", rows) == 0.5
 
 
@@ -346,6 +354,10 @@ def test_record_reads_a_single_score_per_row_too():
 def test_of_equal_scores_the_first_entity_counts():
     rows = record(np.zeros((2, 2)), ["Oslo", "Tom"], {"q": ["Oslo"]}, ["q", "q"])
     assert value("record_exact_match", rows) == 1.0
+    # Of 40 entities of two queries in turns, the first of each is its answer.
+    names, groups = [f"name {place // 2}" for place in range(80)], ["q", "r"] * 40
+    rows = record(np.zeros((80, 2)), names, {"q": ["name 0"], "r": ["name 0"]}, groups)
+    assert value("record_exact_match", rows) == 1.0
 
 
 def test_answers_are_normalised_as_in_squad():
@@ -353,7 +365,7 @@ def test_answers_are_normalised_as_in_squad():
     assert exact_match("A cat", "cat") == 1.0
     assert token_f1("the cat sat", "a cat lay") == 0.5
     assert token_f1("cat cat dog", "cat dog dog") == pytest.approx(2 * 2 / 6)
-    assert token_f1("", "cat") == 0.0
+    assert token_f1("", "cat") == token_f1("the", "a") == 0.0
 
 
 def test_copa_compares_the_two_choices_of_an_item():

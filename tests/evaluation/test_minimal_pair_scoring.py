@@ -25,8 +25,9 @@ from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.measurements import TENSOR_FLOAT, minimal_pair_rows
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.temperatures import GRID, best_temperature
 from hatchery.evaluation.runtime import COMPILED_FROM_TOKENS, compile_where_it_pays_, load_pretrained, prepare_device
-from hatchery.evaluation.settings import SuiteSettings
+from hatchery.evaluation.settings import ScoringSettings, SuiteSettings
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.families import model_config
@@ -109,6 +110,21 @@ def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_o
     assert found["paradigm_average", "best_temperature_accuracy_percent"] == pytest.approx(100 * best)
     at_one = dict(shares)[1.0]
     assert found["paradigm_average", "accuracy_percent"] == pytest.approx(100 * at_one)
+
+
+@pytest.mark.parametrize(("form", "averages"), [("blimp", (2 / 3, 1 / 3)), ("entity_tracking", (3 / 4, 1 / 4))])
+def test_the_first_of_the_best_temperatures_is_that_of_the_averages_of_its_suite(form, averages):
+    """Of paradigms 0, 1 (of one phenomenon) and 2 (of another), two are right at 0.5 and 2, and another one at 1."""
+    items = [minimal_pair(str(n), "ab"[n // 2], "0", "good", "bad") for n in range(3)]
+    scores = np.zeros((3, 2, len(GRID)))
+    scores[:, 1] = 1.0
+    for temperature, right in ((0.5, (0, 2)), (2.0, (0, 2)), (1.0, (1,))):
+        scores[list(right), 0, GRID.index(temperature)] = 2.0
+    suite = ScoringSettings(suite="mine", format=form, edition=2023 if form == "blimp" else 2026)
+    best = best_temperature(items, scores, suite)
+    assert best.temperature == 0.5
+    assert (dict(best.by_temperature)[0.5], dict(best.by_temperature)[1.0]) == pytest.approx(averages)
+    assert next(row.accuracy for row in best.table if row.level == "suite") == pytest.approx(averages[0])
 
 
 def test_means_of_tokens_decide_at_every_temperature(model_manifest, make_source, json_lines, tmp_path):

@@ -86,7 +86,12 @@ def run_mutmut(seconds: float) -> bool:
         status = process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            # It waits for the tests of a mutant, which may take longer.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         return False
     if status != 0:
         raise SystemExit(f"error: mutmut ended with status {status}; its last lines above say why")

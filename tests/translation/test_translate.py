@@ -156,12 +156,13 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
 TEST = HeldOutPairs(corpus="mine")
 
 
-def corpus_of(folder: Path, split: str, texts: list[str]) -> Path:
+def corpus_of(folder: Path, splits: dict[str, list[str]]) -> Path:
     output = folder / "manifest.json"
     with stage_run(output, {"stage": "convert_corpus", "stage_version": 1}, {}) as run:
-        names = [f"{split}/{index}" for index in range(len(texts))]
-        table = pa.table({"doc_id": names, "source": ["mine"] * len(texts), "text": texts})
-        pq.write_table(table, run.add_output(folder / f"{split}-00000-of-00001.parquet"))
+        for split, texts in splits.items():
+            names = [f"{split}/{index}" for index in range(len(texts))]
+            table = pa.table({"doc_id": names, "source": ["mine"] * len(texts), "text": texts})
+            pq.write_table(table, run.add_output(folder / f"{split}-00000-of-00001.parquet"))
     return output
 
 
@@ -172,16 +173,17 @@ def test_the_direction_says_which_side_is_the_source(
     tmp_path: Path, direction: str, expected: tuple[list[str], list[str]]
 ) -> None:
     pairs = ["Eins\nOne", "Zwei\nTwo"][: len(expected[0])]
-    assert read_pairs(corpus_of(tmp_path, "test", pairs), TEST, direction) == expected
+    texts = {"dev": ["Drei\nThree"], "test": pairs, "train": ["Vier\nFour"]}
+    assert read_pairs(corpus_of(tmp_path, texts), TEST, direction) == expected
 
 
 @pytest.mark.parametrize("texts", [["A story.\nWith\n\nparagraphs."], ["Eins\nOne", "alone"], []])
 def test_a_corpus_without_pairs_is_refused(tmp_path: Path, texts: list[str]) -> None:
     expected = r"the split 'test' holds no pairs of sentences; expected a corpus whose sources have the reader parallel"
     with pytest.raises(CorpusError, match=expected):
-        read_pairs(corpus_of(tmp_path, "test", texts), TEST, "forward")
+        read_pairs(corpus_of(tmp_path, {"test": texts}), TEST, "forward")
 
 
 def test_a_split_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="has no split 'test'; there are: dev"):
-        read_pairs(corpus_of(tmp_path, "dev", ["Eins\nOne"]), TEST, "forward")
+        read_pairs(corpus_of(tmp_path, {"dev": ["Eins\nOne"]}), TEST, "forward")

@@ -174,12 +174,13 @@ def test_the_budget_of_a_batch_changes_no_more_than_the_last_bits(
 
 def test_pseudo_perplexity_masks_every_token_alone(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
     model = make_model()
-    row = measure(model, text, tmp_path, pseudo_perplexity_sentences=5)["dev"]
+    row = measure(model, text, tmp_path, sequence_length=10, pseudo_perplexity_sentences=5)["dev"]
     shards = TokenShards.open(text.tokens, "dev")
     ids = shards.special.ids
     network = load_pretrained(model)[0].eval()
-    losses = []
-    for sentence in drawn_sentences(shards, 5, typed_settings().seed, 22):
+    losses, sentences = [], drawn_sentences(shards, 5, typed_settings().seed, 10 - 2)
+    assert max(map(len, sentences)) == 8, "a sentence is cut"
+    for sentence in sentences:
         framed = [ids[shards.special.cls], *sentence, ids[shards.special.sep]]
         for position in range(1, len(framed) - 1):
             hidden_one = [*framed[:position], ids[shards.special.mask], *framed[position + 1 :]]

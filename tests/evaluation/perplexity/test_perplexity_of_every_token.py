@@ -133,6 +133,11 @@ def test_bins_of_frequency_and_slopes_are_those_of_a_plain_computation(
         assert float(row["value"]) == pytest.approx(slope, rel=1e-4)
         assert float(row["standard_error"]) == pytest.approx(spread[0, 0] ** 0.5, rel=1e-4)
     assert not rows
+    made = read_manifest(tmp_path / "manifest.json")
+    tidy = perplexity_rows(Evaluated(made, read_manifest(model), unigram_loss=lambda split: 3.0))
+    slopes = {"frequency_slope", "frequency_slope_without_bias"}
+    assert {row["metric"] for row in tidy if row["level"] == "bin"} == set(named)
+    assert {row["level"] for row in tidy if row["metric"] in slopes} == {"split"}
     assert abs(with_bias.mean() - without.mean()) > 0.01
 
 
