@@ -255,6 +255,8 @@ def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path
         ("\n\n" + PAIRS.replace("TRUE", "MAYBE"), "train.xml:3: the label 'MAYBE' in 'label' is unknown"),
         (PAIRS.replace('value="TRUE"', ""), "train.xml:1: the label field 'label' is null"),
         (PAIRS.replace("<h>b</h>", ""), "train.xml:1: expected one 'h' in the pair, found 0"),
+        (PAIRS.replace("<h>b</h>", "<h> </h>"), "train.xml:1: the text of 'h' is empty"),
+        ("<c/>", "train.xml: the file holds no pair elements"),
     ],
 )
 def test_wrong_rte_pairs_are_named_with_file_and_line(make_source, xml, message):
