@@ -80,6 +80,11 @@ def test_one_pretraining_seed_makes_no_best(experiment: Any) -> None:
     # Of three, a model with one seed that is far behind does not keep the others from it.
     one = [replace(row, seeds=1) if row.model == "large" else row for row in summary.rows]
     assert best(replace(summary, rows=one)) == {"small"}
+    # A third model, which noise alone may have kept from the best, may be the best only with several seeds.
+    for seeds, expected in ((2, {"small", "near"}), (1, set())):
+        near = [replace(row, model="near", mean=2.02, seeds=seeds) for row in summary.rows if row.model == "small"]
+        three = replace(summary, rows=[*summary.rows, *near], models=[*summary.models, "near"])
+        assert best(three) == expected
 
 
 def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_latex(
