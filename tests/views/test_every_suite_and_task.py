@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from figure_readback import typed
+from generated_results import CANDIDATES, items_of
 from matplotlib.figure import Figure
 from measured_experiment import curve, table
 
@@ -16,7 +17,6 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.evaluation.evaluation import evaluations
 from hatchery.evaluation.minimal_pairs.decisions import accuracy_csv, accuracy_table
-from hatchery.evaluation.minimal_pairs.items import Candidate, Item
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import figure_style
 from hatchery.runner import run_stage
@@ -30,22 +30,9 @@ from hatchery.views.stages.write_provenance import write_provenance
 from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import _section_tables, text_summary
 
-CANDIDATES = {"entity_tracking": (5,), "global_piqa": (4, 2)}
-"""The numbers of candidates of the items of a format; two where nothing is said."""
 MODELS, SEEDS = ("ltg", "elc"), (1, 2)
 HAS = {"runs", "curves", "layer_weights", "minimal_pairs", "surprisals", "tasks", "ambiguous_tasks", "translated_tests"}
 """What the walk gives figures to draw."""
-
-
-def items_of(kind: str) -> list[Item]:
-    """Eight items of two phenomena with two paradigms each."""
-    counts = CANDIDATES.get(kind, (2,))
-    return [
-        Item(
-            f"p{index % 4}", f"f{index % 2}", str(index), tuple(map(Candidate, "abcde"[: counts[index % len(counts)]]))
-        )
-        for index in range(8)
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +43,10 @@ def project(repository: Path) -> Project:
 @pytest.fixture
 def walked(experiment: Any, project: Project) -> Any:
     """Two models with two seeds each on everything that is shipped, and one imported model on half of it."""
-    suites = {path.stem: project.suite(path.stem) for path in sorted((project.folder / "suites").glob("*.yaml"))}
-    tasks = {path.stem: project.task(path.stem) for path in sorted((project.folder / "tasks").glob("*.yaml"))}
-    assert len(suites) > 25 and len(tasks) > 45
+    suites = {name: project.suite(name) for name in project.names("suite")}
+    tasks = {name: project.task(name) for name in project.names("task")}
+    # More than the files, which have variants.
+    assert len(suites) > 50 and len(tasks) > 140
     for place, model in enumerate(MODELS):
         for seed in SEEDS:
             run = experiment.add_model(

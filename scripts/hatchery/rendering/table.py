@@ -168,6 +168,8 @@ class Table:
             rf"\label{{tab:{label}}}",
             r"\scriptsize",
             r"\setlength{\tabcolsep}{3pt}",
+            # A table of many rows also fits in the height of the page, with its caption and notes.
+            *([_WITHIN_HEIGHT] if len(self.rows) > _LINES_WITH_NOTES else []),
             # No wider than the line, and no larger than it is.
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{sides}}}",
@@ -186,7 +188,7 @@ class Table:
                 _latex_row([_latex_cell(*pair) for pair in zip(_row(row).cells, self.columns, strict=True)])
                 for row in group.rows
             ]
-        lines += [r"\bottomrule", r"\end{tabular}}"]
+        lines += [r"\bottomrule", r"\end{tabular}}" + ("}" if len(self.rows) > _LINES_WITH_NOTES else "")]
         if self.notes:
             notes = " ".join(latex_text(note if note.endswith(".") else f"{note}.") for note in self.notes)
             size = r"\scriptsize" if len(self.rows) <= _LINES_WITH_NOTES else r"\tiny"
@@ -219,6 +221,7 @@ class Table:
 
 
 # Landscape with narrow margins: the widest table of a paper has thirteen columns of numbers.
+_WITHIN_HEIGHT = r"\resizebox*{!}{\ifdim\totalheight>0.75\textheight 0.75\textheight\else\totalheight\fi}{%"
 _PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
 \documentclass[10pt]{article}
 \usepackage{booktabs}

@@ -152,7 +152,7 @@ def test_latex_has_the_numbers_of_markdown_and_only_known_commands(drawn: Drawn,
     known = (
         "begin end centering caption label scriptsize tiny setlength tabcolsep toprule midrule bottomrule multicolumn"
         " textit textbf pm par smallskip linewidth textsuperscript dag varepsilon times ldots"
-        " usepackage resizebox ifdim width else fi shortstack textbar belowcaptionskip"
+        " usepackage resizebox totalheight textheight ifdim width else fi shortstack textbar belowcaptionskip"
     )
     for table in drawn[track].values():
         text = latex_table(table)

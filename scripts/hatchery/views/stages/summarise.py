@@ -46,7 +46,7 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
 
 
 @Stage(
-    version=6,
+    version=7,
     settings=summary_settings,
     inputs=lambda results, experiment: {
         "measurements": results.file(experiment, "measurements.parquet"),
