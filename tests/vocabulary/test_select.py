@@ -203,13 +203,18 @@ def test_windows_are_drawn_without_replacement_from_each_document(select: Select
     assert manifest.measures["not_drawn"] == 6 * 10
     other = select({"p.json.gz": json_lines(pages)}, WORDS, folder="other", seed=1, **changes)
     assert texts(other) != texts(manifest)
-    # Each text has a draw of its own, and so has each file.
+    # Each text has a draw of its own.
     places = [
         tuple(item["text"].partition("x")[2].partition(" ")[0] for item in drawn[4 * page :][:4]) for page in range(6)
     ]
     assert len(set(places)) > 1
-    both = texts(select({f"{name}.json.gz": json_lines(pages) for name in "pq"}, WORDS, folder="both", **changes))
-    assert both[:24] == texts(manifest) and sorted(both[24:]) != sorted(both[:24])
+
+
+def test_windows_of_equal_files_are_drawn_apart(select: Select) -> None:
+    pages = [" ".join(f"w{page}x{word}" for word in range(40)) for page in range(6)]
+    changes = {"level": "windows", "window_words": 8, "stride_words": 3, "windows_per_text": 4}
+    drawn = texts(select({f"{name}.json.gz": json_lines(pages) for name in "pq"}, WORDS, **changes))
+    assert len(drawn) == 48 and drawn[:24] != drawn[24:]
 
 
 def test_a_document_with_fewer_windows_gives_all_it_has(select: Select) -> None:
