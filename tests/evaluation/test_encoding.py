@@ -136,6 +136,11 @@ def test_a_marked_word_that_is_cut_away_points_at_the_first_token(tokenizer):
     data = encode_texts([texts(text, marked=(mark,))], tokenizer, 10)
     assert data.batch(np.array([0])).inputs["spans"].tolist() == [[[0, 1]]]
     assert data.truncated == 1
+    # Eight tokens are left: of the ninth nothing, and of a longer mark what is left.
+    ninth = tokenizer.backend.encode(text, add_special_tokens=False).offsets[8]
+    for place, expected in ((ninth, [0, 1]), ((0, len(text)), [1, 9])):
+        cut = encode_texts([texts(text, marked=(MarkedSpan(0, *place),))], tokenizer, 10)
+        assert cut.batch(np.array([0])).inputs["spans"].tolist() == [[expected]]
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,8 @@ def test_both_readings_of_weight_decay(model):
     matrices, weights = decayed("matrices"), decayed("weights")
     assert matrices < weights
     assert all("embedding" in name for name in weights - matrices)
+    whole = build_optimizer(model(), replace(PROTOCOL, decay="all"), 0.01).param_groups
+    assert {group["weight_decay"] for group in whole} == {0.1}
     assert "head.linear.weight" in matrices and not any("bias" in name for name in weights)
 
 
