@@ -136,3 +136,24 @@ def test_a_warm_up_in_steps_gives_a_beginning_the_rates_of_the_whole_run(name: s
     continuation = [learning_rate(0.01, schedule, step, 500) for step in range(20, 500)]
     assert beginning + continuation == whole
     assert warmup_steps(schedule, 20) == warmup_steps(schedule, 500) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "cooldown", "expected"),
+    [
+        # Step 55 is 45 of the 90 steps after the warm-up: both are halfway between 1 and 0.2.
+        ("linear", 0.0, {5: 0.5, 10: 1.0, 19: 0.92, 55: 0.6, 99: 0.2 + 0.8 / 90, 100: 0.2}),
+        ("cosine", 0.0, {5: 0.5, 10: 1.0, 40: 0.8, 55: 0.6, 70: 0.4, 100: 0.2}),
+        # The last 20 steps go from 0.2 to 0, whatever came before.
+        ("linear", 0.2, {55: 0.6, 79: 1 - 0.8 * 69 / 90, 80: 0.2, 85: 0.15, 90: 0.1, 99: 0.01}),
+        ("constant", 0.2, {79: 1.0, 80: 0.2, 90: 0.1}),
+        # Rounded down: 7 of 7.9 steps.
+        ("constant", 0.079, {92: 1.0, 93: 0.2, 100: 0.0}),
+    ],
+)
+def test_rates_of_a_hundred_steps_are_those_worked_out_by_hand(
+    name: str, cooldown: float, expected: dict[int, float]
+) -> None:
+    schedule = ScheduleSettings(name, 0.1, 0.2, cooldown_fraction=cooldown)
+    found = {step: learning_rate_factor(schedule, step, 100) for step in expected}
+    assert found == pytest.approx(expected)
