@@ -153,8 +153,8 @@ def test_a_submission_is_of_one_run_with_what_was_measured_of_it_and_its_checkpo
     fast = jobs.place(call.arguments["fast"]["chck_20K/blimp"])
     assert "/milestones/chck_20K/demo_babylm_fast_blimp-" in fast
     for wrong, message in (
-        ({"run": "gpt"}, "submission: there is no run 'gpt'; the experiment has: marked-s1, marked-s2, other-s42"),
-        ({"seed": 7}, "no run 'marked' with seed 7; the experiment has"),
+        ({"run": "gpt"}, "submission.run: got 'gpt', no such run; there are: marked, other"),
+        ({"seed": 7}, "submission.seed: got 7, expected a seed of 'marked': 1, 2"),
         ({"edition": 2025}, "submission.edition: got 2025, whose leaderboard takes no more files"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -30,7 +30,7 @@ TABLES = {
     "gpt_bert_strict": GPT_BERT,
     "gpt_bert_strict_small": GPT_BERT,
     "gpt_bert_mini": "1 3 4 5 6 7",
-    # Table 2 is of studies.
+    # GPT-BERT, Table 2 is a table of studies.
     "gpt_bert_ablations": "",
     "gpt_bert_ablations_mini": "",
     "gpt_bert_babylm_only": "",
