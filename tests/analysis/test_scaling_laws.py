@@ -11,10 +11,11 @@ from scipy import stats
 
 from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
-from hatchery.analysis.analyses.power_laws import PowerLawsSettings
+from hatchery.analysis.analyses.power_laws import PowerLawsSettings, RegionSettings
 from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier, january_edges, quantile_edges
 from hatchery.analysis.flops_counts import COUNT_NAMES, flops_per_sequence, training_flops
 from hatchery.analysis.scaling_laws import (
+    Laws,
     bootstrap_interval,
     find_break,
     fit_power_law,
@@ -144,6 +145,8 @@ def test_an_interval_leaves_out_half_of_what_it_does_not_hold_on_each_side(confi
 
     found = bootstrap_interval([[place] for place in range(50)], total, 2000, confidence)
     assert found is not None
+    assert (found.confidence, found.draws) == (confidence, 2000)
+    assert (found.low, found.high) == tuple(np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]))
     tails = np.mean(np.array(drawn) < found.low), np.mean(np.array(drawn) > found.high)
     assert tails == (pytest.approx((1 - confidence) / 2, abs=0.005),) * 2
 
@@ -158,6 +161,25 @@ def test_draws_of_runs_are_taken_in_the_bins_of_all_points() -> None:
     for law in scaling_laws(points, settings).laws:
         assert law.interval is not None
         assert law.interval.draws == several < settings.draws
+
+
+def test_a_region_has_the_law_of_its_own_points_and_three_are_enough_for_a_law() -> None:
+    # 4/x up to 4 FLOPs and 2/sqrt(x) above 4, in bins so narrow that every point is optimal.
+    losses = {cost: 4 / cost if cost <= 4 else 2 / cost**0.5 for cost in map(float, range(1, 8))}
+    points = [ScalingPoint(f"{cost:g}", 1, cost, 3 * cost, 5 * cost, loss) for cost, loss in losses.items()]
+    regions = {"low": RegionSettings(up_to=4.0), "high": RegionSettings(above=4.0), "last": RegionSettings(above=6.0)}
+    found = scaling_laws(points, PowerLawsSettings(number_of_bins=60, draws=2, regions=regions))
+    assert found.optimal == list(range(7))
+    laws = {law.region: law for law in found.laws if law.axis == "flops"}
+    assert {name: (law.points, law.bounds) for name, law in laws.items()} == {
+        **{name: (number, regions[name]) for name, number in {"low": 4, "high": 3, "last": 1}.items()},
+        "all": (7, RegionSettings()),
+    }
+    low, high, last = (laws[name].law for name in regions)
+    assert low is not None and high is not None and last is None
+    assert (low.exponent, low.points) == (pytest.approx(-1), 4)
+    assert (high.exponent, high.points) == (pytest.approx(-0.5), 3)
+    assert scaling_laws([], PowerLawsSettings()) == Laws([], [], None)
 
 
 def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
