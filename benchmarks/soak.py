@@ -103,7 +103,7 @@ def settings(steps: int) -> dict[str, Any]:
 
 
 def encoded_text(folder: Path) -> dict[str, Path]:
-    """Generated stories, converted, tokenised and encoded; returns the manifests that a training reads."""
+    """Convert, tokenise and encode generated stories; return the manifests that a training reads."""
     rng = random.Random(0)
     (folder / "raw").mkdir(parents=True)
     for number in range(DOCUMENTS):
@@ -150,7 +150,7 @@ class Training:
         return files[0].read_bytes().count(b"\n") if files else 0
 
     def is_writing(self) -> bool:
-        """Whether a checkpoint is half written."""
+        """Whether a checkpoint is being written now."""
         return any(self.folder.glob("checkpoints/*/.step_*.partial"))
 
     def files(self) -> dict[str, bytes]:
@@ -205,7 +205,7 @@ class Soak:
             if time.monotonic() > until or self.wrong:
                 return
             if self.training.output.exists():
-                # The attempts did more steps than planned, so the training is over before its last kills.
+                # The attempts trained more steps than planned, so the training ended before the last planned kill.
                 return
             attempt = self.start(kill)
             moment = self.rng.choice(("after steps", "after steps", "while it writes", "at any moment"))
@@ -236,7 +236,7 @@ class Soak:
         if moment == "at any moment":
             time.sleep(self.rng.random() * 1.2 * self.start_seconds)
             return
-        # An attempt that is still there trains on until the new one asks for its folder.
+        # The processes of earlier attempts keep training until the new attempt requests the run folder.
         self.await_that(attempt, lambda: all(other.process.poll() is not None for other in self.still_there))
         before, started = self.training.finished_steps(), time.monotonic()
         self.await_that(attempt, lambda: self.training.finished_steps() > before)
@@ -249,7 +249,7 @@ class Soak:
             time.sleep(self.rng.random() * 0.05)
 
     def await_that(self, attempt: Attempt, condition: Callable[[], bool]) -> None:
-        """Return when the condition holds, or the attempt has ended."""
+        """Wait until the condition holds or the attempt's process has ended."""
         until = time.monotonic() + LONGEST_SECONDS
         while not condition() and attempt.process.poll() is None and time.monotonic() < until:
             time.sleep(0.001)

@@ -114,7 +114,7 @@ def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_o
 
 @pytest.mark.parametrize(("form", "averages"), [("blimp", (2 / 3, 1 / 3)), ("entity_tracking", (3 / 4, 1 / 4))])
 def test_the_first_of_the_best_temperatures_is_that_of_the_averages_of_its_suite(form, averages):
-    """Of paradigms 0, 1 (of one phenomenon) and 2 (of another), two are right at 0.5 and 2, and another one at 1."""
+    """Paradigms 0 and 1 are of one phenomenon, 2 is of another. 0 and 2 are right at 0.5 and 2.0, 1 is right at 1.0."""
     items = [minimal_pair(str(n), "ab"[n // 2], "0", "good", "bad") for n in range(3)]
     scores = np.zeros((3, 2, len(GRID)))
     scores[:, 1] = 1.0
@@ -128,7 +128,7 @@ def test_the_first_of_the_best_temperatures_is_that_of_the_averages_of_its_suite
 
 
 def test_means_of_tokens_decide_at_every_temperature(model_manifest, make_source, json_lines, tmp_path):
-    """Of texts with more tokens the sum is lower, whatever the model says of them."""
+    """Texts with more tokens have lower sums, for any model."""
     shorter = ["A .", "The .", "Cat .", "Sleeps .", "Old .", "Likes .", "House .", "Near ."]
     pairs = [
         {

@@ -120,7 +120,7 @@ def test_the_logits_of_some_positions_alone_are_those_of_all(causal):
 
 
 def sent_back(model, ids):
-    """What another process computes with a model that was sent to it."""
+    """Logits that another process computes with the model that was sent to it."""
     with torch.no_grad():
         return model(ids).logits.numpy()
 

@@ -1,4 +1,4 @@
-"""What an experiment hands in to BabyLM's leaderboard is checked when planning, for the page as for the file."""
+"""Submissions to BabyLM's leaderboard are checked when planning, whether the page or the file is requested."""
 
 from pathlib import Path
 from typing import Any

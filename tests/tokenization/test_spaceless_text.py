@@ -1,4 +1,4 @@
-"""Of text of scripts without spaces as much is learnt from as memory has room for; of other text, all."""
+"""A tokenizer learns from as many lines without spaces as fit the memory, and from all lines of other text."""
 
 from pathlib import Path
 from types import SimpleNamespace

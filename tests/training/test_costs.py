@@ -163,7 +163,7 @@ def test_the_development_set_is_scored_at_every_interval_and_at_the_end(pretrain
 
 
 def test_a_run_that_goes_on_costs_its_own_steps(pretrain_slice):
-    """Of 40 steps, another run has done 25: 15 steps, and the evaluations after the 30th and the 40th."""
+    """Another run has done 25 of 40 steps. 15 steps remain, and the evaluations after steps 30 and 40."""
     settings = settings_of([pretrain_slice(long=None, steps=40, evaluation_interval_steps=10)], devices=2)
     (whole,) = estimate(settings)
     (rest,) = estimate(dataclasses.replace(settings, runs=[dataclasses.replace(settings.runs[0], first_step=25)]))

@@ -177,7 +177,8 @@ def test_each_kind_goes_on_with_its_own_text_where_the_length_changes_in_a_later
                 for kind, index in (divmod(index, size) for index in part.indices.tolist()):
                     sequences.setdefault((seed, kind, part.epoch), []).append(index)
                     read[kind].update(range(index * step.sequence_length, (index + 1) * step.sequence_length))
-    # Seven steps of 12 and 4 short sequences and nine of 3 and 1 long ones are three epochs and one, for either seed.
+    # 7 steps have 12 + 4 short sequences and 9 steps have 3 + 1 long sequences. For each seed, these are three epochs
+    # of the first kind and one epoch of the second kind.
     assert read == {0: Counter(dict.fromkeys(range(64 * 8), 6)), 1: Counter(dict.fromkeys(range(64 * 8), 2))}
     # In epoch 1 of the first kind and epoch 0 of the second the length changes: windows are drawn for each.
     changed = [sequences[seed, kind, epoch][:12] for seed in (3, 4) for kind, epoch in ((0, 1), (1, 0))]

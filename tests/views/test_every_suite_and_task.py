@@ -32,7 +32,7 @@ from hatchery.views.summary_text import _section_tables, text_summary
 
 MODELS, SEEDS = ("ltg", "elc"), (1, 2)
 HAS = {"runs", "curves", "layer_weights", "minimal_pairs", "surprisals", "tasks", "ambiguous_tasks", "translated_tests"}
-"""What the walk gives figures to draw."""
+"""Kinds of data that the walk generates for figures."""
 
 
 @pytest.fixture(scope="module")

@@ -45,8 +45,9 @@ class Aggregate:
 
     @property
     def whisker(self) -> float | None:
-        """What a figure draws on either side of the mean: the deviation over runs, or of a single run half of its 95 %
-        interval over the choice of the items; None if neither is known.
+        """Half the length of the error bar: the deviation over runs, or half of the 95 % interval of a single run.
+
+        None if neither is known.
         """
         if self.std is not None or self.sampling_deviation is None:
             return self.std

@@ -145,7 +145,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Of each part that a run has, whether it rests on the rows of the official files of 2026, by their rules.
+    """Return, by part of a run's score, whether it is measured on the official rows of 2026 by the official rules.
 
     `measurements` as in `parts_of`; `counts` are those of the official files, by paradigm or task. The words of the age
     of acquisition are chosen, so this part is taken for official where all others are.

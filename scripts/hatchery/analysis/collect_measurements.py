@@ -80,8 +80,10 @@ class HeldOutText:
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """What names the documents of a split that a training or an evaluation read: the same for all tokenizers, and
-        for corpora that differ in their training text alone, if the documents are known.
+        """Name of the documents of a split that a training or an evaluation read.
+
+        If the documents are known, the name is equal for all tokenizers, and for corpora that differ in their training
+        text alone.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
             if split not in self._names:

@@ -1,6 +1,6 @@
-"""What is said of numbers that do not compare, and of differences between models with one pretraining seed.
+"""Sentences about numbers that do not compare, and about differences between models with one pretraining seed.
 
-Whether numbers compare, their bases say (`evaluation.basis`).
+`evaluation.basis` decides whether numbers compare.
 """
 
 from collections.abc import Mapping, Sequence

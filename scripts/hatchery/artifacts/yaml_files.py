@@ -120,7 +120,7 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _blank(text: str) -> str:
-    """What to say of the first character of `text` that looks like a space and is none for YAML; empty for none."""
+    """Message about the first character of `text` that looks like a space but is none in YAML; empty without one."""
     found = next((c for c in text if (c.isspace() and not c.isascii()) or c in "\u200b\ufeff"), None)
     if found is None:
         return ""

@@ -34,7 +34,7 @@ def filled_lines(lines: Lines) -> Iterator[str]:
 
 
 def is_json_list(source: RawSource, name: str, encoding: str = "utf-8") -> bool:
-    """Whether a file of JSON is one list, which is never divided into pieces: its items need not end with a line."""
+    """Whether a JSON file is one list. A list is not divided into pieces, because an item may span several lines."""
     return next(filled_lines(json_lines(source, name, encoding)), "").lstrip().startswith("[")
 
 

@@ -1,4 +1,4 @@
-"""What two numbers must share to be compared: what was asked, behind which tokenizer, of which text, and how.
+"""The basis of a number: the predicted tokens, tokenizer, text and scoring that comparable numbers have in common.
 
 Whoever measures a number writes its basis beside it, as `aspect: value; aspect: value`. Whoever ranks or subtracts
 numbers of one metric asks `differing`; nothing else decides whether numbers compare. A treatment, such as a learning
@@ -69,7 +69,7 @@ def shortened(digest: str | None) -> str:
 
 
 def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
-    """What a model is asked for on held-out text, such as `15 % of subwords (1a2b3c...)` or `next tokens`.
+    """Name of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next tokens`.
 
     The digest is of all that decides the masks, with the `seed` of their draw.
     """

@@ -76,7 +76,7 @@ def _with_whole_cells(lines: bytes) -> bytes:
 
 
 def notes_of_texts(settings: SurprisalSettings, root: str | Path) -> list[str]:
-    """What a user may not expect of texts below `root`, as far as they are small; nothing for texts with mistakes."""
+    """Notes on surprising properties of the texts below `root`; none for large texts and for texts with mistakes."""
     try:
         found = _first_lines(root)
         return [] if found is None else list(_read_first_texts(found, settings).notes(settings))

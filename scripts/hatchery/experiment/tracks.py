@@ -95,7 +95,7 @@ def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterato
 
 
 def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """What learns from text that is not the training text of the experiment: the tokenizer, and what chose the text."""
+    """Problems of a tokenizer or a selection that learns from other text than the experiment's training text."""
     name, tokenizer = experiment.tokenizer, project.tokenizer(experiment.tokenizer)
     if tokenizer.path is not ABSENT:
         yield f"the tokenizer {name!r} is imported; {COUNTS}"
@@ -141,7 +141,7 @@ def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = froz
 
 
 def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -> Iterator[str]:
-    """What the settings of a run break, each problem with its key in front."""
+    """Broken rules in the settings of a run, each message behind its key."""
     if path_of(project, pretraining) is not None:
         yield f".initialise_from.path: {UNKNOWN}"
     if not trains(pretraining):
@@ -159,7 +159,7 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """What the runs break that a run starts from, through any number of runs and experiments.
+    """Broken rules in all ancestors of a run, in any experiment.
 
     A run of this experiment is reported at its own settings.
     """

@@ -1,4 +1,4 @@
-"""What an experiment hands in to BabyLM's leaderboard: which run, and whether the names of its parts exist here."""
+"""The run that an experiment submits to BabyLM's leaderboard, and the checks of its suites and tasks."""
 
 from typing import TYPE_CHECKING
 

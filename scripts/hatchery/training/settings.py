@@ -392,7 +392,7 @@ def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> 
 
 
 def not_installed(package: str) -> str:
-    """What to say of a sink of metrics whose package is missing."""
+    """Message for a sink of metrics whose package is missing."""
     return f"{package!r} needs the package {package}, which is not installed here; install it, or leave {package!r} out"
 
 

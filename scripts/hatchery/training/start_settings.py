@@ -25,7 +25,7 @@ from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, Sh
 WordCount = Annotated[int, Range(ge=1), ShortNumber()]
 """A number of words: 100000000, or 100M."""
 NEARLY = 0.95
-"""What epochs have to leave of a budget of words: held-out text and cleaning take a few percent of a corpus."""
+"""Least share of a budget of words that the epochs must reach: held-out text and cleaning remove a few percent."""
 # What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
 FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 

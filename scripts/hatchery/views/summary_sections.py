@@ -204,7 +204,7 @@ def _minimal_pair_sections(summary: Summary, kind: str, evaluation: Evaluation) 
 
 
 def _scores_of(rows: Sequence[SummaryRow]) -> str:
-    """What the numbers of a suite of minimal pairs are, and what a blind guess has of its phenomena."""
+    """Sentence that names the metric of a suite of minimal pairs and the score of a blind guess."""
     is_correlation = all(row.metric == CORRELATION for row in rows)
     what = "Spearman's correlation with the preferences of people" if is_correlation else "Accuracy"
     of_phenomena = [row for row in rows if row.metric in (ACCURACY, CORRELATION) and row.task not in AVERAGES]
@@ -213,7 +213,7 @@ def _scores_of(rows: Sequence[SummaryRow]) -> str:
 
 
 def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
-    """What blind guesses have in these rows, such as `50` or `20 to 50`; empty where it is not known."""
+    """Range of the blind guesses of rows, such as `50` or `20 to 50`; empty if no guess is known."""
     known = {round(row.blind_guess, 1) for row in rows if row.blind_guess is not None}
     return " to ".join(f"{guess:g}" for guess in sorted({min(known), max(known)})) if known else ""
 

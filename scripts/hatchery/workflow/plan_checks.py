@@ -99,7 +99,7 @@ _MODEL_FILES = {
     "weights (*.safetensors or *.bin)": ("*.safetensors", "*.bin"),
     "a tokenizer (tokenizer.json, vocab.* or *.model)": ("tokenizer.json", "vocab.*", "*.model"),
 }
-"""What the folder of a model holds, with patterns of which a file has to match one."""
+"""Parts of a model's folder, each with patterns; one file at least has to match one pattern of each part."""
 
 
 def _no_model(project: Project, data: str) -> str | None:

@@ -44,7 +44,7 @@ from hatchery.workflow.data_paths import (
 from hatchery.workflow.registry import SHARED
 
 SURPRISAL = "surprisal"
-"""What the kind of evaluation is called that measures the words of texts."""
+"""Name of the kind of evaluation that measures words of texts."""
 
 
 class ReadablePath(str):

@@ -57,7 +57,7 @@ def test_runs_and_curves_have_the_bits_per_byte_of_the_measurements(finished_pro
         found.digest: found for found in map(read_manifest, (finished_project / "results").rglob("manifest.json"))
     }
     for run, digest in measured.select("run", "manifest").iter_rows():
-        # By hand: the last development loss, for as many tokens as stand for text, over the bytes of its sentences.
+        # Bits per byte by hand: the last development loss per token, times the number of text tokens, over the bytes.
         tokens = manifests[manifests[digest].inputs["tokens"]]
         last = json.loads(manifests[digest].file("metrics.jsonl").read_text("utf-8").splitlines()[-1])
         shards = TokenShards.open(tokens.path, "dev")

@@ -143,7 +143,7 @@ def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
 
 
 def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str, list[str]]:
-    """Our trained models by experiment, the mean over seeds of each, whose perplexity it is, and what is left out.
+    """Return our trained models by experiment (means over seeds), the name of their perplexity, and notes on omissions.
 
     An experiment whose perplexities do not compare is left out.
     """

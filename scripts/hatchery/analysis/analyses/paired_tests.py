@@ -82,7 +82,7 @@ class Answers:
 
     @property
     def deviation_over_seeds(self) -> float | None:
-        """Of the accuracies of pretrainings, each the mean of its runs; None for a single pretraining."""
+        """Standard deviation over pretraining seeds of the mean accuracy of a seed's runs; None for one seed."""
         accuracies = self.right.mean(axis=1)
         means = [float(accuracies[self.trainings == one].mean()) for one in sorted(set(self.trainings.tolist()))]
         return mean_and_deviation(means)[1]

@@ -41,7 +41,7 @@ def check(settings: StartsSettings, study: Study) -> None:
 def compare(settings: StartsSettings, study: Study) -> Findings:
     """A row for each model that translates test sets and each score in points.
 
-    It has the difference to the reference start and its standard error, if their scores compare.
+    The row has the difference to the reference start and the standard error of the difference, if the scores compare.
     """
     import polars as pl
 

@@ -115,7 +115,7 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """What scores on the same rows share. How a model was fine-tuned is a treatment, but for what chose its state."""
+    """Basis of a score on a set of rows. Settings of fine-tuning are treatments, except how the state was chosen."""
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})
     edition = given.get("edition", 2023)

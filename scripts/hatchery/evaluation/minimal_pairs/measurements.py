@@ -76,7 +76,7 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
-    """What is shared by numbers on the same items, scored alike.
+    """Basis of a suite's numbers: its items and the way of scoring.
 
     A masked model by its pseudo-log-likelihood and a causal one by its log-likelihood compare, as in papers; a way that
     is not a model's own, such as `fused`, compares with itself alone.

@@ -99,7 +99,7 @@ def _asked(manifest: Manifest) -> PerplexitySettings:
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Of common masks, what a model was trained on if it never saw such masks; else empty."""
+    """Masks that a model was trained on, if common masks are of another kind or share; empty otherwise."""
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:
         return ""

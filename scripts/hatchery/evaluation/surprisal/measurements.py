@@ -59,7 +59,7 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_words(evaluated: Evaluated, items: int) -> str:
-    """What surprisals of the same words share: the text, and what a model had seen when it was asked."""
+    """Basis of surprisals: the text, and the context that a model sees when it predicts a word."""
     manifest = evaluated.manifest
     way = manifest.measures.get("scoring") or manifest.measures.get("architecture")
     return basis(text=shortened(manifest.inputs.get("source")), items=items, scoring=way)

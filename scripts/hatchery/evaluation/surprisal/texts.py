@@ -61,7 +61,7 @@ class Text:
 
 @dataclass
 class Survey:
-    """What reading all texts found: their number, the user's columns in their order, and missing cells."""
+    """Result of a pass over all texts: numbers of texts and of missing cells, and the user's columns in order."""
 
     texts: int = 0
     one_word: int = 0

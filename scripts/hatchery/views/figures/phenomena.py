@@ -92,7 +92,7 @@ class SuiteBars:
     metric: str = ACCURACY
 
     def chances(self) -> list[list[float]]:
-        """What a blind guess has of each phenomenon: one value, or several where models saw other items."""
+        """Scores of a blind guess by phenomenon: one value, or several if models were scored on different items."""
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
             if bar.blind_guess is not None and name in found:

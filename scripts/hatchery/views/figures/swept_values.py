@@ -76,7 +76,7 @@ Source: `measurements.parquet` and `runs.parquet`.
 PREDICTIONS = ("pretraining", "perplexity")
 PARAMETERS, PERCENT = "parameters", "(%)"
 APART = "\nmodels of "
-"""What stands between the name of a number and what tells it from others under that name."""
+"""Separator between the name of a number and the models that the number is of, in the title of a panel."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # More values than this have no tick each.
 MOST_TICKS = 8
