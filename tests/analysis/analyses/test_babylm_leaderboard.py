@@ -15,6 +15,7 @@ from hatchery.analysis.analyses.babylm_leaderboard import (
 )
 from hatchery.analysis.babylm_scores import RULES, TASKS, RowCount, official_parts, parts_of
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.templates import FOLDER
 
 PUBLISHED = "config/published/babylm/leaderboard.csv"
 SUITES = {"blimp": 80, "supplement": 60, "ewok": 50, "entity_tracking": 20, "comps": 55}
@@ -115,6 +116,7 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert numbers["chance", "mean"]["points"] is None
     (table,) = found.tables
     assert [group.heading for group in table.groups] == ["this experiment", "published", ""]
+    assert f".{table.kind} td small" in (FOLDER / "experiment.css").read_text(encoding="utf-8")
     rows = [row.cells[0] for row in table.rows]
     assert rows[:2] == ["mine (2 seeds)", "other"] and rows[-1] == "chance"
     assert rows[2] == "wwm_curriculum_simplification_40k" and "GPT2-Strict-Small" in rows and "GPT2-Strict" not in rows

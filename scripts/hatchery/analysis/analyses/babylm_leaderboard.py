@@ -108,7 +108,7 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
         caption=caption,
         notes=caveats,
         names=True,
-        kind="scores",
+        kind="leaderboard",
     )
     numbers = [number for row in (*ours, *published, chance) for number in _numbers(row, rules.name)]
     return Findings(numbers, [table], (*caveats, *NOTES))
@@ -191,7 +191,7 @@ def _numbers(row: _Entry, rule: str) -> list[Numbers]:
 
 ANALYSIS = Analysis(
     title="BabyLM leaderboard",
-    version=2,
+    version=3,
     settings=LeaderboardSettings,
     run=leaderboard,
     needs=("measurements",),
