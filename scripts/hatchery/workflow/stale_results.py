@@ -7,7 +7,6 @@ reported here, too.
 """
 
 import atexit
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view
-from hatchery.artifacts.manifests import MANIFEST, read_manifest, volatile_facts
+from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, volatile_facts
 from hatchery.errors import HatcheryError, ManifestError
 from hatchery.source_parts import digest_read
 from hatchery.units import rough_duration
@@ -37,10 +36,9 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     def execute_and_tell(*arguments: Any, **options: Any) -> None:
         try:
             execute(*arguments, **options)
-        except BaseException:
-            tell_stale_results(workflow)
-            raise
-        if tell_stale_results(workflow):
+        finally:
+            is_wrong = tell_stale_results(workflow)
+        if is_wrong:
             sys.exit(1)
 
     workflow.execute = execute_and_tell
@@ -72,6 +70,7 @@ class StaleLine(NamedTuple):
 def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     """The lines for jobs of Snakemake that it did not run."""
     stale: dict[str, str] = {}
+    has_other_content = False
     altered: list[str] = []
     ahead: dict[str, tuple[float, str]] = {}
     digest_of, now = cache(sha256_file), time.time()
@@ -83,12 +82,13 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
             if (seconds := output.stat().st_mtime - now) > AHEAD_SECONDS:
                 ahead.setdefault(job.rule.name, (seconds, str(output)))
             try:
-                _verify(output)
+                found = _verified_difference(output, digest_of)
             except ManifestError as error:
                 altered.append(str(error))
                 continue
-            if output.name == MANIFEST and (found := _difference(output, digest_of)):
+            if found:
                 stale.setdefault(job.rule.name, f"{output} {found}")
+                has_other_content |= found.startswith(OTHER_CONTENT)
     if altered:
         more = f" ({len(altered) - 1} more results were altered)" if len(altered) > 1 else ""
         yield StaleLine(f"{altered[0]}{more}", True)
@@ -98,7 +98,7 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
         text = (
             f"not up to date, whatever is said of it: {first}{more}; to make it anew: the same command with --forcerun"
         )
-        yield StaleLine(f"{text} {' '.join(stale)}", any(OTHER_CONTENT in found for found in stale.values()))
+        yield StaleLine(f"{text} {' '.join(stale)}", has_other_content)
     elif ahead:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
@@ -109,25 +109,28 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
         )
 
 
-def _verify(output: Path) -> None:
-    """Raise ManifestError for an altered manifest or view, and for one of another experiment."""
+def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
+    """Return the difference between a result and its inputs, as `_difference` does; empty for views.
+
+    Raises ManifestError for an altered manifest or view, and for one of another experiment.
+    """
     if output.name == MANIFEST:
-        read_manifest(output)
-    elif checksums_of(output).is_file() and output != checksums_of(output):
+        return _difference(read_manifest(output), digest_of)
+    if checksums_of(output).is_file() and output != checksums_of(output):
         verified_view(output)
+    return ""
 
 
-def _difference(manifest: Path, digest_of: Callable[[Path], str]) -> str:
-    """How what a manifest was made from differs from what is there; empty where it does not, or is nobody's to say."""
+def _difference(made: Manifest, digest_of: Callable[[Path], str]) -> str:
+    """Return how the recorded inputs of a result differ from the present files; empty if equal or not recorded."""
     try:
-        made = json.loads(manifest.read_text(encoding="utf-8"))
-        # Where they were read from. What Snakemake calls the job's inputs may stand for others, as the manifest of a
-        # job does for the tasks that it fine-tuned.
-        for name, path in volatile_facts(manifest)["inputs"].items():
+        # The recorded paths are compared, because Snakemake's inputs of the job may represent other files: the manifest
+        # of a job represents the tasks that the job fine-tuned.
+        for name, path in volatile_facts(made.path)["inputs"].items():
             if not Path(path).is_file():
                 return f"was made from {path}, which is gone"
-            recorded = made["inputs"][name]
-            if recorded != digest_of(Path(path)) and recorded != digest_read(made["settings"], name, Path(path)):
+            recorded = made.inputs[name]
+            if recorded != digest_of(Path(path)) and recorded != digest_read(made.settings, name, Path(path)):
                 return f"{OTHER_CONTENT} of its input {name!r} than there is now"
     except (OSError, ValueError, KeyError, TypeError, HatcheryError):
         pass

@@ -82,6 +82,14 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     Path(TOKENIZER).unlink()
     ((line, is_wrong),) = stale_lines([job])
     assert not is_wrong and f"{TOKENS} was made from {TOKENIZER}, which is gone; to make it anew" in line
+    # A second result of the same rule is wrong for certain.
+    other, others_tokenizer = (Path(name.replace("/t/", "/u/")) for name in (TOKENS, TOKENIZER))
+    made(others_tokenizer, seed=1)
+    with stage_run(other, {}, {"tokenizer": others_tokenizer}):
+        pass
+    made(others_tokenizer, seed=2)
+    second = SimpleNamespace(rule=job.rule, output=[other])
+    assert [found.is_wrong for found in stale_lines([job, second])] == [True]
 
 
 def test_last_results_that_were_altered_or_exchanged_between_experiments_are_named(
