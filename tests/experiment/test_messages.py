@@ -134,6 +134,11 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "batch_size: 99999999999999999999999",
             "demo.yaml:7: a number of 23 digits, expected at most 18",
         ),
+        "more zeros than a number has": (
+            "batch_size: 32",
+            f"batch_size: {'0' * 5000}",
+            "demo.yaml:7: a number of 5000 digits, expected at most 18",
+        ),
         "a second document": (
             "runs:",
             "---\nruns:",

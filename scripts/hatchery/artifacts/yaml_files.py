@@ -75,13 +75,13 @@ _Rules.add_implicit_resolver(
 
 def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     text = loader.construct_scalar(node)
-    if len(digits := text.lstrip("+-")) > 1 and digits[0] == "0":
-        problem = f"a number that begins with 0, which YAML 1.1 reads as octal: {text}; write {int(text)}"
-        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     if len(text) > LONGEST_NUMBER:
         raise yaml.constructor.ConstructorError(
             None, None, f"a number of {len(text)} digits, expected at most {LONGEST_NUMBER}", node.start_mark
         )
+    if len(digits := text.lstrip("+-")) > 1 and digits[0] == "0":
+        problem = f"a number that begins with 0, which YAML 1.1 reads as octal: {text}; write {int(text)}"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     return int(text)
 
 
@@ -129,7 +129,7 @@ def _blank(text: str) -> str:
 
 
 def _blank_before(text: str, mark: Any) -> str:
-    """The first such character up to the line of a mark, with its line; empty for none."""
+    """Message about the first line up to a mark's line with a character that `_blank` reports; empty without one."""
     lines = text.split("\n")[: mark.line + 1] if mark else []
     return next((f"; line {n} has {blank}" for n, line in enumerate(lines, 1) if (blank := _blank(line))), "")
 
