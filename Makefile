@@ -15,7 +15,7 @@ WORKFLOW := Snakefile workflow
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 # Snakemake needs a place for its cache before it reads the workflow.
-ifneq ($(shell mkdir -p "$${HOME:?}/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo yes),yes)
+ifneq ($(shell (mkdir -p "$${HOME:?}/.cache" && test -w "$$HOME/.cache") 2>/dev/null && echo yes),yes)
 export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
 endif
 

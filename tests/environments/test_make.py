@@ -167,14 +167,7 @@ def test_a_run_whose_tests_are_all_skipped_fails_and_says_so(repository: Path) -
 def test_without_a_home_folder_that_can_be_written_snakemake_has_a_cache_of_its_own(home, repository: Path) -> None:
     surroundings = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
     surroundings |= {} if home is None else {"HOME": home}
-    command = [
-        "make",
-        "-C",
-        str(repository),
-        "--eval",
-        "shown: ; @printenv XDG_CACHE_HOME",
-        "--no-print-directory",
-        "shown",
-    ]
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
-    assert done.stdout == f"{repository}/.snakemake/cache\n"
+    shown = "shown: ; @printenv XDG_CACHE_HOME"
+    command = ["make", "-C", str(repository), "--no-print-directory", "--eval", shown, "shown"]
+    done = subprocess.run(command, env=surroundings, **CAPTURED)
+    assert (done.stdout, done.stderr) == (f"{repository}/.snakemake/cache\n", "")
