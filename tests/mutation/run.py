@@ -7,6 +7,7 @@ ends in an exception.
 """
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -19,15 +20,17 @@ import yaml
 
 CHECKOUT = Path(__file__).parents[2]
 FOLDER = CHECKOUT / ".mutants"
+ACCEPTED = Path(__file__).with_name("accepted.yaml")
 # The score that CONTRIBUTING.md asks of each module.
 WANTED = 0.9
+MARKERS = "not slow and not gpu and not slurm and not real_data"
 
 CONFIGURATION = """
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = [{patterns}]
-pytest_add_cli_args_test_selection = [{tests}]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "-m", "not slow and not gpu and not slurm and not real_data"]
+only_mutate = ["{pattern}"]
+pytest_add_cli_args_test_selection = {tests}
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-m", "{markers}"]
 do_not_mutate_patterns = ['^\\s*raise ', 'Error\\(']
 timeout_multiplier = 3.0
 timeout_constant = 10.0
@@ -64,16 +67,13 @@ def lay_out(module: str, tests: list[str]) -> None:
             (mutants / path.name).symlink_to("src")
         elif path.name not in ("src", "tests", "mutants", "pyproject.toml"):
             (mutants / path.name).symlink_to(f"../{path.name}")
-    patterns = [f"src/hatchery/{module}.py"] if (FOLDER / "src/hatchery" / f"{module}.py").is_file() else []
-    patterns = patterns or [f"src/hatchery/{module}/*"]
-    text = CONFIGURATION.format(patterns=quoted(patterns), tests=quoted(tests))
+    pattern = f"src/hatchery/{module}.py"
+    if not (FOLDER / pattern).is_file():
+        pattern = f"src/hatchery/{module}/*"
+    # A list of texts is written alike in JSON and TOML.
+    text = CONFIGURATION.format(pattern=pattern, tests=json.dumps(tests), markers=MARKERS)
     with (FOLDER / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write(text)
-
-
-def quoted(words: list[str]) -> str:
-    """Return a list of TOML strings."""
-    return ", ".join(f'"{word}"' for word in words)
 
 
 def run_mutmut(seconds: float) -> bool:
@@ -113,11 +113,21 @@ def outcomes() -> dict[str, tuple[Path, str]]:
     return found
 
 
-def is_noticed(name: str, tests: list[str]) -> bool:
-    """Whether any test of `tests` fails with the mutant `name`."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow and not gpu and not slurm and not real_data"]
+def is_noticed(name: str, tests: list[str], seconds: float) -> bool | None:
+    """Whether any test of `tests` fails with the mutant `name`; None if the tests take more than `seconds`.
+
+    Raises SystemExit if pytest runs no test.
+    """
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", MARKERS, *tests]
     surroundings = {**os.environ, "MUTANT_UNDER_TEST": name}
-    run = subprocess.run([*command, *tests], cwd=FOLDER / "mutants", env=surroundings, capture_output=True)
+    try:
+        run = subprocess.run(
+            command, cwd=FOLDER / "mutants", env=surroundings, capture_output=True, text=True, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if run.returncode in (4, 5):
+        raise SystemExit(f"error: pytest ran no test of {' '.join(tests)}:\n{run.stdout}{run.stderr}")
     return run.returncode != 0
 
 
@@ -167,9 +177,9 @@ def main() -> None:
             counts["noticed"] += 1
         elif key in accepted:
             counts["accepted"] += 1
-        elif time.monotonic() > end:
+        elif (noticed := is_noticed(name, tests, max(0.0, end - time.monotonic()))) is None:
             counts["not checked"] += 1
-        elif is_noticed(name, tests):
+        elif noticed:
             counts["noticed"] += 1
         else:
             counts["survived"] += 1
@@ -182,8 +192,6 @@ def main() -> None:
     )
     raise SystemExit(score < WANTED)
 
-
-ACCEPTED = Path(__file__).with_name("accepted.yaml")
 
 if __name__ == "__main__":
     main()
