@@ -62,7 +62,8 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End with a failing status if every selected test was skipped, so that no target succeeds without a test."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and {"", "skipped"} >= reporter.stats.keys() - {"deselected", "warnings"} >= {"skipped"}:
+    outcomes = set() if reporter is None else reporter.stats.keys() - {"", "deselected", "warnings"}
+    if outcomes == {"skipped"}:
         reporter.write_line("")
         reporter.write_line("error: every selected test was skipped; the reasons below say what is missing", red=True)
         session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

@@ -299,8 +299,8 @@ def other_ways(hint: Any, key: str) -> set[str]:
     for member in _settings_members(hint):
         groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
         own = {other for group in groups if key in group for other in group}
-        if any(key not in group for group in groups):
-            found |= {other for group in groups for other in group if own} - own
+        if own:
+            found |= {other for group in groups for other in group} - own
     return found
 
 

@@ -107,7 +107,7 @@ class _Silent:
 
 
 ASKED = ("sbatch", "sinfo")
-"""The commands of Slurm that answer."""
+"""The commands of Slurm that this check calls."""
 ANSWER_SECONDS = 60.0
 _BLOCK = "the block `cluster` of config/config.yaml"
 # Words of Slurm's refusals, and what to do; of several the first counts.

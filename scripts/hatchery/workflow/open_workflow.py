@@ -186,16 +186,17 @@ def check_request(rules: Rules, workflow: Any) -> None:
     watch_stale_results(workflow, request.dry_run)
     if request.dry_run:
         atexit.register(list_missing_data, project, workflow)
-    parts = [part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name)]
+    named = (part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name))
+    parts = list(dict.fromkeys(named))
     corpora = [
         *(name for kind, name in asked if kind == "corpus"),
         *(project.experiment(part).corpus for part in parts),
     ]
-    notes = [*epochs_to_tell(dict.fromkeys(parts), project), *unread_to_tell(dict.fromkeys(corpora), project)]
-    notes += unlearned_to_tell(dict.fromkeys(parts), project)
-    notes += notes_on_texts(project, dict.fromkeys(parts))
+    notes = [*epochs_to_tell(parts, project), *unread_to_tell(dict.fromkeys(corpora), project)]
+    notes += unlearned_to_tell(parts, project)
+    notes += notes_on_texts(project, parts)
     if request.executor == PROFILE:
-        notes += endless_trainings(dict.fromkeys(parts), rules.resources, request.retries)
+        notes += endless_trainings(parts, rules.resources, request.retries)
     for line in notes:
         print(f"note: {line}", file=sys.stderr)
 
