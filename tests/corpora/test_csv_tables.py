@@ -1,5 +1,6 @@
 """Tables and JSON as programs write them: R, pandas, Excel; what rows they have, and in which lines."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,7 @@ def test_lines_of_objects_that_look_like_a_table_of_columns_are_lines(tmp_path: 
         ('[{"s": 1}, 3]', r"item 2: not a JSON object: got int"),
         ('[{"s": "cut\n"}]', r"line 1: not a JSON object: Unterminated string"),
         ('[{"s": 1, "s": 2}]', r"line 1: not a JSON object: the key 's' stands twice"),
+        ('[{"s": [\n1,\n2,\n3\n]},\n{"s": },\n3,\n4]', r"line 6: not a JSON object: Expecting value"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -130,3 +132,19 @@ def test_a_broken_list_is_one_line_with_its_place(tmp_path: Path, content: str, 
     lines = json_lines(source_of(tmp_path, "a.json", content), "a.json")
     with pytest.raises(SourceError, match=message):
         list(json_rows(lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[" + ", ".join(['{"s": "' + "word " * 40 + '"}'] * 40_000) + "]",
+        '[{"s": [\n' + ",\n".join(['{"n":\n"' + "word " * 8 + '"\n}'] * 5_000) + "]}]",
+    ],
+    ids=["many items on one line", "one item on many lines"],
+)
+def test_lists_are_read_in_linear_time(tmp_path: Path, written: str) -> None:
+    lines = json_lines(source_of(tmp_path, "a.json", written), "a.json")
+    started = time.process_time()
+    assert len(list(json_rows(lines, strict=True))) == written.count('"s"')
+    # A quadratic step takes half a minute.
+    assert time.process_time() - started < 5

@@ -7,6 +7,7 @@ Parquet. Memory holds a block of the file and one record, so that files of any s
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from hatchery.corpora.csv_tables import SURPLUS
@@ -18,6 +19,7 @@ from hatchery.raw.registration import RawSource
 RECORD_BYTES = 2**28
 
 PlacedRow = tuple[str, Mapping[str, Any]]
+_NOT_BLANK = re.compile(r"\S")
 _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
 
 
@@ -71,7 +73,7 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
             if strict and isinstance(value, dict) and not _surely_unique(value, text):
                 value = json.loads(text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:
-            raise _no_json(lines, error) from None
+            raise _no_json(lines.place, error) from None
         if not strict and ("\\ud" in text or "\\uD" in text):
             value = _without_half_surrogates(value)
         lines.record_line = lines.line
@@ -86,35 +88,48 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterator[Any]:
-    """The items of a list that begins in `text`; in memory are the lines of one item."""
+    """The items of a list that begins in `text`; in memory are the lines of one item, and up to as many after it.
+
+    Text is not copied per item, and an item that goes on is decoded again only after its lines have doubled.
+    """
     decoder = json.JSONDecoder(object_pairs_hook=_unique_keys if strict else None)
-    rest, is_first = text.lstrip()[1:].lstrip(), True
+    rest, at, is_first = text, text.index("[") + 1, True
+
+    def place() -> str:
+        ahead = rest.count("\n", at)
+        return f"{lines.where}{lines.mark}{lines.line - ahead}"
+
     while True:
         # A mark stands before each item but the first, and at the end.
-        while not rest and (line := next(more, None)) is not None:
-            rest = line.lstrip()
-        if rest.startswith("]"):
-            rest = rest[1:].strip()
-            if rest or next(more, None) is not None:
-                raise SourceError(f"{lines.place}: not JSON: text follows the end of the list")
+        while (at := _after_blanks(rest, at)) == len(rest) and (line := next(more, None)) is not None:
+            rest, at = line, 0
+        if rest.startswith("]", at):
+            if rest[at + 1 :].strip() or next(more, None) is not None:
+                raise SourceError(f"{place()}: not JSON: text follows the end of the list")
             return
         if not is_first:
-            if not rest.startswith(","):
-                raise SourceError(f"{lines.place}: not JSON: expected ',' or ']' after an item, got {rest[:20]!r}")
-            rest = rest[1:].lstrip()
-        is_first = False
+            if not rest.startswith(",", at):
+                found = rest[at : at + 20]
+                raise SourceError(f"{place()}: not JSON: expected ',' or ']' after an item, got {found!r}")
+            at += 1
+        is_first, step = False, 1
         while True:
             try:
-                value, end = decoder.raw_decode(rest)
+                value, at = decoder.raw_decode(rest, _after_blanks(rest, at))
                 break
             except (ValueError, RecursionError) as error:
                 # An item that goes on in the next line is right up to the end of this one.
                 goes_on = isinstance(error, json.JSONDecodeError) and error.pos >= len(rest)
-                if not goes_on or (line := next(more, None)) is None:
-                    raise _no_json(lines, error) from None
-                rest = f"{rest}\n{line}" if rest else line.lstrip()
-        rest = rest[end:].lstrip()
+                if not goes_on or not (ahead := list(islice(more, step))):
+                    at = error.pos if isinstance(error, json.JSONDecodeError) else at
+                    raise _no_json(place(), error) from None
+                rest, at, step = "\n".join([rest[at:], *ahead]), 0, 2 * step
         yield value
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _NOT_BLANK.search(text, at)
+    return len(text) if found is None else found.start()
 
 
 def _is_table_of_columns(value: Any) -> bool:
@@ -130,9 +145,9 @@ def _has_one_line(lines: Lines) -> bool:
     return next(texts, None) is not None and next(texts, None) is None
 
 
-def _no_json(lines: Lines, error: Exception) -> SourceError:
+def _no_json(place: str, error: Exception) -> SourceError:
     reason = "nested too deeply" if isinstance(error, RecursionError) else error
-    return SourceError(f"{lines.place}: not a JSON object: {reason}")
+    return SourceError(f"{place}: not a JSON object: {reason}")
 
 
 _KEY_END = re.compile(r'"[ \t\r\n]*:')
