@@ -4,7 +4,7 @@ The rows are computed here, without files; `summary_rows`, `summary_markdown` an
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -77,8 +77,8 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     # In a study, the experiment that the model is of.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
-        key: _row(experiments[key[0]], key, aggregate, manifests, published, seeds, basis)
-        for key, aggregate, manifests, seeds, basis in _groups(measured)
+        key: _row(experiments[key[0]], key, aggregate, manifests, published)
+        for key, aggregate, manifests in _groups(measured)
     }
     tuned = measured.filter(pl.col("kind") == "finetuning")
     incomplete: dict[Key, tuple[str, ...]] = {}
@@ -86,8 +86,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
         for average in task_averages(suite, mine):
             key = (model, suite, average.task, average.metric)
             manifests = _joined({manifest[:DIGEST_LENGTH] for manifest in average.manifests})
-            more = average.seeds, average.basis
-            rows[key] = _row(experiments[model], key, average.aggregate, manifests, published, *more)
+            rows[key] = _row(experiments[model], key, average.aggregate, manifests, published)
             if average.without_number:
                 incomplete[key] = average.without_number
     titles = {run.name: run.title for run in runs}
@@ -151,8 +150,8 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str, int, str]]:
-    """Every number over the runs of its model: its key, mean and deviations, manifests, pretraining seeds and basis."""
+def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
+    """Every number over the runs of its model: its key, mean and deviations, and manifests."""
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
         # Means are taken outside: they are exact there, and equal whatever computes them.
         "value",
@@ -166,8 +165,9 @@ def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str, int, 
     )
     for model, suite, task, metric, *columns, blind_guess, manifests, seeds, bases in grouped.iter_rows():
         runs = list(zip(*columns, strict=True))
-        found = joined(("", basis) for basis in bases)
-        yield (model, suite, task, metric), aggregate_values(runs, blind_guess), _joined(manifests), seeds, found
+        basis = joined(("", each) for each in bases)
+        aggregate = replace(aggregate_values(runs, blind_guess), seeds=seeds, basis=basis)
+        yield (model, suite, task, metric), aggregate, _joined(manifests)
 
 
 def _joined(manifests: Iterable[str]) -> str:
@@ -189,8 +189,6 @@ def _row(
     aggregate: Aggregate,
     manifests: str,
     published: Mapping[Key, PublishedValue],
-    seeds: int,
-    basis: str,
 ) -> SummaryRow:
     mean, std = _rounded(aggregate.mean), _rounded(aggregate.std)
     value = published.get(key)
@@ -219,8 +217,8 @@ def _row(
         manifests=manifests,
         sampling_deviation=_rounded(aggregate.sampling_deviation),
         blind_guess=_rounded(aggregate.blind_guess),
-        seeds=seeds,
-        basis=basis,
+        seeds=aggregate.seeds,
+        basis=aggregate.basis,
     )
 
 

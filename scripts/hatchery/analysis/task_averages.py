@@ -13,7 +13,7 @@ Which tasks enter, in which units and how several metrics of one task are joined
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs, average_of_tasks, average_per_run, first_failure
@@ -161,7 +161,7 @@ class TaskAverage:
     """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it.
 
     `manifests` are those behind it, `without_number` the tasks of which no run gave a number, so that there is no
-    average. `seeds` is the number of pretraining seeds, `basis` that of its tasks together.
+    average.
     """
 
     task: str
@@ -169,8 +169,6 @@ class TaskAverage:
     aggregate: Aggregate
     manifests: tuple[str, ...]
     without_number: tuple[str, ...] = ()
-    seeds: int = 1
-    basis: str = ""
 
 
 def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
@@ -191,11 +189,10 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
         by_task = average_of_tasks(aggregates)
         by_run = average_per_run(runs, len(members), by_task.blind_guess)
         manifests = tuple(runs["manifest"].explode().unique())
-        of = dict(zip(range(len(members)), members, strict=True))
-        bases = joined((of[place], text) for place, texts in runs.select("task", "basis").rows() for text in texts)
-        seeds = runs["seed"].n_unique()
-        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, manifests, lacking, seeds, bases))
-        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, by_run, manifests, (), seeds, bases))
+        basis = joined((members[place], text) for place, texts in runs.select("task", "basis").rows() for text in texts)
+        by_task, by_run = (replace(each, seeds=runs["seed"].n_unique(), basis=basis) for each in (by_task, by_run))
+        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, manifests, lacking))
+        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, by_run, manifests))
     return averages
 
 
