@@ -219,7 +219,7 @@ def test_development_losses_that_do_not_compare_make_no_frontier_and_the_figure_
         assert len(summary.models) == 2
         tables = experiment.tables()
         points = points_of_runs(tables["runs"], tables["curves"], "products")
-        reason = why_no_points(tables["runs"])
+        reason = "".join(why_no_points(tables["runs"]))
         figure = learning_curves.draw(build(FigureSettings, stage_body(experiment.figure_settings())), tables)
         titles = " ".join(axes.get_title(loc="right").replace("\n", " ") for axes in figure.axes)
         if name == "apart":

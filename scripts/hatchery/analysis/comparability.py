@@ -3,7 +3,7 @@
 `evaluation.basis` decides whether numbers compare.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hatchery.evaluation.basis import (
     ASKED,
@@ -15,6 +15,8 @@ from hatchery.evaluation.basis import (
     TEXT,
     TOKENIZER,
     WINDOW,
+    aspects_of,
+    differing,
 )
 
 BETWEEN_TWO = "between two trained models each"
@@ -58,7 +60,14 @@ def why(different: Mapping[str, Sequence[str]]) -> str:
     return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
 
 
-def value_of(aspect: str, aspects: Mapping[str, str]) -> str:
+def told_apart(bases: Iterable[str]) -> dict[str, str]:
+    """By basis, the values of the aspects in which bases differ, for people; empty texts where all numbers compare."""
+    listed = list(dict.fromkeys(bases))
+    different = differing(listed)
+    return {basis: ", ".join(_value_of(name, aspects_of(basis)) for name in different) for basis in listed}
+
+
+def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
     """The value of an aspect for people: masks without their digest, and a digest behind the name of the aspect."""
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"
@@ -71,12 +80,17 @@ def _values(aspect: str, values: Sequence[str]) -> str:
     return f" ({'; '.join(texts)})"
 
 
-def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
-    """A sentence for each reason why numbers are not ranked; `found` are the differing aspects of labels."""
+def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
+    """The note that numbers are not ranked, with a sentence for each reason; none where all compare.
+
+    `found` are the differing aspects of labels, empty ones of labels whose numbers compare.
+    """
     by_reason: dict[str, list[str]] = {}
     for label, different in found.items():
-        by_reason.setdefault(why(different), []).append(label)
-    return " ".join(f"Not compared: {_named(labels)}, because {reason}." for reason, labels in by_reason.items())
+        if different:
+            by_reason.setdefault(why(different), []).append(label)
+    told = " ".join(f"Not compared: {_named(labels)}, because {reason}." for reason, labels in by_reason.items())
+    return [told] if told else []
 
 
 def _named(labels: Sequence[str]) -> str:

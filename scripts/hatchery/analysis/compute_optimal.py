@@ -86,11 +86,11 @@ def points_of_runs(
     return [_mean_point(points) for (model, _), points in measured.items() if len(points) == seeds[model]]
 
 
-def why_no_points(runs: Path, experiments: Collection[str] = ()) -> str:
-    """Why the development losses of trained models do not compare; empty where they do."""
+def why_no_points(runs: Path, experiments: Collection[str] = ()) -> list[str]:
+    """The note that the development losses of trained models do not compare; none where they do."""
     rows = distinct_runs(runs, experiments)
     bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
-    return not_compared({"development loss": different}) if (different := differing(bases)) else ""
+    return not_compared({"development loss": differing(bases)})
 
 
 def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:

@@ -128,15 +128,10 @@ class Scores:
         rows = {model: self.of(measure, model) for model in self.models}
         return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
 
-    def not_compared(self, measures: Iterable[Measure]) -> str:
-        """Which of the measures have numbers that do not compare, why, and what would; empty where all compare."""
-        found = {
-            measure.label: different
-            for measure in measures
-            if direction(measure.metric)
-            and (different := differing(row.basis for row in self.with_means(measure).values()))
-        }
-        return not_compared(found)
+    def not_compared(self, measures: Iterable[Measure]) -> list[str]:
+        """The note which measures have numbers that do not compare, why, and what would; none where all compare."""
+        ranked = (measure for measure in measures if direction(measure.metric))
+        return not_compared({m.label: differing(row.basis for row in self.with_means(m).values()) for m in ranked})
 
     def blind_guesses(self, measure: Measure) -> list[str]:
         """What blind guesses have, from the lowest on, each once as it is shown."""

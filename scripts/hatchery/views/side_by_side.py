@@ -107,7 +107,7 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
             "tells the noise."
         )
         notes += [ONE_SEED] if single else []
-        notes += filter(None, [not_compared(incomparable)])
+        notes += not_compared(incomparable)
         notes += (
             [f"Left out are {left_out} that differ by no more than their noise; ALL=1 shows them."] if left_out else []
         )

@@ -56,7 +56,7 @@ def sections(summary: Summary) -> list[Section]:
 
 
 def _with_what_does_not_compare(section: Section, summary: Summary) -> Section:
-    note = " ".join(filter(None, (section.note, summary.not_compared(section.measures))))
+    note = " ".join(filter(None, (section.note, *summary.not_compared(section.measures))))
     return replace(section, note=note)
 
 

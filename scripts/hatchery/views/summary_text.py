@@ -180,7 +180,7 @@ def _notes(summary: Summary) -> list[str]:
     if rest := len(summary.models) - len(_shown(summary)):
         notes.insert(0, f"The first {MODELS_OF_MANY} models; {rest:,} more are in summary.csv and summary.md.")
     measures = [measure for section in sections(summary) if not section.detail for measure in section.measures]
-    notes += filter(None, [summary.not_compared(measures)])
+    notes += summary.not_compared(measures)
     if texts := [*incomplete_texts(summary), *failure_texts(summary)]:
         notes.append(
             f"* Runs that failed, or gave no number ({len(summary.failures)}). Means are over every run with a number; "

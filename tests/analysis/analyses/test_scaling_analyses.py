@@ -251,6 +251,17 @@ def test_perplexities_that_do_not_compare_make_no_steps(study: Study, tmp_path: 
     assert [note for note in found.notes if note.startswith("Not compared: test perplexity of two, because the token")]
 
 
+def test_a_run_without_a_perplexity_keeps_no_others_from_their_steps(study: Study, tmp_path: Path) -> None:
+    def measured(run: dict[str, Any]) -> list[dict[str, Any]]:
+        lacks = run["model"] == "one/m_64_2"
+        return [run | ({"development_perplexity": None} if lacks else {"development_basis": "asked: 15 % of spans"})]
+
+    settings = settings_of("cost_effectiveness", {"experiments": ["one"], "sizes": ["num_hidden_layers"]})
+    found = analysis_called("cost_effectiveness").run(settings, altered(study, tmp_path, measured))
+    # Of eight steps, the model is in one from 1 to 2 layers; that from 2 to 4 becomes one from 1 to 4.
+    assert len(found.rows) == 7 and not any("Not compared" in note for note in found.notes)
+
+
 def test_models_of_two_experiments_are_never_a_step(analysed: Analysed) -> None:
     found = analysed("cost_effectiveness", sizes=["num_hidden_layers"])
     assert len(found.rows) == 2 * 8

@@ -1,6 +1,6 @@
 """Models of several experiments side by side: suite averages and perplexities, and how far they are apart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
     single = [row["seeds"] < 2 or row["against_seeds"] < 2 for row in rows]
     title = f"Differences of averages, {BETWEEN_TWO}" if single and all(single) else "Differences of averages"
     notes += [ONE_SEED] if any(single) else []
-    notes += filter(None, [not_compared({str(row["measure"]): differing(_bases(row)) for row in _incomparable(rows)})])
+    notes += not_compared({str(row["measure"]): different for row in rows if (different := differing(_bases(row)))})
     if not groups:
         notes = [
             "No two models were compared: none has the name of a model of the first experiment. Name one: `against`."
@@ -88,10 +88,6 @@ def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str
 
 def _bases(row: Numbers) -> tuple[str, str]:
     return row["basis"], row["against_basis"]
-
-
-def _incomparable(rows: Sequence[Numbers]) -> list[Numbers]:
-    return [row for row in rows if differing(_bases(row))]
 
 
 def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> Numbers | None:

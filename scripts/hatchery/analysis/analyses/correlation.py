@@ -174,13 +174,10 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]
-    different = {"perplexity of ours": differing(pair.basis for pair in ours)}
+    apart = {"perplexity": differing(pair.basis for pair in ours)}
     for suite in dict.fromkeys(pair.suite for pair in ours):
-        different[f"{suite} of ours"] = differing(pair.score_basis for pair in ours if pair.suite == suite)
-    different = {name: aspects for name, aspects in different.items() if aspects}
-    if "perplexity of ours" in different:
-        ours = []
-    ours = [pair for pair in ours if f"{pair.suite} of ours" not in different]
+        apart[suite] = differing(pair.score_basis for pair in ours if pair.suite == suite)
+    ours = [pair for pair in ours if not (apart["perplexity"] or apart[pair.suite])]
     published = _published_pairs(settings, study) if settings.paper else []
     pairs = [*ours, *published]
     by_suite: dict[tuple[str, str], list[Pair]] = {}
@@ -201,7 +198,7 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
     rows += [_comparison_row(suite, each) for suite, each in comparisons.items()]
     tables = _tables(found, _printed(settings, study), settings.tabulated)
     notes = _notes(settings, bool(tables), by_suite)
-    notes += filter(None, [not_compared(different)])
+    notes += not_compared({f"{name} of ours": different for name, different in apart.items()})
     return Findings(rows, tables + _optimal_tables(comparisons), notes)
 
 

@@ -162,28 +162,25 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     values, bases = (dict(perplexities.select("run", column).iter_rows()) for column in ("value", "basis"))
     everywhere = bool(runs) and all(values.get(run["run"]) is not None for run in runs)
     by_model: dict[tuple[str, str], list[tuple[TidyRow, float]]] = {}
+    used: dict[str, list[str]] = {}
     for run in runs:
         value = values[run["run"]] if everywhere else run["development_perplexity"]
         if value is not None:
             by_model.setdefault((run["experiment"], run["model"]), []).append((run, value))
+            basis = bases[run["run"]] if everywhere else run["development_basis"]
+            used.setdefault(run["experiment"], []).append(basis or "")
+    apart = {name: differing(found) for name, found in used.items()}
     options: dict[str, list[Option]] = {}
-    used: dict[str, list[str]] = {}
-    for run in runs:
-        used.setdefault(run["experiment"], []).append(
-            (bases[run["run"]] if everywhere else run["development_basis"]) or ""
-        )
-    apart = {name: different for name, found in used.items() if (different := differing(found))}
-    by_model = {key: seeds for key, seeds in by_model.items() if key[0] not in apart}
     for (experiment, model), seeds in by_model.items():
         run = seeds[0][0]
         flops = flops_per_sequence(run, settings.flops)
-        if flops is not None:
+        if flops is not None and not apart[experiment]:
             sizes = {size: run[column] for size, column in SIZE_COLUMNS.items()}
             mean = plain_sum(value for _, value in seeds) / len(seeds)
             options.setdefault(experiment, []).append(Option(model, sizes, flops, mean))
     split = settings.split if everywhere else "development"
     named = {f"{split} perplexity of {name}": different for name, different in apart.items()}
-    return options, split, [not_compared(named)] if named else []
+    return options, split, not_compared(named)
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
@@ -289,7 +286,7 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
 
 ANALYSIS = Analysis(
     title="Cost-effectiveness of sizes",
-    version=3,
+    version=4,
     settings=CostEffectivenessSettings,
     run=analyse,
     needs=("runs", "measurements"),

@@ -83,7 +83,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     rows = [row for source, laws in found.items() for row in _rows(source, clouds[source], laws)]
     shown = [_laws_table(settings, found, printed), *_breaks(found), *_regions(clouds, found)]
     apart = why_no_points(tables["runs"], settings.experiments)
-    return Findings(rows, shown, [*_notes(settings, clouds, bool(apart)), *([apart] if apart else [])])
+    return Findings(rows, shown, [*_notes(settings, clouds, bool(apart)), *apart])
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:

@@ -78,7 +78,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         "The paper prints no numbers to compare them with."
     ]
     shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
-    notes += filter(None, [not_compared(shown)])
+    notes += not_compared(shown)
     return Findings(rows, [Table(columns, groups, "Starts of the output bias")] if groups else [], notes)
 
 

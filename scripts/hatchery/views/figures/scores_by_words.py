@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_values
-from hatchery.analysis.comparability import value_of
+from hatchery.analysis.comparability import told_apart
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.scores import metric_name
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
-from hatchery.evaluation.basis import aspects_of, differing
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
@@ -116,7 +115,7 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
     bases: dict[tuple[str, str, str], list[str]] = {}
     for *key, basis in shown.select("suite", "task", "metric", pl.col("basis").fill_null("")).iter_rows():
         bases.setdefault((key[0], key[1], key[2]), []).append(basis)
-    different = {key: differing(found) for key, found in bases.items()}
+    told = {key: told_apart(found) for key, found in bases.items()}
     for suite, task, metric, name, value, sampling, guess, basis in shown.select(
         *("suite", "task", "metric", "run", "value", "sampling_deviation", "blind_guess"),
         pl.col("basis").fill_null(""),
@@ -125,9 +124,8 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
         if (suite, task, metric) not in of_milestones or seen is None:
             continue
         title = readable(suite if task == PARADIGM_AVERAGE else f"{suite} {task}")
-        aspects = aspects_of(basis)
-        apart = "".join(f", {value_of(each, aspects)}" for each in different[suite, task, metric])
-        lines = found.setdefault(f"{title}, {metric_name(metric)}{apart}", Lines(metric))
+        parts = (title, metric_name(metric), told[suite, task, metric][basis])
+        lines = found.setdefault(", ".join(filter(None, parts)), Lines(metric))
         model = trainings.get(run.milestone_of, run.model)
         milestone = run.milestone if run.milestone_of else ""
         lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen, value, sampling))

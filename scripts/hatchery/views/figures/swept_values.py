@@ -14,11 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_runs
-from hatchery.analysis.comparability import value_of
+from hatchery.analysis.comparability import told_apart
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SweptValues
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
-from hatchery.evaluation.basis import aspects_of, differing
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
     AT_BEST_TEMPERATURE,
@@ -166,12 +165,9 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
 
 def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
     """The numbers under one title, or those of each basis under a title of its own."""
-    different = differing(bases.values())
-    for basis in dict.fromkeys(bases.values()):
-        aspects = aspects_of(basis)
-        values = ", ".join(value_of(name, aspects) for name in different)
+    for basis, told in told_apart(bases.values()).items():
         numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
-        yield f"{title}{APART}{values}" if different else title, numbers
+        yield f"{title}{APART}{told}" if told else title, numbers
 
 
 def _title(kind: str, suite: str, task: str, metric: str) -> str:

@@ -7,10 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.comparability import value_of
+from hatchery.analysis.comparability import told_apart
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.evaluation.basis import aspects_of, differing
 from hatchery.rendering.drawing import entry_rows, is_narrow, legend_below, no_measurements
 from hatchery.views.figures.registry import Declaration, Tables
 
@@ -89,16 +88,14 @@ def written(position: int, word: str) -> str:
 
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
     """The rows without their bases, which stand behind the name of a text where they differ."""
-    bases: dict[str, set[str]] = {}
+    bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:
-        bases.setdefault(task.partition("/")[0], set()).add(basis or "")
-    different = {text: differing(found) for text, found in bases.items()}
+        bases.setdefault(task.partition("/")[0], []).append(basis or "")
+    told = {text: told_apart(of_text) for text, of_text in bases.items()}
     found = []
     for model, task, value, basis in rows:
         text, _, word = task.partition("/")
-        aspects = aspects_of(basis or "")
-        apart = "".join(f", {value_of(name, aspects)}" for name in different[text])
-        found.append((model, f"{text}{apart}/{word}", value))
+        found.append((model, f"{', '.join(filter(None, (text, told[text][basis or ''])))}/{word}", value))
     return found
 
 

@@ -183,11 +183,10 @@ def score_notes(
         apart = "printed numbers and ours judged apart, ties all bold"
         notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")
     different = {
-        heading: found
+        heading: differing(value.basis for line in ours if (value := line.values[place]) is not None)
         for place, heading in enumerate(headings)
-        if (found := differing(value.basis for line in ours if (value := line.values[place]) is not None))
     }
-    notes += [sentence.removesuffix(".")] if (sentence := not_compared(different)) else []
+    notes += [note.removesuffix(".") for note in not_compared(different)]
     if any(value.seeds == 1 for value in values) and len(ours) > 1:
         notes.append(ONE_SEED.removesuffix("."))
     return (*notes, *common_notes(settings, lines, headings, layout.remark))
