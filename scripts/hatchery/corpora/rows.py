@@ -71,7 +71,7 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
         try:
             value = decode(text)
             if strict and isinstance(value, dict) and not _surely_unique(value, text):
-                value = json.loads(text, object_pairs_hook=_unique_keys)
+                value = json.loads(text, object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
             raise _no_json(lines.place, error) from None
         if not strict and ("\\ud" in text or "\\uD" in text):
@@ -92,7 +92,7 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
 
     Text is not copied per item, and an item that goes on is decoded again only after its lines have doubled.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys if strict else None)
+    decoder = json.JSONDecoder(object_pairs_hook=unique_keys if strict else None)
     rest, at, is_first = text, text.index("[") + 1, True
 
     def place() -> str:
@@ -172,7 +172,8 @@ def _key_count(value: object) -> int:
     return sum(map(_key_count, value)) if isinstance(value, list) else 0
 
 
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object of a JSON text, as its `object_pairs_hook`. Raises ValueError for a key that stands twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]

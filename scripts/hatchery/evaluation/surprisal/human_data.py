@@ -9,10 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
+from hatchery.corpora.rows import unique_keys
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, checked_text, shorten, some
+from hatchery.evaluation.surprisal.settings import MISSING
+from hatchery.evaluation.surprisal.texts import is_missing
 from hatchery.evaluation.tasks.formats import read_csv
 from hatchery.raw.registration import RawSource
 
@@ -22,8 +24,6 @@ FREQUENCY = "Subtlex_log10"
 OF_THE_WORD = (FREQUENCY, "length", "context_length")
 OF_THE_ONE_BEFORE = ("prev_length", "prev_surprisal")
 NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
-MISSING = ("", "NA", "NaN", "nan")
-"""Cells without a number, as R and pandas write them."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Contexts = dict[str, list[str]]
 Children = dict[str, dict[float, float]]
@@ -53,13 +53,13 @@ def read_word(record: Record) -> ReadWord:
 
 
 def number_in(record: Record, column: str, lowest: float = -math.inf, highest: float = math.inf) -> float:
-    """A finite number in a cell, NaN where it is missing: in an empty cell, and for NA and NaN.
+    """A finite number in a cell, NaN if it is missing: in an empty cell, and for NA and the like (MISSING).
 
     Raises EvaluationError naming file, line and column for other text, and for a number below `lowest` or above
     `highest`.
     """
     text = record.string(column).strip()
-    if text in MISSING:
+    if is_missing(text, MISSING):
         return math.nan
     value = float(text) if _NUMBER.fullmatch(text) else math.inf
     if math.isinf(value):
@@ -130,31 +130,24 @@ def read_contexts(source: RawSource, pattern: str) -> Contexts:
     """
     name = source.one_name(pattern)
     try:
-        content = json.loads(source.read_bytes(name).decode("utf-8"), object_pairs_hook=_distinct)
+        content = json.loads(source.read_bytes(name).decode("utf-8"), object_pairs_hook=unique_keys)
         found = {word: [one["context"] for one in given] for word, given in content.items() if len(word) > 1}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise EvaluationError(
             f'{name}: expected {{"word": [{{"context": "text"}}, ...], ...}} in UTF-8: {type(error).__name__}: {error}'
         ) from error
     for word, contexts in found.items():
+        before = set[str]()
         for number, context in enumerate(contexts, 1):
             where = f"{name}: {word!r}: context {number}"
             if not isinstance(context, str):
                 raise EvaluationError(f"{where}: got {shorten(context)}, expected a text, which may be empty")
             checked_text(context, where)
-            if context in contexts[: number - 1]:
+            if context in before:
                 raise EvaluationError(
                     f"{where}: {shorten(context)} stands twice, expected different contexts of a word"
                 )
+            before.add(context)
     if not any(found.values()):
         raise EvaluationError(f"{name}: the file holds no contexts")
-    return found
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of a JSON text. Raises ValueError for a name that stands twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} stands twice")
     return found
