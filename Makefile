@@ -14,7 +14,7 @@ WORKFLOW := Snakefile workflow
 # The surroundings must not decide which modules the commands import or whether bytecode is kept.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-# Snakemake needs a place for its cache before it reads the workflow.
+# Snakemake needs a folder for its cache before it reads the workflow.
 ifneq ($(shell (mkdir -p "$${HOME:?}/.cache" && test -w "$$HOME/.cache") 2>/dev/null && echo yes),yes)
 export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
 endif
@@ -136,7 +136,7 @@ test-kernels: env ## test the kernels of a GPU on the CPU, by Triton's interpret
 	@$(MAKE) --no-print-directory $(TRITON)/installed
 	@PYTHONPATH="$$PWD/$(TRITON)" TRITON_INTERPRET=1 $(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS) tests/modeling/test_kernels.py
 
-# mutmut, which changes the code in one place at a time.
+# Install mutmut, which makes one change at a time in the code.
 MUTATION := .mutation
 $(MUTATION)/installed: tests/mutation/mutmut.lock
 	@rm -rf $(MUTATION)

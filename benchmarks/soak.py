@@ -53,16 +53,16 @@ from hatchery.training.telemetry import SPEED_FILE
 STEPS_PER_KILL = 25
 """Steps of the training for each kill, somewhat more than an attempt does until it is stopped."""
 MOST_STEPS = 25
-"""Steps that an attempt may do until the moment to stop it comes, where that is a number of steps."""
+"""Largest number of steps after which an attempt is stopped, if its moment is drawn as a number of steps."""
 DOCUMENTS = 150
 UNCOMPARED = {PROVENANCE, SPEED_FILE}
-"""Files of times and speeds, which are no part of the result."""
+"""Files of times and speeds, which are not compared."""
 LONGEST_SECONDS = 600.0
-"""Most that an attempt is waited for until the moment to stop it comes, on a busy machine."""
+"""Longest wait, in seconds, for the moment at which an attempt is stopped; a busy machine is slow."""
 
 
 def settings(steps: int) -> dict[str, Any]:
-    """The settings of the training, whose number of steps is a multiple of 20."""
+    """Return the settings of the training; its number of steps is a multiple of 20."""
     return {
         "stage": "pretrain",
         "model": {
@@ -124,7 +124,7 @@ def encoded_text(folder: Path) -> dict[str, Path]:
 
 @dataclass
 class Training:
-    """The training in a folder of its own, which any number of attempts work on."""
+    """One training in its own folder; any number of attempts continue it."""
 
     settings: dict[str, Any]
     inputs: dict[str, Path]
@@ -162,24 +162,24 @@ class Training:
 
 @dataclass
 class Attempt:
-    """A process that trains, and what it may end with."""
+    """A training process and the exit statuses that are correct for it."""
 
     process: "subprocess.Popen[Any]"
     log: Path
     sent: signal.Signals | None = None
 
     def end(self) -> str | None:
-        """Wait for its end; returns what is wrong with the end."""
+        """Wait for the end of the process, and return the fault of its exit status, if there is one."""
         status = self.process.wait()
         said = self.log.read_text(encoding="utf-8", errors="replace")
         expected = {None: 0, signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: EXIT_STATUS_INTERRUPTED}[self.sent]
-        # Any attempt that is there may ask for the folder, and a signal may come after the last step.
+        # Any running attempt may request the folder, and a signal may come after the last step.
         if "stopped by another attempt of the same job" in said:
             expected = EXIT_STATUS_INTERRUPTED
         if self.sent == signal.SIGTERM and "steps done in" in said:
             expected = 0
         if self.sent == signal.SIGTERM and not said:
-            # Before the command handles signals, the system ends it.
+            # Until the command has installed its signal handlers, a signal ends the process at once.
             expected = -signal.SIGTERM
         if status == expected and "Traceback" not in said:
             return None
@@ -194,13 +194,13 @@ class Soak:
     rng: random.Random
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    # Attempts that were asked to stop and that nobody has waited for; some have ended meanwhile.
+    # Attempts that got a stop request and whose exit status is not read yet.
     still_there: list[Attempt] = field(default_factory=list)
-    # How long an attempt took to its first step: most of the moments that are drawn by time lie before that step.
+    # Seconds of an attempt until its first step. Most moments that are drawn as times are before that step.
     start_seconds: float = 1.0
 
     def stop_often(self, kills: int, until: float) -> None:
-        """Stop `kills` attempts, or as many as there are before `until` (`time.monotonic`)."""
+        """Stop `kills` attempts, or fewer if `until` (`time.monotonic`) comes first."""
         for kill in range(kills):
             if time.monotonic() > until or self.wrong:
                 return
@@ -223,7 +223,7 @@ class Soak:
                 self.still_there.append(attempt)
 
     def start(self, number: int) -> Attempt:
-        """The next attempt, in a way that is drawn."""
+        """Start the next attempt with drawn options."""
         return self.training.start(
             number,
             checkpoint_interval_steps=self.rng.randint(1, 5),
@@ -232,7 +232,7 @@ class Soak:
         )
 
     def await_moment(self, attempt: Attempt, moment: str) -> None:
-        """Return at the moment that the attempt is to be stopped at."""
+        """Wait until the moment at which the attempt is to be stopped."""
         if moment == "at any moment":
             time.sleep(self.rng.random() * 1.2 * self.start_seconds)
             return

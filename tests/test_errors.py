@@ -177,7 +177,7 @@ except OSError as error:
 
 @pytest.mark.parametrize("state", ["read-only", "missing"])
 def test_a_place_for_semaphores_that_cannot_be_written_is_named_with_its_cure(state: str, repository: Path) -> None:
-    # In a mount table of its own: the machine's /dev stays as it is.
+    # In a separate mount namespace, so that the machine's /dev does not change.
     hidden = {
         "read-only": "mount -t tmpfs -o ro tmpfs /dev/shm",
         "missing": "mount -t tmpfs tmpfs /dev && : > /dev/null",

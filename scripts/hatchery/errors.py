@@ -64,7 +64,7 @@ class MisplacedError(ManifestError):
 
 
 class UploadError(HatcheryError):
-    """The hub cannot be reached, or refuses an upload."""
+    """The hub is unreachable, or refuses an upload."""
 
 
 class PlanError(HatcheryError):
@@ -101,7 +101,7 @@ _NO_MEMORY = re.compile(
 )
 # Less than this is a full disk: file systems keep some blocks for themselves.
 _NO_ROOM_BYTES = 1 << 16
-# Snakemake's records of a call, and the temporary files of a job, are more.
+# With fewer free inodes, Snakemake's records of a call and the temporary files of a job do not fit.
 _NO_ROOM_FILES = 256
 
 
@@ -155,13 +155,13 @@ def full_disk(*folders: Path) -> str | None:
     return None
 
 
-# Where the system keeps the semaphores by which processes wait for each other.
+# Folder of the semaphores with which processes wait for each other.
 _SEMAPHORES = Path("/dev/shm")
 _NO_SEMAPHORES = (errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSYS)
 
 
 def _no_semaphores(number: int) -> str | None:
-    """The line for people where several processes were to work, but the place for their semaphores is not there."""
+    """Return the message for a process that cannot create semaphores, because their folder is missing or read-only."""
     if number not in _NO_SEMAPHORES or os.access(_SEMAPHORES, os.W_OK | os.X_OK):
         return None
     return (

@@ -41,9 +41,9 @@ def csv_cell(value: object) -> object:
 
 
 def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[object]], as_they_are: bool = False) -> str:
-    """The text of a CSV file with a header and line ends `\\n`; its cells are made harmless, None is an empty field.
+    """The text of a CSV file with a header and line ends `\\n`; formulas in cells are escaped, None is an empty field.
 
-    Without a header it is a later part of a file. Texts that a later stage reads again are written `as_they_are`.
+    Text without a header continues a file. With `as_they_are`, cells are unchanged, because a later stage reads them.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -108,7 +108,7 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path, r
     assert len(children) >= 2
     process.send_signal(number)
     if number == signal.SIGINT:
-        # As Ctrl-C in a terminal, which reaches all processes; otherwise the parent waits for the tasks at hand.
+        # Ctrl-C in a terminal reaches all processes. If only the parent got the signal, it would wait for its tasks.
         for child in children:
             child.send_signal(number)
     assert process.wait(10) != 0
@@ -117,7 +117,7 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path, r
 
 
 def test_a_signal_of_ctrl_c_ends_a_stage_also_where_it_was_ignored(tmp_path: Path, repository: Path) -> None:
-    # Nobody writes into it, so that the stage waits where Python is not at work.
+    # No process writes into the pipe, so the stage waits inside a system call.
     os.mkfifo(tmp_path / "call.json")
     command = [sys.executable, str(repository / "scripts/run.py"), "convert_corpus", str(tmp_path / "call.json")]
     script = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]

@@ -37,7 +37,7 @@ timeout_constant = 10.0
 use_git_change_detection = false
 """
 
-# Run in a process of its own, in the folder of the mutants.
+# This script runs in a separate process, in the folder of the mutants.
 MUTMUT = """
 from mutmut.mutation import mutators
 left_out = (mutators.operator_string, mutators.operator_assignment)
@@ -70,7 +70,7 @@ def lay_out(module: str, tests: list[str]) -> None:
     pattern = f"src/hatchery/{module}.py"
     if not (FOLDER / pattern).is_file():
         pattern = f"src/hatchery/{module}/*"
-    # A list of texts is written alike in JSON and TOML.
+    # JSON and TOML have the same syntax for a list of strings.
     text = CONFIGURATION.format(pattern=pattern, tests=json.dumps(tests), markers=MARKERS)
     with (FOLDER / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write(text)
@@ -89,7 +89,7 @@ def run_mutmut(seconds: float) -> bool:
         try:
             process.wait(60)
         except subprocess.TimeoutExpired:
-            # It waits for the tests of a mutant, which may take longer.
+            # mutmut waits for the tests of the current mutant, which may take longer.
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         return False

@@ -18,7 +18,7 @@ rule collect_measurements:
         " 2>&1 | tee {log}"
 
 
-# The words of the texts under `surprisal`, of all models, with the columns of the user's own tables.
+# Surprisals of the texts under `surprisal`, under all models, with the columns of the user's own tables.
 rule join_surprisals:
     input:
         inputs("join_surprisals"),

@@ -147,8 +147,8 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
         wanted, folders = Path(place).parts, [path.parent]
         if wanted and wanted[0] in RESERVED:
-            # Of `models/<address>` the last part, since users may have links of their own to other disks. Experiments
-            # have links to the results that they share.
+            # Of `models/<address>`, only the last part is compared, because users may link folders on other disks.
+            # Links are followed, because experiments link the results that they share.
             wanted, folders = wanted[1:], [path.parent, Path(os.path.realpath(path.parent))]
         if wanted and not any(folder.parts[-len(wanted) :] == wanted for folder in folders):
             raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
@@ -295,7 +295,7 @@ def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Map
     finished = output.with_name(FINISHED)
     if is_forced() or not finished.is_file() or not is_made_from(finished, settings, digests):
         return False
-    # Of the attempt that was killed while it wrote the manifest.
+    # An attempt that was killed while it wrote the manifest leaves a temporary file.
     remove_leftovers(output.parent)
     write_bytes(output, finished.read_bytes())
     print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)

@@ -106,9 +106,9 @@ def _in_processes(
 
 
 def _end_with_the_parent() -> None:
-    """End this worker as soon as its parent has ended, however that happened, and at once after Ctrl-C.
+    """End this worker when its parent has ended for any reason, and immediately after Ctrl-C.
 
-    A killed parent closes nothing: a worker holds both ends of the queue, and would wait for its next task for ever.
+    A killed parent does not close the queue: a worker holds both ends, and would wait for its next task for ever.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()

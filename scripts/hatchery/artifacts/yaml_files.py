@@ -111,7 +111,7 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
 
 def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     text: str = loader.construct_scalar(node)
-    # Inside of a plain text, such as a description, other blanks are meant.
+    # Other blanks inside plain text, such as a description, are allowed: authors write them on purpose.
     if not node.style and (blank := _blank(text[:1] + text[-1:])):
         raise yaml.constructor.ConstructorError(
             None, None, f"{text.strip()!r} is written with {blank}, or put quotation marks around it", node.start_mark
@@ -120,7 +120,7 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _blank(text: str) -> str:
-    """Message about the first character of `text` that looks like a space but is none in YAML; empty without one."""
+    """Return a message about the first character of `text` that looks like a space but is not one in YAML; else ""."""
     found = next((c for c in text if (c.isspace() and not c.isascii()) or c in "\u200b\ufeff"), None)
     if found is None:
         return ""
@@ -129,7 +129,7 @@ def _blank(text: str) -> str:
 
 
 def _blank_before(text: str, mark: Any) -> str:
-    """Message about the first line up to a mark's line with a character that `_blank` reports; empty without one."""
+    """Return a message about the first line, up to the marked one, with a character that `_blank` reports; else ""."""
     lines = text.split("\n")[: mark.line + 1] if mark else []
     return next((f"; line {n} has {blank}" for n, line in enumerate(lines, 1) if (blank := _blank(line))), "")
 

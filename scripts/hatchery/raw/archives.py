@@ -144,11 +144,11 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A header that is missing or damaged is an error: the library would take it for the end of the archive."""
+    """Raise an error for a missing or damaged header, which the library would take for the end of the archive."""
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        """The next header, as the library reads it; two blocks of zeros mark the end, of which it reads one."""
+        """Return the next header, as the library does. Two blocks of zeros mark the end; the library reads one."""
         try:
             return super().fromtarfile(tarfile)
         except EOFHeaderError:

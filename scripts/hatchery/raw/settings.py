@@ -195,7 +195,7 @@ def path_problem(path: str | Path) -> str | None:
 
 
 def has_file(path: Path) -> bool:
-    """Whether `path` is a file, or a folder with one at any depth; a hidden file does not count."""
+    """Whether `path` is a file, or a folder that contains a file at any depth; hidden files do not count."""
     visible = (name for _, _, names in os.walk(path) for name in names if not name.startswith("."))
     return path.is_file() or any(True for _ in visible)
 

@@ -278,11 +278,11 @@ def sentences(cls: type) -> dict[str, str]:
     return found
 
 
-# Settings that are laid over others.
+# Settings that override others.
 
 
 def hint_below(hint: Any, key: str) -> Any:
-    """The type of the value at `key` in a value of the type `hint`; Any where the type is not known."""
+    """Return the type of the value at `key` in a value of the type `hint`; Any if the type is not known."""
     found = []
     for member in _settings_members(hint):
         hints: Mapping[str, Any] = hints_of(member) if is_dataclass(member) else {}  # type: ignore[arg-type]
@@ -294,7 +294,7 @@ def hint_below(hint: Any, key: str) -> Any:
 
 
 def other_ways(hint: Any, key: str) -> set[str]:
-    """The keys that `key` takes the place of, where a value of the type `hint` has exactly one of several groups."""
+    """Return the keys that `key` excludes, if a value of the type `hint` has exactly one of several groups of keys."""
     found: set[str] = set()
     for member in _settings_members(hint):
         groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
@@ -305,12 +305,12 @@ def other_ways(hint: Any, key: str) -> set[str]:
 
 
 def may_be_null(hint: Any) -> bool:
-    """Whether null is a value of the type `hint`, as far as the type is known."""
+    """Whether null is a valid value of the type `hint`; True if the type is not known."""
     return any(member in (NoneType, Any) for member, _ in metadata(hint))
 
 
 def _settings_members(hint: Any) -> list[Any]:
-    """The members of a type; a class of settings also where only some of its keys are written."""
+    """Return the members of a type, with the class of settings in place of a type for only some of its keys."""
     members = metadata(hint)
     return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 

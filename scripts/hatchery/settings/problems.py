@@ -37,9 +37,9 @@ ALLOWED = ", allowed are"
 # So near to a key of this place (1: equal), a key is taken for that one, though another place has one of its name.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
-"""Words of other programs for keys of ours."""
+"""Keys of other programs, with our names for them."""
 MOST_HOMES = 3
-"""The number of places that a message names for one key."""
+"""Largest number of places that a message names for one key."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
@@ -78,7 +78,10 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
-    """Whether a word was expected in the place of a list or of keys, which are allowed, too, and have own problems."""
+    """Whether the problem is that a list or mapping is not one of some words, although its own type is allowed.
+
+    The problems inside of such a list or mapping are reported by themselves.
+    """
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
         origins = (dict,)

@@ -191,7 +191,7 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
 
 
 def _kept(settings: CostSettings) -> str:
-    """The checkpoints in a run folder, with milestones and marks only if there are any."""
+    """Return the contents of a run folder for the notes: checkpoints, and milestones and marks if there are any."""
     milestones = len(settings.plan.milestones)
     marks = max((len(pretrain_settings(run.pretraining).marks) for run in settings.runs), default=0)
     named = [_count(number, noun) for number, noun in ((milestones, "milestone"), (marks, "mark")) if number]

@@ -275,7 +275,7 @@ def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
 
 
 def _about(text: str, costs: Sequence[RemainingCost]) -> str:
-    """A rough number, a lower bound if some evaluations have no count; a dash if no evaluation has a count."""
+    """Mark a number as rough, or as a lower bound if some evaluations are uncounted; a dash if all are uncounted."""
     if text == NONE or not any(cost.evaluation_flops for cost in costs):
         return NONE
     return f"at least {text}" if any(cost.uncounted for cost in costs) else f"~ {text}"

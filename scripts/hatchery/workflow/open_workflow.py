@@ -244,7 +244,7 @@ def require_slurm(executor: str, dry_run: bool) -> None:
 
 
 def missing_commands(commands: Sequence[str] = COMMANDS) -> str:
-    """Slurm's commands that this machine lacks, as `no sbatch and no squeue`; empty if it has all of them."""
+    """Return the Slurm commands that this machine lacks, as `no sbatch and no squeue`; empty if it has all of them."""
     return " and ".join(f"no {command}" for command in commands if shutil.which(command) is None)
 
 

@@ -99,14 +99,14 @@ _MODEL_FILES = {
     "weights (*.safetensors or *.bin)": ("*.safetensors", "*.bin"),
     "a tokenizer (tokenizer.json, vocab.* or *.model)": ("tokenizer.json", "vocab.*", "*.model"),
 }
-"""Parts of a model's folder, each with patterns; one file at least has to match one pattern of each part."""
+"""Parts of a model's folder with their patterns; for each part, at least one file matches one of its patterns."""
 
 
 def _no_model(project: Project, data: str) -> str | None:
-    """Why what lies at the path of a raw input is no model of `transformers`; None where it may be one."""
+    """Return why the path of a raw input is not the folder of a `transformers` model; None if it may be one."""
     root = usable_path(project, data)
     if root is None or not has_file(Path(root)):
-        return None  # told with the missing data
+        return None  # reported with the missing data
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
     names = [path.name for path in Path(root).iterdir()]
@@ -117,7 +117,7 @@ def _no_model(project: Project, data: str) -> str | None:
 
 
 def notes_on_texts(project: Project, experiments: Iterable[str]) -> Iterator[str]:
-    """Yield what a user may not expect of the texts whose words experiments measure, such as missing cells."""
+    """Yield notes on surprising properties of the texts under `surprisal`, such as missing cells."""
     for experiment in experiments:
         for name, entry in project.experiment(experiment).surprisal.items():
             root = None if entry.data is ABSENT else usable_path(project, entry.data)

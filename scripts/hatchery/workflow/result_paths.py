@@ -159,12 +159,12 @@ class ResultPaths:
         return {result.of_its_kind: path for result, path in chosen.items()}
 
     def surprisals_of_models(self, experiment: str) -> dict[str, str]:
-        """Manifests of the words of all texts under all models, those of milestones included, by `Result.key`."""
+        """Manifests of the surprisals of all texts under all models, milestones included, by `Result.key`."""
         found = self.evaluations(experiment)
         return {result.key: path for result, path in found.items() if result.kind == SURPRISAL}
 
     def surprisals(self, experiment: str) -> list[str]:
-        """The table of all words under all models, if an experiment has texts under `surprisal`; a study has none."""
+        """List with the path of the table of all surprisals; empty for studies and without texts under `surprisal`."""
         has = not self.project.is_study(experiment) and self.project.experiment(experiment).surprisal
         return [f"results/{experiment}/surprisals.csv"] if has else []
 

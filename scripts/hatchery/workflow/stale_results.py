@@ -1,9 +1,9 @@
-"""What Snakemake takes for up to date although it is not: it goes by dates, and dates lie where a clock was set back.
+"""Results that Snakemake takes for up to date by their dates, although their inputs have changed.
 
-A manifest says of what content a result was made. That is compared for everything that a call found finished, behind
-its end: a result whose inputs are others by now, or gone, is named with the rules that make it anew. Nobody may read a
-last result, such as a submission, before it is sent, so that it was altered or belongs to another experiment is
-reported here, too.
+Dates are wrong after a clock was set back. A manifest records the checksums of a result's inputs. At the end of a call,
+the inputs of all finished results are compared with them. A result whose inputs have changed or are gone is reported
+with the rules that make it again. No later stage reads a last result, such as a submission, so a last result that was
+altered or belongs to another experiment is reported here, too.
 """
 
 import atexit
@@ -22,12 +22,12 @@ from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
 
 AHEAD_SECONDS = 300
-"""Clocks of machines that share a file system differ by less."""
+"""Clocks of machines that share a file system differ by fewer seconds."""
 OTHER_CONTENT = "was made from other content"
 
 
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
-    """Tell stale results at the end of this call; a real run that leaves results of other inputs ends with status 1."""
+    """Report stale results at the end of this call; a real run with results of other inputs ends with status 1."""
     if dry_run:
         atexit.register(tell_stale_results, workflow)
         return
@@ -45,14 +45,14 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
 
 
 def tell_stale_results(workflow: Any) -> bool:
-    """The end of a call: a line for what was taken for up to date and is not, and one for dates ahead of the clock.
+    """Print a line for results that are wrongly taken for up to date, and one for dates ahead of the clock.
 
-    Returns whether a result was altered, or made from other content than its inputs have.
+    Returns whether a result was altered, or made from inputs with other content.
     """
     try:
         dag = workflow.dag
         finished = set(dag.jobs) - set(dag.needrun_jobs(exclude_finished=False))
-    except Exception:  # there is no plan, and why was said
+    except Exception:  # without a plan, Snakemake has reported the reason
         return False
     lines = list(stale_lines(sorted(finished, key=lambda job: [str(output) for output in job.output])))
     for line in lines:
@@ -61,14 +61,14 @@ def tell_stale_results(workflow: Any) -> bool:
 
 
 class StaleLine(NamedTuple):
-    """A line for people, and whether results are wrong for certain: inputs may be gone because they were removed."""
+    """A warning, and whether results are certainly wrong: inputs that are gone may have been removed on purpose."""
 
     text: str
     is_wrong: bool
 
 
 def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
-    """The lines for jobs of Snakemake that it did not run."""
+    """Yield the lines for jobs that Snakemake did not run."""
     stale: dict[str, str] = {}
     has_other_content = False
     altered: list[str] = []

@@ -82,7 +82,7 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     Path(TOKENIZER).unlink()
     ((line, is_wrong),) = stale_lines([job])
     assert not is_wrong and f"{TOKENS} was made from {TOKENIZER}, which is gone; to make it anew" in line
-    # A second result of the same rule is wrong for certain.
+    # A second result of the same rule has an input with other content.
     other, others_tokenizer = (Path(name.replace("/t/", "/u/")) for name in (TOKENS, TOKENIZER))
     made(others_tokenizer, seed=1)
     with stage_run(other, {}, {"tokenizer": others_tokenizer}):

@@ -62,7 +62,7 @@ class PageInputs:
     # What the models wrote.
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
-    # The table of all words, where texts have their words measured.
+    # The table of all surprisals, if the experiment has texts under `surprisal`.
     surprisals: Sequence[Path] = ()
     # The pages of the experiments of a study, and what it found.
     parts: Mapping[str, Path] = field(default_factory=dict)
