@@ -1,9 +1,10 @@
-"""Table 2 of GPT-BERT: models of several experiments, as differences from one of them."""
+"""Tables of papers with models of ours: below the rows that they repeat, and as differences from one of them."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scaling_study import PAPER, Analysed, cells
 from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
@@ -50,3 +51,48 @@ def test_in_miniature_every_ablation_of_one_corpus_has_a_model_beside_its_row(re
     whole, without = settings["published"]
     assert whole.rows == {"gpt_bert_mini/gpt_bert": "gpt_bert"}
     assert without.rows == {f"gpt_bert_ablations_mini/without_{part}": f"without_{part}" for part in parts}
+
+
+COLUMNS = [
+    {"heading": "size", "suite": "size", "task": "parameters", "metric": "million"},
+    {"heading": "FLOPs", "suite": "pretraining", "task": "cost", "metric": "flops_1e15", "decimals": 6},
+    {"heading": "ppl", "suite": "perplexity", "task": "test", "metric": "perplexity"},
+    {"heading": "GLUE", "suite": "rv_glue", "task": "average", "metric": "score_percent"},
+    {
+        **{"heading": "not pretrained", "suite": "rv_glue_filtered", "task": "average", "metric": "score_percent"},
+        "variant": "_untrained",
+    },
+]
+
+
+def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analysed) -> None:
+    found = analysed("published_table", table="3", columns=COLUMNS, **PAPER)
+    lines = cells(found)
+    assert len([line for line in lines if line[1] == "printed"]) == 19
+    anchor = [line for line in lines if line[0] == "(256, 256, 1024, 8, 8)"]
+    assert anchor[0] == ["(256, 256, 1024, 8, 8)", "printed", "16.24", "110", "4.80", "51.73", "40.24"]
+    assert anchor[1][1] == "one" and "-" not in anchor[1]
+    # The smallest has no untrained counterpart.
+    assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
+
+
+def test_table_4_has_changes_between_two_experiments(analysed: Analysed) -> None:
+    change = "relative_change_percent"
+    columns = [
+        COLUMNS[0],
+        {"heading": "FLOPs", "suite": "pretraining", "task": "cost", "metric": f"flops_{change}"},
+        {"heading": "ppl", "suite": "perplexity", "task": "test", "metric": f"perplexity_{change}"},
+        {"heading": "GLUE", "suite": "rv_glue", "task": "average", "metric": f"score_{change}"},
+    ]
+    found = analysed("published_table", table="4", columns=columns, change_from="_unconstrained", **PAPER)
+    lines = [line for line in cells(found) if line[0] == "(32, 32, 64, 1, 1)"]
+    assert lines == [
+        ["(32, 32, 64, 1, 1)", "printed", "0.65", "52.07", "14.78", "-2.05"],
+        ["(32, 32, 64, 1, 1)", "two", "0.00", "0.00", "25.00", "-20.00"],
+    ]
+
+
+def test_table_7_has_printed_rows_alone_where_nothing_repeats_them(analysed: Analysed) -> None:
+    lines = cells(analysed("published_table", table="7", columns=COLUMNS[:3], **PAPER))
+    assert lines[0][2:] == ["16.24", "110", "4.67"]
+    assert {line[1] for line in lines} == {"printed"} and len(lines) == 8

@@ -1,0 +1,141 @@
+"""Correlations of perplexity and scores of a study of invented tables, and of a published one."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scaling_study import PAPER, Analysed, altered, cells, rows
+from scipy import stats
+from summary_text import write_rows_of_summary
+
+from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
+from hatchery.analysis.analyses.correlation import p_value_text
+from hatchery.analysis.compute_optimal import Comparison, compared
+from hatchery.analysis.summary_rows import read_summary
+from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
+from hatchery.errors import ConfigError
+from hatchery.experiment.seeded_run import SeededRun
+
+SUITES = ("rv_glue", "rv_glue_filtered")
+
+
+@pytest.mark.parametrize("take", ["weights", "training"])
+def test_a_model_that_goes_on_from_another_is_not_correlated(study: Study, tmp_path: Path, take: str) -> None:
+    continued = altered(study, tmp_path, lambda run: [{**run, "initial": take if run["model"] == "one/m_64_2" else ""}])
+    found = analysis_called("correlation").run(settings_of("correlation", {"experiments": ["one"]}), continued)
+    names = {row["model"] for row in rows(found, kind="model")}
+    assert len(names) == 11 and "one/m_64_2" not in names
+
+
+def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
+    found = analysed("correlation", experiments=["one"], **PAPER)
+    (ours,) = rows(found, kind="correlation", source="ours", suite="rv_glue")
+    # Twelve trained models; those that were not pretrained are no part of it.
+    assert (ours["pairs"], ours["rho"], ours["exact"]) == (12, -1.0, 0)
+    (table,) = rows(found, kind="correlation", source="published Table 3", suite="rv_glue_filtered")
+    assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
+    printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
+    assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"]]
+
+
+@pytest.mark.parametrize(
+    ("mixed", "pairs"), [("perplexity", {}), ("rv_glue", {"rv_glue_filtered": 12}), ("dev", dict.fromkeys(SUITES, 12))]
+)
+def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
+    study: Study, tmp_path: Path, mixed: str, pairs: Mapping[str, int]
+) -> None:
+    summary = [
+        replace(row, basis=f"asked: {row.model.rpartition('_')[2]} % of spans") if row.suite == mixed else row
+        for row in read_summary(study.tables["summary"])
+    ]
+    # Perplexities of another split than the settings name decide nothing.
+    summary += [replace(row, task="dev", basis=row.model) for row in summary if row.suite == "perplexity"]
+    tables = {**study.tables, "summary": write_rows_of_summary(tmp_path, summary)}
+    settings = settings_of("correlation", {"experiments": ["one"], **PAPER})
+    found = analysis_called("correlation").run(settings, replace(study, tables=tables))
+    told = f"Not compared: {mixed} of ours, because models were asked for different tokens"
+    assert any(note.startswith(told) for note in found.notes) == (mixed != "dev")
+    assert {row["suite"]: row["pairs"] for row in rows(found, kind="correlation", source="ours")} == pairs
+    assert {row["suite"] for row in rows(found, kind="model", source="ours")} == pairs.keys()
+    # What the paper's table has stays.
+    assert {row["pairs"] for row in rows(found, kind="correlation", source="published Table 3")} == {19}
+
+
+def test_three_models_are_enough_and_the_average_of_the_suite_is_the_score(analysed: Analysed, study: Study) -> None:
+    found = analysed("correlation", experiments=["one"], models=["m_16_*"], suites=["rv_glue"])
+    (row,) = rows(found, kind="correlation", source="ours")
+    # Of the six orders of three models, one has a rho of -1: twice 1 / 6.
+    assert (row["pairs"], row["rho"], row["p_value"], row["exact"]) == (3, -1.0, 0.333, 1)
+    for pair in rows(found, kind="model", source="ours"):
+        (run,) = [run for run in read_frame(study.tables["runs"], RUNS).to_dicts() if run["model"] == pair["model"]]
+        assert pair["score"] == pytest.approx(80 - 5 * run["development_loss"], abs=5e-5)
+
+
+def test_the_development_perplexity_counts_where_one_model_lacks_that_of_the_split(
+    study: Study, tmp_path: Path
+) -> None:
+    summary = [row for row in read_summary(study.tables["summary"]) if row.experiment == "one"]
+    summary += [
+        replace(row, suite="pretraining", task="development", mean=7.0 + place)
+        for place, row in enumerate(row for row in summary if row.suite == "perplexity")
+    ]
+    settings = settings_of("correlation", {"experiments": ["one"], "suites": ["rv_glue"]})
+    for lacking, development in ((None, False), ("one/m_64_2", True)):
+        kept = [row for row in summary if (row.model, row.task) != (lacking, "test")]
+        tables = {**study.tables, "summary": write_rows_of_summary(tmp_path, kept)}
+        found = analysis_called("correlation").run(settings, replace(study, tables=tables))
+        perplexities = sorted(row["perplexity"] for row in rows(found, kind="model"))
+        assert len(perplexities) == 12
+        assert all((value >= 7 and value == int(value)) == development for value in perplexities)
+
+
+def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:
+    found = analysed("correlation", tabulated=True, models=["m_*_2"], **PAPER)
+    counted = {row["model"] for row in rows(found, kind="model", source="ours", suite="rv_glue")}
+    # Two of `one` repeat rows of the table; what repeats a row of another one does not count.
+    named = {f"{part}/m_{hidden}_2" for part in ("one", "two") for hidden in (16, 32, 64, 128)}
+    assert counted == {"one/m_16_1", "one/m_128_4", *named}
+    printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
+    # SciPy's p of Pearson's rho is by the same t distribution.
+    fitting = p_value_text(2 * stats.t.sf(0.67 * math.sqrt(8 / (1 - 0.67**2)), 8))
+    assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"], ["10", "-0.67", fitting]]
+
+
+def test_a_pattern_that_no_model_is_called_is_told() -> None:
+    study = Study("mine", tuple(SeededRun.of(model, 1) for model in ("one/small", "one/large")))
+    analysis = analysis_called("correlation")
+    analysis.check(settings_of("correlation", {"models": ["sm*"]}), study)
+    with pytest.raises(ConfigError, match=r"models: got 'tiny\*', which no model of this study is called"):
+        analysis.check(settings_of("correlation", {"models": ["tiny*"]}), study)
+    with pytest.raises(ConfigError, match="tabulated: got true, expected it with a `paper` only"):
+        settings_of("correlation", {"tabulated": True})
+
+
+def test_models_are_compared_with_others_of_their_size_where_it_has_both_kinds() -> None:
+    models = [(10, True, 60.0), (10, False, 50.0), (10, False, 54.0), (20, True, 55.0), (20, False, 70.0)]
+    # A size with one kind says nothing.
+    found = compared([*models, (30, False, 90.0)])
+    assert found == Comparison(optimal=2, optimal_mean=57.5, others=4, others_mean=66.0, sizes=2, ahead=1)
+    # Equal means are not ahead.
+    equal = compared([*models, (40, True, 60.5), (40, False, 60.0), (40, False, 61.0)])
+    assert equal is not None and (equal.sizes, equal.ahead) == (3, 1)
+    assert compared([(10, True, 60.0)]) is None
+
+
+def test_the_comparison_of_compute_optimal_models_stands_below_the_correlation(study: Study, tmp_path: Path) -> None:
+    curves = read_frame(study.tables["curves"], CURVES).to_dicts()
+    last = {row["run"]: row["development_loss"] for row in curves}
+    ended = altered(study, tmp_path, lambda run: [run | {"development_loss": last.get(run["run"])}])
+    found = analysis_called("correlation").run(settings_of("correlation", {"experiments": ["one"]}), ended)
+    marks = [row["optimal"] for row in rows(found, kind="model", suite="rv_glue")]
+    (row,) = rows(found, kind="optimality", suite="rv_glue")
+    assert (row["optimal_models"], row["other_models"]) == (marks.count(1), marks.count(0))
+    assert cells(found, 1)[0][:2] == ["rv_glue", str(marks.count(1))]
+
+
+def test_one_suite_can_be_chosen(analysed: Analysed) -> None:
+    found = analysed("correlation", suites=["rv_glue"])
+    assert {row["suite"] for row in found.rows} == {"rv_glue"}
+    assert rows(found, kind="correlation")[0]["pairs"] == 24
