@@ -19,7 +19,7 @@ SCORES = Table(
         Group([["elc", Cell("-", remark="0/5"), Cell("-1.0", comparable=False)]], heading="zero & one"),
     ],
     caption="What 100% say.",
-    notes=("Not <b>bold</b>", "Done."),
+    notes=("Not <b>bold</b>", "`Done`."),
 )
 
 

@@ -156,7 +156,7 @@ class Table:
         paper it is; with `wrap`, columns of sentences break their lines instead of shrinking the table. All text is
         escaped to ASCII, so that any engine compiles it.
         """
-        sides = "".join(self._latex_sides(wrap))
+        sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")
         lines = [
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
@@ -169,7 +169,7 @@ class Table:
             r"\scriptsize",
             r"\setlength{\tabcolsep}{3pt}",
             # A table of many rows also fits in the height of the page, with its caption and notes.
-            *([_WITHIN_HEIGHT] if len(self.rows) > _LINES_WITH_NOTES else []),
+            *([_WITHIN_HEIGHT] if long else []),
             # No wider than the line, and no larger than it is.
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{sides}}}",
@@ -188,10 +188,11 @@ class Table:
                 _latex_row([_latex_cell(*pair) for pair in zip(_row(row).cells, self.columns, strict=True)])
                 for row in group.rows
             ]
-        lines += [r"\bottomrule", r"\end{tabular}}" + ("}" if len(self.rows) > _LINES_WITH_NOTES else "")]
+        lines += [r"\bottomrule", r"\end{tabular}}" + "}" * long]
         if self.notes:
-            notes = " ".join(latex_text(note if note.endswith(".") else f"{note}.") for note in self.notes)
-            size = r"\scriptsize" if len(self.rows) <= _LINES_WITH_NOTES else r"\tiny"
+            # LaTeX's notes have no code.
+            sentences = (f"{note.removesuffix('.')}.".replace("`", "") for note in self.notes)
+            notes, size = " ".join(map(latex_text, sentences)), r"\tiny" if long else r"\scriptsize"
             # In a box of its own, because a caption is as wide as the page and the notes are long.
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -220,8 +221,8 @@ class Table:
         ]
 
 
-# Landscape with narrow margins: the widest table of a paper has thirteen columns of numbers.
 _WITHIN_HEIGHT = r"\resizebox*{!}{\ifdim\totalheight>0.75\textheight 0.75\textheight\else\totalheight\fi}{%"
+# Landscape with narrow margins: the widest table of a paper has thirteen columns of numbers.
 _PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
 \documentclass[10pt]{article}
 \usepackage{booktabs}

@@ -28,7 +28,7 @@ def _tables(summary: Summary) -> Iterator[str]:
             number += 1
             made = table_of(summary, measures, models, section.title, best=True)
             label = f"{summary.experiment}-{number:02}".replace("_", "-")
-            shown = replace(made, notes=(section.note.replace("`", ""),)).shown(Score.cell)
+            shown = replace(made, notes=(section.note,)).shown(Score.cell)
             try:
                 yield shown.latex(summary.experiment, label)
             except ConfigError as error:

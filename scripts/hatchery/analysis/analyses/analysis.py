@@ -194,11 +194,9 @@ def tables_as_files(found: Findings, title: str, entry: str, experiment: str) ->
     if not found.tables:
         return {}
     names = [f"{TABLE}{number:02}" for number in range(1, len(found.tables) + 1)]
-    # LaTeX's notes have no code.
-    notes = [note.replace("`", "") for note in found.notes]
     source = f"{experiment}, {entry}"
     texts = {
-        f"{name}.tex": replace(table, notes=notes).latex(
+        f"{name}.tex": replace(table, notes=found.notes).latex(
             source, f"{experiment}-{entry}-{name}".replace("_", "-"), wrap=True
         )
         for name, table in zip(names, found.tables, strict=True)

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.aggregates import mean_and_deviation
+from hatchery.analysis.aggregates import NORMAL_95, mean_and_deviation
 from hatchery.analysis.analyses.analysis import AnalysisSettings, Findings, Numbers, Study
 from hatchery.analysis.comparability import BETWEEN_TWO, ONE_SEED
 from hatchery.analysis.settings import labels_of, models_in_order
@@ -185,8 +185,6 @@ def _has_single(row: Mapping[str, Any]) -> bool:
 
 
 def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
-    from hatchery.analysis.summary_rows import NORMAL_95
-
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
     deviations = _deviations(model, against, nouns)
