@@ -1,10 +1,15 @@
-"""Tiny models of others, imported once for all tests."""
+"""Tiny models of others, imported or loaded once for all tests."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from baseline_cases import ARCHITECTURES, build, imported
+
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.baselines.loading import BaselineTokenizer, load_folder
+from hatchery.evaluation.settings import BaselineSettings
 
 
 @pytest.fixture(scope="session")
@@ -31,5 +36,24 @@ def manifest_of(stored: Callable[[str], Path], tmp_path_factory: pytest.TempPath
         if name not in made:
             made[name] = imported(stored(name), ARCHITECTURES[name], tmp_path_factory.mktemp(f"imported_{name}"))
         return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def model(golden_directory: Path) -> Callable[[str], BaselineModel]:
+    """The models of tests/golden/babylm_2026, by folder and way of scoring."""
+    loaded: dict[str, BaselineModel] = {}
+
+    def get(backend: str) -> BaselineModel:
+        if backend not in loaded:
+            name, way = backend.split("/")
+            folder = golden_directory / "babylm_2026" / "models" / name
+            architecture = "causal" if way == "causal" else "masked"
+            network, tokenizer = load_folder(folder, architecture)
+            settings = BaselineSettings(architecture, predicts_next=way == "mntp")
+            its = BaselineTokenizer(tokenizer, architecture, name)
+            loaded[backend] = BaselineModel(network, its, settings, torch.device("cpu"), template=True)
+        return loaded[backend]
 
     return get

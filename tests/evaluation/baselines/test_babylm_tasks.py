@@ -3,47 +3,27 @@
 import copy
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from babylm_cases import TASKS, items_of, settings_of
 from tokenizers.processors import TemplateProcessing
 
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.loading import BaselineTokenizer, load_folder
 from hatchery.evaluation.baselines.own_text import OwnText
-from hatchery.evaluation.minimal_pairs.counted_texts import counted_by_text, right_texts
-from hatchery.evaluation.minimal_pairs.decisions import Decision, accuracy_table, decision
+from hatchery.evaluation.minimal_pairs.decisions import accuracy_table, decision
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
-from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import predictions_json
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import given_tokens
 from hatchery.evaluation.minimal_pairs.temperatures import GRID
 from hatchery.evaluation.settings import BaselineSettings, ScoringSettings
-from hatchery.raw.registration import RawSource, unregistered
 
-TASKS: dict[str, dict[str, Any]] = {
-    "blimp/blimp_filtered": {},
-    "blimp/supplement_filtered": {},
-    "ewok/ewok_filtered": {"format": "ewok"},
-    "entity_tracking/entity_tracking": {"format": "entity_tracking"},
-    "entity_tracking/no_space_option": {"format": "entity_tracking"},
-    "comps/comps": {"format": "comps"},
-    "global_piqa_parallel/global_piqa_parallel": {"format": "global_piqa", "per_token": True},
-    "global_piqa_nonparallel/global_piqa_nonparallel": {"format": "global_piqa", "per_token": True},
-    "blimp/one_token": {},
-    "entity_tracking/empty_option": {"format": "entity_tracking"},
-    "blimp/blimp_fast": {},
-    "blimp/supplement_fast": {},
-    "ewok/ewok_fast": {"format": "ewok"},
-    "entity_tracking/entity_tracking_fast": {"format": "entity_tracking"},
-}
-EDGE = ("no_space_option", "one_token", "empty_option")
 # Where the official code ends in an error, so does ours.
 ENDS = {
     ("causal_nobos/causal", "blimp/one_token"),
@@ -56,40 +36,6 @@ CASES = [
     *((2026, backend, task) for backend in BACKENDS for task in TASKS if (backend, task) not in ENDS),
     *((2025, backend, task) for backend in ("causal_bos/causal", "masked_wp/mlm") for task in OF_2025),
 ]
-
-
-@pytest.fixture(scope="module")
-def model(golden_directory):
-    loaded: dict[str, BaselineModel] = {}
-
-    def get(backend: str) -> BaselineModel:
-        if backend not in loaded:
-            name, way = backend.split("/")
-            folder = golden_directory / "babylm_2026" / "models" / name
-            architecture = "causal" if way == "causal" else "masked"
-            network, tokenizer = load_folder(folder, architecture)
-            settings = BaselineSettings(architecture, predicts_next=way == "mntp")
-            its = BaselineTokenizer(tokenizer, architecture, name)
-            loaded[backend] = BaselineModel(network, its, settings, torch.device("cpu"), template=True)
-        return loaded[backend]
-
-    return get
-
-
-def settings_of(task: str, edition: int = 2026, **more: Any) -> ScoringSettings:
-    return ScoringSettings(**{"suite": task, "edition": edition, **TASKS[task], **more})
-
-
-def source_of(golden: Path, settings: ScoringSettings) -> RawSource:
-    name = settings.suite.partition("/")[2]
-    kind = "edge" if name in EDGE else "fast" if name.endswith("_fast") else "full"
-    found = unregistered(golden / "babylm_2026" / "data" / kind / name, 100)
-    assert found is not None
-    return found
-
-
-def items_of(golden: Path, settings: ScoringSettings) -> list[Item]:
-    return read_minimal_pairs(source_of(golden, settings), settings)
 
 
 def golden_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -241,98 +187,6 @@ def test_the_default_scores_what_the_official_code_loses_of_a_completion(golden_
     assert lost == 3
 
 
-def shares(items: list[Item], decisions: list[Decision]) -> dict[str, float]:
-    outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
-    return {row.name: row.accuracy for row in accuracy_table(items, outcomes, "x", credits) if row.level == "paradigm"}
-
-
-def test_the_server_compares_right_answers_of_entity_tracking_with_other_rows_if_asked_for(golden_directory):
-    golden = json.loads(
-        (golden_directory / "babylm_2026/results/collated/entity_all_right_answers.json").read_text(encoding="utf-8")
-    )
-    expected = golden["server_scores"]["entity_all_rows"]
-    assert min(expected.values()) < 1 == min(golden["server_scores"]["entity_any_option_filter"].values())
-    settings = settings_of("entity_tracking/entity_tracking", counted_by="server")
-    source, items = source_of(golden_directory, settings), items_of(golden_directory, settings)
-    right = [Decision("correct", 0, 1.0) for _ in items]
-    assert json.loads(predictions_json(items, right, settings)) == golden["predictions"]
-    assert shares(items, right) == pytest.approx(golden["server_scores"]["entity_any_option_filter"])
-    assert shares(items, counted_by_text(items, right, source, settings)) == pytest.approx(expected)
-
-
-GOLD = {
-    "blimp": "blimp/blimp_filtered",
-    "blimp_supplement": "blimp/supplement_filtered",
-    "ewok": "ewok/ewok_filtered",
-    "comps": "comps/comps",
-    "entity_all_rows": "entity_tracking/entity_tracking",
-}
-
-
-@pytest.mark.parametrize("block", GOLD)
-def test_predictions_are_compared_with_the_texts_of_the_server(golden_directory, block):
-    settings = settings_of(GOLD[block], counted_by="server")
-    found: dict[str, list[str]] = {}
-    for paradigm, text in right_texts(
-        items_of(golden_directory, settings), source_of(golden_directory, settings), settings
-    ):
-        # The server's own rule for entity tracking is applied to rows that hold all.
-        found.setdefault(paradigm, []).append(text)
-    folder = golden_directory / "babylm_2026/results/collated/gold" / block
-    theirs = {
-        path.stem: [json.loads(line)["target"] for line in path.read_text(encoding="utf-8").splitlines()]
-        for path in folder.iterdir()
-    }
-    if block == "entity_all_rows":
-        theirs = {uid: [text for text in texts if "nothing" not in text] for uid, texts in theirs.items()}
-    assert found == theirs
-
-
-FAST = {
-    "blimp": "blimp/blimp_fast",
-    "blimp_supplement": "blimp/supplement_fast",
-    "ewok": "ewok/ewok_fast",
-    "entity_tracking_filtered": "entity_tracking/entity_tracking_fast",
-    "global_piqa_parallel": "global_piqa_parallel/global_piqa_parallel",
-    "global_piqa_nonparallel": "global_piqa_nonparallel/global_piqa_nonparallel",
-}
-
-
-@pytest.mark.parametrize("block", FAST)
-def test_of_checkpoints_the_collator_counts_what_it_did_if_asked_for(golden_directory, model, block):
-    collated = golden_directory / "babylm_2026/results/collated/toy_sizes_two_of_three_checkpoints.json"
-    theirs = json.loads(collated.read_text(encoding="utf-8"))["fast_eval_results"][block]
-    settings = settings_of(FAST[block], official=True, counted_by="collator")
-    items, source = items_of(golden_directory, settings), source_of(golden_directory, settings)
-    for expected, backend in zip(theirs[1:], ("causal_nobos/causal", "causal_bos/causal"), strict=True):
-        scored = candidate_scores(items, model(backend), official=True)
-        values = scored.scores / np.maximum(scored.tokens, 1) if settings.per_token else scored.scores
-        decided = [
-            decision(item, row[: len(item.candidates)].tolist(), settings)
-            for item, row in zip(items, values, strict=True)
-        ]
-        counted = counted_by_text(items, decided, source, settings)
-        # Their draws among ties had another seed; without ties, the shares are equal.
-        least, most = (
-            shares(items, [replace(one, credit=tie) if one.outcome == "tie" else one for one in counted])
-            for tie in (0.0, 1.0)
-        )
-        # The paradigm of GlobalPIQA is its folder, which is the source here.
-        if settings.format == "global_piqa":
-            ((name, share),), (source_name,) = expected.items(), least
-            expected = {source_name: share}
-        assert least.keys() == most.keys() == expected.keys()
-        for name, share in expected.items():
-            assert least[name] - 1e-9 <= share <= most[name] + 1e-9
-        if block == "ewok":
-            assert set(expected.values()) == {0.0} and max(shares(items, decided).values()) > 0
-
-
-def test_what_the_organisers_count_is_of_their_rows_alone():
-    with pytest.raises(ConfigError, match=r"counted_by: got 'server', expected null unless all pairs are"):
-        settings_of("ewok/ewok_filtered", counted_by="server", pairs_per_paradigm=3)
-
-
 @pytest.fixture
 def threads():
     """Sets the threads of PyTorch."""
@@ -350,41 +204,6 @@ def test_scores_depend_neither_on_the_batch_nor_on_company_nor_on_threads(golden
     np.testing.assert_allclose(together, alone, atol=1e-5)
     threads(2)
     np.testing.assert_allclose(candidate_scores(items, model(backend)).scores, together, atol=1e-5)
-
-
-def test_the_score_of_entity_tracking_is_the_mean_of_its_files_and_of_others_that_of_paradigms():
-    items = [Item("a_0_ops", "a", "1", TWO), Item("a_1_ops", "a", "2", TWO), Item("b_0_ops", "b", "1", TWO)]
-    outcomes = ["correct", "wrong", "wrong"]
-    suite, by_phenomenon = accuracy_table(items, outcomes, "entity", by_split=True)[-2:]
-    assert suite.accuracy == by_phenomenon.accuracy == 0.25
-    assert accuracy_table(items, outcomes, "entity")[-2].accuracy == pytest.approx(1 / 3)
-
-
-TWO = (Candidate(" a"), Candidate(" b"))
-
-
-@pytest.mark.parametrize(
-    ("edition", "official", "expected"), [(2026, False, 50), (2026, True, None), (2025, True, 100)]
-)
-def test_a_constant_scorer_has_what_the_tie_rule_gives(edition, official, expected):
-    suite = ScoringSettings(suite="a", edition=edition, official=official)
-    items = [minimal_pair("p", "p", str(row), "good", "bad") for row in range(400)]
-    credits = [decision(item, [-1.0, -1.0], suite).credit for item in items]
-    share = 100 * sum(credits) / len(credits)
-    assert share == expected if expected is not None else 40 < share < 60 and set(credits) == {0.0, 1.0}
-    options = Item("p", "p", "1", tuple(Candidate(text, "given") for text in "abcde"))
-    five = [decision(options, [0.0] * 5, ScoringSettings(suite="a", edition=2026)).credit]
-    assert five == [0.2]
-
-
-def test_a_draw_between_ties_is_one_of_its_seed_paradigm_and_item():
-    def drawn(paradigm, seed):
-        suite = ScoringSettings(suite="a", edition=2026, official=True, seed=seed)
-        items = [minimal_pair(paradigm, "p", str(row), "good", "bad") for row in range(60)]
-        return tuple(decision(item, [-1.0, -1.0], suite).chosen for item in items)
-
-    assert drawn("p", 0) == drawn("p", 0)
-    assert len({drawn(paradigm, seed) for paradigm in ("p", "q") for seed in (0, 1)}) == 4
 
 
 def test_a_constant_scorer_has_chance_and_a_uniform_model_prefers_the_shorter_text(golden_directory, model):
@@ -409,44 +228,6 @@ def test_a_constant_scorer_has_chance_and_a_uniform_model_prefers_the_shorter_te
     assert decision(pair, scored.scores[0].tolist(), ScoringSettings(suite="a", edition=2026)).outcome == "wrong"
 
 
-def test_a_solution_that_is_null_is_none_of_a_row(make_source):
-    row = {"prompt": "a", "solution0": "b", "solution1": "c", "solution2": None, "label": 1, "example_id": "1"}
-    settings = ScoringSettings(suite="a", edition=2026, format="global_piqa")
-    (item,) = read_minimal_pairs(make_source({"a.jsonl": json.dumps(row) + "\n"}), settings)
-    assert [one.completion for one in item.candidates] == [" c", " b"]
-
-
 def test_one_token_without_one_in_front_of_it_is_an_error(golden_directory, model):
     with pytest.raises(EvaluationError, match="edge, pair 1: a sentence becomes 1 tokens"):
         candidate_scores([minimal_pair("edge", "edge", "1", "the", "a")], model("causal_nobos/causal"))
-
-
-EWOK = '{"Context1": "a", "Context2": "b", "Target1": "c", "Target2": "d", "Domain": "x"}\n'
-HOSTILE = [
-    ("ewok", EWOK + '{"Context1": "a"}\n', r"a.jsonl:2: the field 'Domain' is missing"),
-    ("ewok", EWOK + EWOK.replace('"c"', "3"), r"a.jsonl:2: the field 'Target1' must be a non-empty text, got 3"),
-    ("ewok", "", "a.jsonl: the file holds no records"),
-    ("entity_tracking", '{"input_prefix": "a", "options": ["b", ""], "numops": 0}\n', "a.jsonl:1: the field 'options'"),
-    ("entity_tracking", '{"input_prefix": "a", "options": "b", "numops": 0}\n', "a.jsonl:1: the field 'options'"),
-    ("entity_tracking", '{"input_prefix": "a", "options": ["b", "c"], "numops": true}\n', "a.jsonl:1: the field 'num"),
-    ("comps", '{"prefix_acceptable": "a", "prefix_unacceptable": " "}\n', "a.jsonl:1: the field 'property_phrase'"),
-    (
-        "global_piqa",
-        '{"prompt": "a", "solution0": "b", "solution1": "c", "label": 2, "example_id": "1"}\n',
-        "a.jsonl:1: the field 'label' must be the number of a solution, 0 to 1, got 2",
-    ),
-    (
-        "global_piqa",
-        2 * '{"prompt": "a", "solution0": "b", "solution1": "c", "label": 1, "example_id": "1"}\n',
-        "a.jsonl:2: the field 'example_id' repeats '1'",
-    ),
-    ("wug", '{"sentences": "a b", "ratio": 0.5}\n', "a.jsonl:1: the field 'sentences' must be two texts with a tab"),
-    ("wug", '{"sentences": "a\\tb", "ratio": 2}\n', "a.jsonl:1: the field 'ratio' must be a share"),
-]
-
-
-@pytest.mark.parametrize(("form", "content", "message"), HOSTILE)
-def test_a_wrong_row_is_named_with_file_and_line(make_source, form, content, message):
-    settings = ScoringSettings(suite="a", edition=2026, format=form)
-    with pytest.raises(EvaluationError, match=message):
-        read_minimal_pairs(make_source({"a.jsonl": content}), settings)
