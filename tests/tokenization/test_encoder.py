@@ -322,7 +322,7 @@ def test_words_are_counted_right_when_characters_are_unknown(
     tokenizers: dict[str, Tokenizer], texts: list[str]
 ) -> None:
     _, offsets, starts = ids_and_starts(tokenizers["observed"], texts)
-    # One unknown token, such as that of ":\x1f:", may stand for more than one word.
+    # One unknown token, such as the token of ":\x1f:", may represent more than one word.
     tokens = np.diff([*offsets, len(starts)])
     assert starts.sum() == sum(min(len(words_of(text)), count) for text, count in zip(texts, tokens, strict=True))
 

@@ -50,8 +50,9 @@ def test_the_share_is_that_whose_words_have_the_bytes_that_are_allowed(
 
 
 def test_words_that_come_again_are_foretold_by_heaps_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Half of the lines (the second and third) has 12 bytes of different words in 12 bytes, all lines 18 in 24: the
-    # exponent is log2(18 / 12), so 240 bytes have 18 * 10 ** 0.585 = 69.2, and 30 are in 0.239 of them.
+    # The sampled half (lines 2 and 3) has 12 bytes of distinct words in 12 bytes of text, and all lines have 18 in 24.
+    # The exponent is log2(18 / 12), so 240 bytes of text have 18 * 10 ** 0.585 = 69.2, and 30 bytes of distinct words
+    # are in 0.239 of the text.
     monkeypatch.setattr(spaceless_text, "MOST_DISTINCT_BYTES", 30)
     assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[2], NEW[1]]], 240) == pytest.approx(0.2395, abs=1e-4)
 

@@ -26,7 +26,7 @@ BINS = (-9.0, -7.5)
 
 
 def drawn(*names: object) -> float:
-    """A number from 0.3 to 0.7 that depends on the names alone."""
+    """Return a number from 0.3 to 0.7 that depends on the names alone."""
     return 0.3 + 0.4 * int.from_bytes(hashlib.sha256(repr(names).encode()).digest()[:4]) / 2**32
 
 
@@ -82,7 +82,7 @@ def minimal_pairs(asked: Asked) -> Generated:
     files: Files = {"accuracy.csv": accuracy_csv(accuracies)}
     if asked.settings.get("temperatures"):
         files[BEST_TEMPERATURE_FILE] = accuracy_csv(accuracies)
-    # One prediction of each example, whose number the file does not have.
+    # The file has one prediction of each example, but not the example's number.
     of_examples = {f"example{row}": 1 for row in range(asked.rows.get("", 0))}
     return files | ({PREDICTIONS: predictions(of_examples or asked.rows, "A text.")} if asked.rows else {}), {}
 

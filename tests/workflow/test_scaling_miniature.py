@@ -105,7 +105,7 @@ def test_laws_steps_and_scores_are_of_our_models(folder: Path) -> None:
     assert points == {f"{CONSTRAINED}/{run}" for run in trained}
     assert [row["to"] for row in numbers(folder, "cost_effectiveness") if row["source"] == "ours"] == ["128"]
     scored = [row for row in numbers(folder, "correlation") if (row["kind"], row["source"]) == ("model", "ours")]
-    # Of both suites, all models but the largest, which sixty steps do not train; its scores may be missing.
+    # Both suites have scores of all models except the largest, whose scores may be missing after sixty steps.
     assert len(scored) >= 2 * 3 and all(row["score"] for row in scored)
     assert {row["against"].partition("/")[0] for row in numbers(folder, "comparison")} == {CONSTRAINED}
 

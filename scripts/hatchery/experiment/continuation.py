@@ -90,7 +90,7 @@ def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[
 
 
 def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """The nearest of the `ancestors` that trains: a run of 0 steps hands on the words that its own origin has seen."""
+    """Return the nearest of the `ancestors` with steps: a run of 0 steps has seen the same words as its origin."""
     chain = ancestors(project, experiment, run, seed)
     return next((one for one in chain if trains(pretraining_of(project, one))), None)
 

@@ -359,5 +359,5 @@ class Project:
 
 
 def _smaller(*limits: Number | None) -> Number | None:
-    """The smallest limit that is set; None where none is."""
+    """Return the smallest limit that is not None; None if all are None."""
     return min((limit for limit in limits if limit is not None), default=None)

@@ -88,7 +88,7 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
 
 
 def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str, Edition]]:
-    """Key, way of scoring and edition of all that models are scored on."""
+    """Yield key, way of scoring and edition of all suites and texts on which models are scored."""
     for name in experiment.minimal_pairs:
         suite = project.suite(name)
         yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition
@@ -100,7 +100,7 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
 
 
 def unlearned_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """A line for each suite, text and so on of these experiments that asks models for what they never learned."""
+    """Yield a line for each suite or text whose way of scoring asks models for predictions that they never learned."""
     for name in experiments:
         experiment = project.experiment(name)
         objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
@@ -141,7 +141,7 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
 
 
 def _check_sinks(project: "Project") -> None:
-    """Raise ConfigError for a package that metrics are to be sent with and that is not installed."""
+    """Raise ConfigError if the package of a sink of metrics is not installed."""
     problems, place = Problems(), project.folder / "config.yaml"
     for sink in project.config.compute.sinks:
         if find_spec(sink) is None:

@@ -147,7 +147,7 @@ def source_at(place: str | None) -> RawSource | None:
 
 
 _BYTES_OF_WORD = 2
-"""A letter and a blank: no text has more words than its bytes divided by this."""
+"""Smallest number of bytes of a word: a letter and a blank."""
 _PACKED = (".parquet", ".arrow", ".xlsx")
 
 
@@ -172,7 +172,7 @@ def check_epochs(name: str, experiment: "Experiment", where: str, project: "Proj
 
 
 def _most_words(corpus: str, project: "Project") -> int | None:
-    """The most words that a corpus of local text can have; None where nothing is known."""
+    """Upper bound of the number of words of a corpus of local text; None if its size is not known."""
     block, total = project.corpus(corpus), 0
     for source in block.sources if block.made_from == "sources" else ():
         path = _path(project, source)

@@ -141,7 +141,7 @@ def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = froz
 
 
 def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -> Iterator[str]:
-    """Broken rules in the settings of a run, each message behind its key."""
+    """Yield broken rules in the settings of a run; each message follows its key."""
     if path_of(project, pretraining) is not None:
         yield f".initialise_from.path: {UNKNOWN}"
     if not trains(pretraining):
@@ -159,9 +159,9 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Broken rules in all ancestors of a run, in any experiment.
+    """Yield the broken rules of the ancestors of a run, in any experiment.
 
-    A run of this experiment is reported at its own settings.
+    Broken settings of ancestors in this experiment are reported at their own keys.
     """
     chain = ancestors(project, run.experiment, run.run, run.seed)
     for origin in chain:
@@ -175,7 +175,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
     last = next((one for one in (run, *chain) if trains(pretraining_of(project, one))), run)
-    # Words and epochs of a text are counted by the last training, which knows those before it.
+    # The last training counts words and epochs of a text, those of earlier trainings included.
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
             f"{last.run!r} of {last.experiment} is the last training, and that experiment has no `track: "

@@ -44,7 +44,7 @@ _INSTEAD_OF = {
     "run": ("path",),
     "path": ("run", "experiment", "seed", "step"),
 }
-"""Keys that take the place of others of the base, besides those of which a class of settings has exactly one."""
+"""Keys that exclude keys of the base, in addition to the groups of which a class of settings has exactly one."""
 
 
 @dataclass

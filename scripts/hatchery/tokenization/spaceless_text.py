@@ -1,8 +1,8 @@
-"""How much text of scripts without spaces a tokenizer is trained on: as much as memory has room for.
+"""The amount of text without spaces that a tokenizer is trained on, limited by memory.
 
-A trainer keeps every distinct word with its pairs of symbols. In Chinese, Japanese or Thai a word for it is whatever
-stands between two punctuation marks, and nearly every such word is new, so memory grows with the text: some 110 bytes
-for each byte. Text of other scripts repeats its words, and is never shortened for its own sake.
+A trainer keeps every distinct word with its pairs of symbols. In Chinese, Japanese or Thai, the text between two
+punctuation marks is one word to the trainer, and nearly every such word is new, so memory grows with the text: some 110
+bytes for each byte. Text of other scripts repeats its words, and is never shortened for its own sake.
 """
 
 import math
@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 MOST_DISTINCT_BYTES = 32_000_000
 """Bytes (UTF-8) of distinct words of such scripts to train on, which take about 3.5 GB."""
 SAMPLED_BYTES = 4_000_000
-"""Bytes of text by which the number of distinct words is foretold."""
+"""Bytes of sampled text from which the number of distinct words is extrapolated."""
 # Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.
 _SPACELESS = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -33,7 +33,8 @@ def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes
         normalised = line if backend.normalizer is None else backend.normalizer.normalize_str(line)
         found = {normalised[start:end] for _, (start, end) in backend.pre_tokenizer.pre_tokenize_str(normalised)}
         found = {word for word in found if _SPACELESS.search(word)}
-        # This half is that of no rhythm of the text, such as lines of two languages by turns.
+        # The half follows the Thue-Morse sequence, so it fits no period of the text, such as alternating lines of two
+        # languages.
         for part in (0, 1) if index.bit_count() % 2 else (1,):
             words[part].update(found)
             read[part] += len(line.encode())

@@ -89,7 +89,7 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def token_spans(self, sentences: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """The characters of its sentence, from and up to, that each token of `encode_sentences` stands for."""
+        """Span of characters (start, end) in its sentence that each token of `encode_sentences` represents."""
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         return [encoding.offsets for encoding in encodings]
 

@@ -191,7 +191,7 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
             total_bytes += sum(len(line.encode()) for line in lines)
     kept = min(total, settings.sentences_limit or total)
     if total_bytes * kept > MOST_DISTINCT_BYTES * total:
-        # Half of the text at most: a sample is taken to be a small part.
+        # At most half of the text is sampled, because the extrapolation assumes a small sample.
         sampled = max(1, min(total * SAMPLED_BYTES // total_bytes, total // 2))
         sample = LineStream(shards, None, settings.sources, (sampled, total))
         share = share_to_train_on(untrained(settings), sample, total_bytes * kept // total)

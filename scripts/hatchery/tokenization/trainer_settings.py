@@ -72,8 +72,9 @@ class TokenizerSettings(Settings):
     sources: SomeNames | None = None
     """Learn from documents of these sources of the corpus only, such as the two languages of a pair; null takes all."""
     sentences_limit: Count | None = None
-    """Learn from this many lines, spread evenly over the corpus; null takes all, or of Chinese, Japanese, Thai and
-    other text without spaces as many as have about 32 MB, whose training takes 4 GB of memory."""
+    """Number of lines to learn from, spread evenly over the corpus; null: all lines. From text without spaces (Chinese,
+    Japanese, Thai and others), null reads lines of about 32 MB, whose training needs 4 GB of memory.
+    """
     allow_smaller: bool = False
     """Keep a smaller vocabulary when the text does not support the size, rather than stop."""
 

@@ -125,7 +125,7 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
     special &= [text.strip() == tokenizer.special.unknown for text in texts] | (ids != tokenizer.unknown_id)
     ends = np.maximum.accumulate(np.array([end for _, end in spans], dtype=np.int64))
     begins = [found.start() for found in _WORD.finditer(sentence)]
-    # A word whose first character the normaliser has dropped begins with its next one.
+    # If the normaliser dropped the first character of a word, the word begins with its next character.
     first = np.minimum(np.searchsorted(ends, begins, side="right"), len(spans) - 1)
     counts = np.bincount(first, minlength=len(spans))
     counts[special] = 1
@@ -142,9 +142,9 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 
 
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
-    """Let a token in which several words begin lend all but one of them to the nearest tokens in which none begins.
+    """Move all but one of the word starts of a token to the nearest tokens without a word start.
 
-    Only white space inside of a token does so: U+00A0 of a tokenizer that cuts at spaces alone.
+    Only a token with white space inside has several, such as U+00A0 for a tokenizer that splits at spaces alone.
     """
     for index in np.flatnonzero((counts > 1) & ~special):
         free = np.flatnonzero(counts == 0)

@@ -95,15 +95,13 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
-        text = (
-            f"not up to date, whatever is said of it: {first}{more}; to make it anew: the same command with --forcerun"
-        )
+        text = f"wrongly taken for up to date: {first}{more}; to make it again: the same command with --forcerun"
         yield StaleLine(f"{text} {' '.join(stale)}", has_other_content)
     elif ahead:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
-            f"{path} is dated {rough_duration(seconds)} ahead of this machine's clock; Snakemake goes by dates, so it "
-            "may take such files for up to date when they are not; to make them anew: the same command with "
+            f"{path} is dated {rough_duration(seconds)} ahead of this machine's clock; Snakemake compares dates, so it "
+            "may take such files for up to date when they are not; to make them again: the same command with "
             f"--forcerun {' '.join(ahead)}",
             False,
         )

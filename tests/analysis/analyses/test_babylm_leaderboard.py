@@ -54,7 +54,7 @@ def test_the_macro_average_of_2025_is_that_of_the_halves(human, nlp, macro) -> N
 
 
 def counts_file(folder: Path, **changes: int) -> Path:
-    """Numbers of rows that those of `study` are taken for the official ones by, but for `changes` of blocks."""
+    """Return numbers of rows with which the rows of `study` count as official, except for `changes` of blocks."""
     rows = ["set,block,uid,rows"]
     for block in ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps"):
         rows += [f"full,{block},p,{changes.get(block, 100)}", f"full,{block},q,200"]

@@ -208,7 +208,8 @@ def test_tokens_are_counted_for_each_word_and_unknown_ones_for_each_token_in_fou
     backend = Backend(models.WordPiece({entry: index for index, entry in enumerate(entries)}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     definition = read_definition(backend.to_str(), "test")
-    # 5 words (three blanks, and a blank of Chinese text, part words once) and 6 tokens, of which zz is unknown.
+    # 5 words, because a run of blanks separates two words once, and so does a blank of Chinese text. 6 tokens, of which
+    # zz is unknown.
     assert running_text(definition, ["the   кот\u3000猫猫", "सात\nzz"], "test") == (6 / 5, 1 / 6)
 
 
