@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.studies import check_published, check_study
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, ModelError
 from hatchery.evaluation.settings import ScoringSettings
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
@@ -109,6 +109,13 @@ def _no_model(project: Project, data: str) -> str | None:
         return None  # reported with the missing data
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
+    # Only experiments with models of others need this module, which takes long to import.
+    from hatchery.evaluation.baselines.loading import check_files
+
+    try:
+        check_files(Path(root))
+    except ModelError as error:
+        return f"data.{data}.path: {error}"
     names = [path.name for path in Path(root).iterdir()]
     for what, patterns in _MODEL_FILES.items():
         if not any(fnmatch.filter(names, pattern) for pattern in patterns):

@@ -13,6 +13,7 @@ import torch
 from baseline_cases import build as build_model
 
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.evaluation import first_rows
 from hatchery.evaluation.first_rows import first_problem, notes_of_texts
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
@@ -139,9 +140,13 @@ def test_missing_cells_are_counted_and_never_text(make_source, manifest_of, tmp_
     assert kept.measures["missing"] == (3 if name == "a.jsonl" else 1)
 
 
-def test_a_column_that_looks_like_words_is_noted(make_source):
+def test_a_column_that_looks_like_words_is_noted_and_planning_reads_it_once(make_source, monkeypatch):
+    asked, real = [], first_rows.read_texts
+    monkeypatch.setattr(first_rows, "read_texts", lambda *of: asked.append(of) or real(*of))
     source = make_source({"a.csv": "item;word\n" + "".join(f"1;w{number}\n" for number in range(9)) + "1;New York\n"})
+    assert first_problem(build(SurprisalSettings, {"column": "word"}), source.root) is None
     (note,) = notes_of_texts(build(SurprisalSettings, {"column": "word"}), source.root)
+    assert len(asked) == 1
     assert "9 of 10 texts in the column 'word' are one word" in note and "`text: item`" in note
     assert notes_of_texts(build(SurprisalSettings, {"column": "word", "text": "item"}), source.root) == []
 

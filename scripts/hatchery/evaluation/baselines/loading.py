@@ -125,7 +125,7 @@ ATTENTIONS = ("eager", "sdpa")
 """PyTorch's own; under another name, the library would fetch and run a kernel that the folder's config names."""
 
 
-def _check_files(folder: Path) -> None:
+def check_files(folder: Path) -> None:
     """Raise ModelError for an adapter, which the library passes over, and for an index of files outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
@@ -178,7 +178,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     }
     local = {"local_files_only": True, "trust_remote_code": False}
     what = f"a {architecture.replace('_', '-')} language model"
-    _check_files(Path(folder))
+    check_files(Path(folder))
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **local)
         _forget_kernels_(config)
