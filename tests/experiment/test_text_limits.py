@@ -371,5 +371,7 @@ def test_a_folder_that_is_no_model_and_a_missing_package_are_told_before_anythin
             ]
         )
         assert [line for line in lines if "compute.sinks: 'wandb' needs the package wandb" in line]
+    (model / "adapter_config.json").write_text("{}", encoding="utf-8")
+    assert any("merge it into its model" in line for line in check(configuration, "demo"))
     monkeypatch.setattr("hatchery.experiment.run_checks.find_spec", lambda name: name)
     assert not any("wandb" in line for line in check(configuration, "demo"))
