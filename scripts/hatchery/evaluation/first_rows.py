@@ -7,6 +7,7 @@ reads all that suites and tasks will take from it, so that a mistake deep in a f
 
 import io
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -78,8 +79,8 @@ def _with_whole_cells(lines: bytes) -> bytes:
 def notes_of_texts(settings: SurprisalSettings, root: str | Path) -> list[str]:
     """Notes on surprising properties of the texts below `root`; none for large texts and for texts with mistakes."""
     try:
-        found = _first_lines(root)
-        return [] if found is None else list(_read_first_texts(found, settings).notes(settings))
+        survey = _survey_of_first_texts(settings, Path(root))
+        return [] if survey is None else list(survey.notes(settings))
     except (HatcheryError, OSError):
         return []
 
@@ -92,7 +93,15 @@ def _first_lines(root: str | Path) -> FirstLines | None:
     return FirstLines(found.manifest, found.name, found.kind, found.root, found.files)
 
 
-def _read_first_texts(source: FirstLines, settings: SurprisalSettings) -> Survey:
+@cache
+def _survey_of_first_texts(settings: SurprisalSettings, root: Path) -> Survey | None:
+    """Return the survey of the texts below `root`; None if nothing is looked into.
+
+    Planning asks for problems and for notes of each experiment of a study, and the texts are read once.
+    """
+    source = _first_lines(root)
+    if source is None:
+        return None
     return read_texts(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
 
 
@@ -102,13 +111,14 @@ def first_problem(settings: FileSettings, root: str | Path) -> str | None:
     One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no archives.
     """
     try:
+        if isinstance(settings, SurprisalSettings):
+            _survey_of_first_texts(settings, Path(root))
+            return None
         source = _first_lines(root)
         if source is None:
             return None
         if isinstance(settings, ScoringSettings):
             _read_small_files(source, settings)
-        elif isinstance(settings, SurprisalSettings):
-            _read_first_texts(source, settings)
         elif isinstance(settings, ReadingSettings):
             read_words(source, settings.files, None if source.is_whole(source.one_name(settings.files)) else MOST_ROWS)
         elif isinstance(settings, AcquisitionSettings):
