@@ -2,17 +2,18 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from figure_readback import assert_nothing_overlaps
 
 from hatchery.analysis.settings import FigureSettings
-from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
+from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame, write_rows
 from hatchery.evaluation.evaluation import measured
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
-from hatchery.views.figures.scores_by_words import draw
+from hatchery.views.figures.scores_by_words import draw, panels_of
 
 TRAININGS = tuple(SeededRun.of("plain", seed) for seed in (1, 2))
 MARKS = tuple(run.after_words(words) for run in TRAININGS for words in (1_000_000, 10_000_000))
@@ -59,6 +60,21 @@ def test_a_line_goes_over_all_models_of_a_training_to_the_finished_one(tables: d
         assert list(chance.get_ydata()) == [50.0, 50.0] and axes.get_xscale() == "log"
         assert [text.get_text() for text in axes.texts] == ["chance"]
     assert_nothing_overlaps(figure)
+
+
+def test_scores_that_do_not_compare_have_panels_of_their_own_unless_they_are_not_drawn(tables: dict[str, Path]) -> None:
+    """The seeds answered other items of COMPS; of `other`, with items of its own, nobody counted the words."""
+    rows = read_frame(tables["measurements"], MEASUREMENTS).with_columns(
+        basis=pl.when(suite="comps").then(pl.format("items: {}", "seed")).otherwise(pl.lit("items: 7"))
+    )
+    other = rows.filter(run="plain-s1").with_columns(run=pl.lit("other"), basis=pl.lit("items: 9"))
+    runs = (*TRAININGS, *MARKS, SeededRun("other", "other", 1))
+    found = panels_of(runs, {name: int(words) for name, words in WORDS.items()}, pl.concat([rows, other]))
+    assert {title: sum(map(len, lines.points["plain"].values())) for title, lines in found.items()} == {
+        "ewok, accuracy in percent": 6,
+        "comps, accuracy in percent, items 1": 3,
+        "comps, accuracy in percent, items 2": 3,
+    }
 
 
 @pytest.mark.parametrize(

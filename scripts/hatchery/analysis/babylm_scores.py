@@ -158,7 +158,7 @@ def official_parts(
     accuracies = measurements.filter((pl.col("level") == "paradigm") & (pl.col("metric") == "accuracy_percent"))
     tuned = measurements.filter((pl.col("kind") == "finetuning") & (pl.col("level") == "task") & pl.col("main"))
     reading = measurements.filter((pl.col("suite") == READING) & (pl.col("task") == READING))
-    found: dict[str, dict[str, int]] = {block: {} for block in (*SUITES, GLUE, READING)}
+    found: dict[str, dict[str, int]] = {}
     for block, suite in SUITES.items():
         of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
         found[block] = dict(of_suite.select("task", "items").rows())

@@ -47,9 +47,8 @@ def join_words(settings: CollectSettings, models: Mapping[str, Path], words: Map
             seed = None if run.is_baseline else run.seed
             place = dict(zip(PLACE, (settings.experiment, run.model, run.name, seed, result.name), strict=True))
             for rows in _batches(path):
-                added = [pl.lit(value, PLACE[name]).alias(name) for name, value in place.items()]
-                missing = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in rows.columns]
-                whole = rows.with_columns(*missing).with_columns(*added).select(schema.names())
+                added = {name: pl.lit(value, PLACE[name]) for name, value in place.items()}
+                whole = pl.concat([empty, rows.with_columns(**added)], how="diagonal")
                 writer.write_table(whole.to_arrow(compat_level=pl.CompatLevel.oldest()))
                 text.write(csv_text(None, whole.iter_rows()))
     write_checksums([output, csv_file])

@@ -81,9 +81,11 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
         found = parts_of(of_run, settings.suites, settings.tasks, settings.edition)
         if any(value is not None for value in found.values()):
             by_model.setdefault(run.label or run.model, []).append(found)
+            if settings.edition != 2026:
+                continue
             for part, same in official_parts(of_run, settings.suites, settings.tasks, counts).items():
                 official[part] = official.get(part, True) and same
-    other = frozenset(part for part, same in official.items() if not same and settings.edition == 2026)
+    other = frozenset(part for part, same in official.items() if not same)
     comparable = not other or any(official.values())
     ours = [_model(name, runs, settings) for name, runs in by_model.items()]
     printed: dict[str, dict[str, float]] = {}

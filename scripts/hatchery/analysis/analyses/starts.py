@@ -4,7 +4,7 @@ Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 1
 seeds with standard errors: sample deviation over the root of the number of seeds.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +61,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {
-        key: aspects
-        for key, own in bases.items()
-        if (aspects := differing([*own, *bases.get(_reference(key, settings.against), ())]))
+        key: differing([*own, *bases.get(_reference(key, settings.against), ())]) for key, own in bases.items()
     }
     rows = list(_rows(values, settings.against, models, different))
     columns = [Column("score", words=True), Column("mean"), Column("difference"), Column("seeds")]
@@ -89,9 +87,9 @@ def _reference(key: Key, against: str) -> Key:
 
 
 def _rows(
-    values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Collection[Key]
+    values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Mapping[Key, object]
 ) -> Iterator[Numbers]:
-    """The rows; scores of `different` have no difference."""
+    """The rows; scores of which `different` has aspects have no difference."""
     for model in models:
         for key, found in sorted(values.items()):
             of, suite, task, metric = key
@@ -101,7 +99,7 @@ def _rows(
             reference = _reference(key, against)
             others = values.get(reference)
             difference = spread = None
-            if others and reference != key and key not in different:
+            if others and reference != key and not different[key]:
                 base, base_error = mean_and_error(others)
                 difference = round(mean - base, 4) + 0.0
                 if error is not None and base_error is not None:

@@ -91,13 +91,13 @@ class SuiteBars:
     published: dict[tuple[str, str], float] = field(default_factory=dict)
     metric: str = ACCURACY
 
-    def chances(self) -> list[list[float]]:
+    def chances(self) -> dict[str, list[float]]:
         """Scores of a blind guess by phenomenon: one value, or several if models were scored on different items."""
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
             if bar.blind_guess is not None and name in found:
                 found[name].add(bar.blind_guess)
-        return [sorted(found[name]) for name in self.phenomena]
+        return {name: sorted(guesses) for name, guesses in found.items()}
 
     def extent(self) -> tuple[float, float]:
         """The range of the axis: from 0 to 100, and as far below 0 as any bar or deviation goes."""
@@ -136,9 +136,9 @@ def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | N
         for task, model in groups
         if published and (model, suite, task, metric) in published
     }
-    phenomena = sorted({task for task, _ in groups}.difference(AVERAGES))
-    averaged = {task for task, _ in groups}
-    if len(phenomena) > 1 and PHENOMENON_AVERAGE in averaged:
+    tasks = {task for task, _ in groups}
+    phenomena = sorted(tasks.difference(AVERAGES))
+    if len(phenomena) > 1 and PHENOMENON_AVERAGE in tasks:
         phenomena.append(PHENOMENON_AVERAGE)
     if any(task == PARADIGM_AVERAGE for task, _ in values):
         phenomena.append(PARADIGM_AVERAGE)
@@ -195,7 +195,7 @@ def _draw_panel(
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * (high - low) / (style.width_inches * 72 * 0.65)
     measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
     thickness = 1 / (len(measured) + 0.8)
-    places, chances = panel.places(), dict(zip(panel.phenomena, panel.chances(), strict=True))
+    places, chances = panel.places(), panel.chances()
     for group, phenomenon in zip(places, panel.phenomena, strict=True):
         for index, model in enumerate(measured):
             bar = panel.bars.get((phenomenon, model))
@@ -247,12 +247,12 @@ def _draw_panel(
 
 def _draw_chance(axes: Axes, panel: SuiteBars, font_size: float) -> None:
     """Draw one line where all phenomena have the same chance, and else a line across the bars of each."""
-    chances, places = panel.chances(), panel.places()
+    chances = list(panel.chances().values())
     line: Keywords = {"color": "black", "linestyle": "--", "linewidth": 0.9, "zorder": 2}
     if len(distinct := {chance for found in chances for chance in found}) == 1 and all(chances):
         axes.axvline(distinct.pop(), **line)
     else:
-        for place, found in zip(places, chances, strict=True):
+        for place, found in zip(panel.places(), chances, strict=True):
             for chance in found:
                 axes.plot([chance, chance], [place - 0.5, place + 0.5], **line)
     if first := next(filter(None, chances), None):

@@ -109,26 +109,24 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
         .otherwise(pl.col("level").is_in(["task", "split"]) & pl.col("primary") & pl.col("main")),
         pl.col("value").is_not_null(),
     )
-    rows = shown.select("suite", "task", "metric", "run").rows()
-    of_milestones = {(suite, task, metric) for suite, task, metric, run in rows if named[run].milestone_of}
+    columns = ("suite", "task", "metric", "run", "value", "sampling_deviation", "blind_guess")
+    rows = shown.select(*columns, pl.col("basis").fill_null("")).rows()
+    of_milestones = {row[:3] for row in rows if named[row[3]].milestone_of}
+    seen = {run: number for run, number in words.items() if number is not None}
+    rows = [row for row in rows if row[:3] in of_milestones and row[3] in seen]
+    bases: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        bases.setdefault(row[:3], []).append(row[-1])
+    told = {key: told_apart(own) for key, own in bases.items()}
     found: dict[str, Lines] = {}
-    bases: dict[tuple[str, str, str], list[str]] = {}
-    for *key, basis in shown.select("suite", "task", "metric", pl.col("basis").fill_null("")).iter_rows():
-        bases.setdefault((key[0], key[1], key[2]), []).append(basis)
-    told = {key: told_apart(found) for key, found in bases.items()}
-    for suite, task, metric, name, value, sampling, guess, basis in shown.select(
-        *("suite", "task", "metric", "run", "value", "sampling_deviation", "blind_guess"),
-        pl.col("basis").fill_null(""),
-    ).iter_rows():
-        run, seen = named[name], words.get(name)
-        if (suite, task, metric) not in of_milestones or seen is None:
-            continue
+    for suite, task, metric, name, value, sampling, guess, basis in rows:
+        run = named[name]
         title = readable(suite if task == PARADIGM_AVERAGE else f"{suite} {task}")
         parts = (title, metric_name(metric), told[suite, task, metric][basis])
         lines = found.setdefault(", ".join(filter(None, parts)), Lines(metric))
         model = trainings.get(run.milestone_of, run.model)
         milestone = run.milestone if run.milestone_of else ""
-        lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen, value, sampling))
+        lines.points.setdefault(model, {}).setdefault(milestone, []).append((seen[name], value, sampling))
         if guess is not None:
             lines.chance.add(guess)
     return found
