@@ -18,12 +18,14 @@ from faults import damaged
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.evaluation import asked_model
 from hatchery.evaluation.asked_model import _IN_A_WORD
 from hatchery.evaluation.filled_sentences import continuation, guesses, left_out
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.sentences_file import GAP
+from hatchery.evaluation.surprisal import words
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.store import save_model
 
@@ -138,6 +140,16 @@ def test_what_cannot_be_asked_is_an_error_in_one_line(model_manifest: Path, ask,
     with pytest.raises(hatchery.HatcheryError, match=message) as told:
         ask(hatchery.model(model_manifest))
     assert "\n" not in str(told.value)
+
+
+def test_surprisals_of_many_calls_decode_the_vocabulary_once(model_manifest: Path, monkeypatch) -> None:
+    built: list[object] = []
+    real = words.Alphabet
+    monkeypatch.setattr(asked_model, "Alphabet", lambda model: built.append(model) or real(model))
+    monkeypatch.setattr(words, "Alphabet", None)
+    model = hatchery.model(model_manifest)
+    tables = [model.surprisals(["The dogs"]), model.surprisals(["The dogs"])]
+    assert len(built) == 1 and tables[0].equals(tables[1])
 
 
 def test_damaged_and_exchanged_weights_are_refused(model_manifest: Path, tmp_path: Path) -> None:

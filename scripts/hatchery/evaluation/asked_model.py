@@ -7,6 +7,7 @@ It serves whoever imports `hatchery`, and `make try`. Numbers are those of the e
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
@@ -23,7 +24,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.sentences_file import GAP
 from hatchery.evaluation.surprisal.texts import plain_texts
-from hatchery.evaluation.surprisal.words import word_surprisals
+from hatchery.evaluation.surprisal.words import Alphabet, word_surprisals
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.evaluation.ways_of_scoring import unlearned
 from hatchery.settings.base import DeviceName
@@ -111,6 +112,7 @@ class AskedModel:
             plain_texts(sentences),
             scoring=scoring,
             place=lambda index: f"sentence {index + 1:,}",
+            alphabet=self._alphabet,
         )
 
     @torch.no_grad()
@@ -166,6 +168,11 @@ class AskedModel:
             states = BaselineEncoder(model.network, model.architecture, model.tokenizer)(inputs)
         tokens = tuple(subword_texts(model.tokenizer, ids))
         return HiddenStates(tokens, torch.cat(states).float().cpu().numpy(), attentions)
+
+    @cached_property
+    def _alphabet(self) -> Alphabet:
+        """Built once: decoding a vocabulary takes longer than scoring a sentence with a small model."""
+        return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | BaselineModel:
         """The model as `scoring` asks it: a hybrid one is else asked for hidden tokens.
