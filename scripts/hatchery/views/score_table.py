@@ -5,7 +5,6 @@ for a terminal. Numbers are rounded by Python's formatting of the four decimals 
 table of a paper is judged on the numbers as shown.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -212,19 +211,19 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
     not compare or where a model with one pretraining seed would be it.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
-    ours: dict[int, list[Score]] = {}
+    ours: dict[int, list[tuple[float, Score]]] = {}
     for line in lines:
         for column, value in enumerate(line.values):
             if value is not None and (strength := _strength(value)) is not None:
                 reach = float(value.deviation_text or 0) if within_deviation else 0.0
                 columns.setdefault((line.source == PUBLISHED, column), []).append((strength, reach))
                 if line.source != PUBLISHED:
-                    ours.setdefault(column, []).append(value)
+                    ours.setdefault(column, []).append((strength, value))
     least = {key: least_of_best(found) for key, found in columns.items()}
 
     def no_claim(column: int) -> bool:
-        best = [value for value in ours[column] if (_strength(value) or -math.inf) >= least[False, column]]
-        return bool(differing(value.basis for value in ours[column])) or any(value.seeds == 1 for value in best)
+        best = [value for strength, value in ours[column] if strength >= least[False, column]]
+        return bool(differing(value.basis for _, value in ours[column])) or any(value.seeds == 1 for value in best)
 
     none_best = {(False, column) for column in ours if no_claim(column)}
 

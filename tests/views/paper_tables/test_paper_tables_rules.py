@@ -58,6 +58,11 @@ def test_of_ours_that_tie_for_the_best_none_is_bold_where_one_has_a_single_seed(
     ]
 
 
+def test_a_best_number_of_zero_is_not_bold_where_its_model_has_a_single_seed() -> None:
+    assert bold([line(OURS, 0.0, seeds=1), line(OURS, -5.0, seeds=2)]) == [[], []]
+    assert bold([line(OURS, 0.0, seeds=2), line(OURS, -5.0, seeds=1)]) == [["0.0"], []]
+
+
 def test_what_is_within_one_deviation_of_the_best_is_bold_where_the_caption_says_so() -> None:
     lines = [
         Line("model", OURS, (Score(mean, Digits(), deviation),))

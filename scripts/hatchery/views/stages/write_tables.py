@@ -113,7 +113,7 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 @Stage(
-    version=7,
+    version=8,
     settings=tables_settings,
     inputs=lambda data, results, experiment: {
         "summary": results.file(experiment, "summary.parquet"),
