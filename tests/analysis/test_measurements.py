@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from measured_experiment import PRETRAINING
 from measured_rows import replaced
 
 from hatchery.analysis.compute_optimal import distinct_runs
-from hatchery.analysis.measurements import learning_measurements
+from hatchery.analysis.measurements import development_basis, learning_measurements
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scores import direction
 from hatchery.analysis.settings import baseline_runs
@@ -18,6 +19,7 @@ from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
+from hatchery.evaluation.basis import differing
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, minimal_pair_rows
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
@@ -288,3 +290,18 @@ def test_the_headline_has_the_bleu_of_every_test_set() -> None:
     headline = [(measure.task, measure.metric) for measure in SUMMARY.headline() if measure.suite == "translation"]
     assert headline == [("other_domain", "bleu"), ("test", "bleu")]
     assert direction("bleu") == direction("alc_chrf") == 1
+
+
+def test_a_tokenizer_decides_what_numbers_per_token_compare_with_and_not_scores_of_translations(tmp_path: Path) -> None:
+    trained = []
+    for name in ("one", "other"):
+        with stage_run(tmp_path / name / "tokenizer/manifest.json", {"name": name}) as tokenizer:
+            pass
+        settings = {**PRETRAINING, "steps": 1, "seed": 1}
+        with stage_run(tmp_path / name / "manifest.json", settings, {"tokenizer": tokenizer.folder / "manifest.json"}):
+            pass
+        trained.append(read_manifest(tmp_path / name / "manifest.json"))
+    per_token, of_text = ["loss_nats", "perplexity"], ["bits_per_byte", "best_bleu", "alc_chrf"]
+    for metric in per_token + of_text:
+        aspects = list(differing(development_basis(each, "text", metric) for each in trained))
+        assert aspects == (["tokenizer"] if metric in per_token else []), metric

@@ -19,6 +19,7 @@ from hatchery.translation.metrics import METRICS, area_under_curve
 
 PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"
+PER_TOKEN = ("loss_nats", "perplexity")
 DEVELOPMENT_BITS = "development_bits_per_byte"
 """The column of a curve that its `metrics.jsonl` does not have."""
 
@@ -55,7 +56,8 @@ def development_basis(manifest: Manifest, text: str, metric: str) -> str:
     objective = settings.objective
     return basis(
         asked=asked_of(objective),
-        tokenizer="" if metric == BITS_PER_BYTE else shortened(manifest.inputs.get("tokenizer")),
+        # Bits per byte and scores of translations are of text.
+        tokenizer=shortened(manifest.inputs.get("tokenizer")) if metric in PER_TOKEN else "",
         text=f"{settings.evaluation_sequences} development sequences of {text}",
         window=window_of(objective, settings.sequence_length),
         precision=settings.precision,
