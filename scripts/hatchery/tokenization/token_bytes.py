@@ -14,8 +14,7 @@ import numpy as np
 from hatchery.tokenization.documents import PARAGRAPH_BREAK
 from hatchery.tokenization.token_shards import ORDINARY
 from hatchery.tokenization.tokenizer_file import Tokenizer
-
-_TEXTS_PER_CALL = 8192
+from hatchery.tokenization.word_starts import SENTENCES_PER_CALL
 
 
 def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.ndarray, ids: np.ndarray) -> Counter[str]:
@@ -31,16 +30,15 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
     found = Counter({ORDINARY: sum(sizes)})
     special = np.flatnonzero((ids < tokenizer.n_special) & ~structure)
     affected = np.unique(np.searchsorted(bounds, special, side="right") - 1).tolist()
-    for first in range(0, len(affected), _TEXTS_PER_CALL):
-        part = [texts[index] for index in affected[first : first + _TEXTS_PER_CALL]]
-        for text, encoding in zip(part, tokenizer.backend.encode_batch(part, add_special_tokens=False), strict=True):
-            before = 0
-            for index, (_, end) in zip(encoding.ids, encoding.offsets, strict=True):
-                if index < tokenizer.n_special:
-                    size = len(text[before:end].encode())
-                    found[tokenizer.special.order[index]] += size
-                    found[ORDINARY] -= size
-                before = end
+    for first in range(0, len(affected), SENTENCES_PER_CALL):
+        part = affected[first : first + SENTENCES_PER_CALL]
+        for number, spans in zip(part, tokenizer.token_spans([texts[each] for each in part]), strict=True):
+            own = ids[bounds[number] : bounds[number] + len(spans)]
+            for index in np.flatnonzero(own < tokenizer.n_special).tolist():
+                before = spans[index - 1][1] if index else 0
+                size = len(texts[number][before : spans[index][1]].encode())
+                found[tokenizer.special.order[own[index]]] += size
+                found[ORDINARY] -= size
     return found
 
 
