@@ -42,13 +42,8 @@ from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import resolve_precision
 from hatchery.training.processes import prepare_device, process_group, select_device
 from hatchery.training.record import RunRecord
-from hatchery.training.settings import (
-    OptimizerSettings,
-    OutputBiasSettings,
-    PretrainSettings,
-    RuntimeSettings,
-    ScheduleSettings,
-)
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import OptimizerSettings, OutputBiasSettings, PretrainSettings, ScheduleSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology, read_topology
 

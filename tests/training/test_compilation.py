@@ -16,7 +16,7 @@ from hatchery.training.compilation import COMPILED_FROM_STEPS, chosen_compilatio
 from hatchery.training.engine import recompute_layers_
 from hatchery.training.precision import resolve_precision
 from hatchery.training.record import RunRecord
-from hatchery.training.settings import RuntimeSettings
+from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")

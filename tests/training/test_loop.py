@@ -29,7 +29,8 @@ from hatchery.training.output_prior import unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.record import RunRecord
 from hatchery.training.run import build_model
-from hatchery.training.settings import pretrain_settings, runtime_settings
+from hatchery.training.runtime_settings import runtime_settings
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 

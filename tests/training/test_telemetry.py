@@ -23,7 +23,8 @@ from hatchery.training.checkpoints import Position
 from hatchery.training.precision import Precision
 from hatchery.training.record import RunRecord
 from hatchery.training.run import Inputs, train_run
-from hatchery.training.settings import RuntimeSettings, pretrain_settings
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.speed import GROWTH, Speedometer
 from hatchery.training.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
 from hatchery.training.topology import SINGLE_PROCESS, Topology

@@ -12,7 +12,8 @@ from test_costs import cost_of
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.training import time_budget
-from hatchery.training.settings import pretrain_settings, runtime_settings
+from hatchery.training.runtime_settings import runtime_settings
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.time_budget import timed_budget
 from hatchery.training.topology import SINGLE_PROCESS
 

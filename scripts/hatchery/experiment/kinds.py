@@ -26,7 +26,7 @@ from hatchery.settings.fields import (
     TaskName,
     Unique,
 )
-from hatchery.training.settings import TrainingRuntime
+from hatchery.training.runtime_settings import TrainingRuntime
 from hatchery.typed import keys_of
 
 

@@ -18,7 +18,8 @@ from hatchery.experiment.tracks import check_track
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
-from hatchery.training.settings import EVALUATION_INTERVAL_STEPS, not_installed, require_zero_stage
+from hatchery.training.runtime_settings import not_installed, require_zero_stage
+from hatchery.training.settings import EVALUATION_INTERVAL_STEPS
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project

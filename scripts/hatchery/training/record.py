@@ -37,7 +37,7 @@ from hatchery.training.followers import Follower
 from hatchery.training.objective import Objective
 from hatchery.training.precision import Precision
 from hatchery.training.run_folder import RunLease
-from hatchery.training.settings import RuntimeSettings
+from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.speed import Speedometer, peak_flops_of
 from hatchery.training.telemetry import SECONDS, Telemetry, open_sinks
 from hatchery.training.topology import Topology, from_first_process

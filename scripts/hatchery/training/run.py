@@ -53,7 +53,8 @@ from hatchery.training.processes import (
 )
 from hatchery.training.record import RunRecord
 from hatchery.training.run_folder import RunLease
-from hatchery.training.settings import PretrainSettings, RuntimeSettings
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import PretrainSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology
 from hatchery.training.weight_average import WeightAverage

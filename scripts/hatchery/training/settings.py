@@ -1,8 +1,7 @@
-"""What a pretraining run is (`PretrainSettings`) and how this machine carries it out (`RuntimeSettings`).
+"""The settings of a pretraining run (`PretrainSettings`), which decide its weights and are part of its identity.
 
-The first decides the weights and is part of the run's identity; the second (intervals, micro-batches, device) may
-change between two attempts of the same run without changing what is learned. Values that exclude each other are refused
-here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
+Values that exclude each other are refused here with the reason, before anything is loaded. `runtime_settings` has what
+may change between two attempts of the same run. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
 """
 
 import math
@@ -10,11 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, Self
 
-from hatchery.errors import ConfigError
 from hatchery.settings.base import (
-    CompilationChoice,
     Count,
-    DeviceName,
     Natural,
     NonNegative,
     Positive,
@@ -333,83 +329,6 @@ class PretrainSettings(TrainingSettings):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingRuntime(Settings):
-    """How this machine carries pretraining out; no result depends on it."""
-
-    device: DeviceName = "auto"
-    """Where models compute; auto takes a GPU where there is one."""
-    micro_batch_size: Count | None = None
-    """Sequences per device and forward pass; null takes the whole batch. Gradients accumulate."""
-    checkpoint_interval_steps: Count = 500
-    """Steps between two checkpoints of a pretraining."""
-    keep_checkpoints: Count = 2
-    """How many of the last checkpoints of a run are kept."""
-    log_interval_steps: Count = 10
-    """Steps between two lines of the training log."""
-    milestones: Annotated[tuple[ShareAboveZero, ...], Unique()] = ()
-    """Fractions of a run whose checkpoints are kept until it ends."""
-    background_checkpoints: bool = True
-    """Write checkpoints while training goes on."""
-    workers: Natural = 0
-    """Processes that draw batches ahead; 0 is one thread."""
-    compile: CompilationChoice = "auto"
-    """torch.compile of the layers; auto is on a GPU where Triton and a C compiler are, for trainings of some hundred
-    steps, for tasks of some thousand, and for what is scored in many batches."""
-    activation_checkpointing: bool = False
-    """Compute the layers again in the backward pass instead of keeping what they computed: less memory, a third more
-    time, the same numbers."""
-    zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
-    """DeepSpeed's ZeRO, for AdamW and several processes: 1 shares the optimiser's state among them, 2 also the
-    gradients, 3 also the parameters. LAMB needs 0."""
-    time_limit_minutes: Positive | None = None
-    """Stop cleanly before so many minutes are over; null asks Slurm for the end of the job."""
-    grace_seconds: NonNegative = 120
-    """Time that a clean stop takes: the last step, the checkpoint, the way out."""
-    sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
-    """Where training metrics go besides the plain files: each is a package of its own that has to be installed. `wandb`
-    (Weights & Biases) writes files, and sends them where WANDB_MODE=online says so."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RuntimeSettings(TrainingRuntime):
-    """How a run is carried out by one process."""
-
-    threads: Count | None = None
-    """CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS."""
-
-
 def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
     """The typed settings of the `pretrain` stage. Raises ConfigError for an unknown, missing or impossible value."""
     return build(PretrainSettings, stage_body(settings), "pretrain")
-
-
-def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> RuntimeSettings:
-    """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that `training` cannot have."""
-    result = build(RuntimeSettings, runtime, "runtime")
-    require_zero_stage("runtime.zero_stage", result.zero_stage, training)
-    return result
-
-
-def not_installed(package: str) -> str:
-    """Message for a sink of metrics whose package is missing."""
-    return f"{package!r} needs the package {package}, which is not installed here; install it, or leave {package!r} out"
-
-
-def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
-    """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or takes apart what is measured."""
-    if training.steps == 0:
-        return
-    if stage != 0 and training.optimizer.name == "lamb":
-        raise ConfigError(
-            f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so LAMB would lose "
-            "the norm of each tensor and with it the trust ratio; expected optimizer.name adamw"
-        )
-    if stage == 3 and "translation" in training.objective.kinds:
-        raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
-    if stage == 3 and training.weight_average is not None:
-        raise ConfigError(f"{key}: got 3, at most 2 is possible with weight_average, which follows whole parameters")
-    if stage == 3 and (training.divergences or training.bias_drift):
-        raise ConfigError(
-            f"{key}: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole output layer"
-        )

@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.errors import ConfigError, first_line
-from hatchery.training.settings import not_installed
+from hatchery.training.runtime_settings import not_installed
 from hatchery.units import bits_per_byte
 
 METRICS_FILE = "metrics.jsonl"

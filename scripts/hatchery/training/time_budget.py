@@ -14,7 +14,8 @@ from pathlib import Path
 from hatchery.errors import ConfigError
 from hatchery.training.processes import rendezvous
 from hatchery.training.run import Inputs, train_run
-from hatchery.training.settings import PretrainSettings, RuntimeSettings
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology
 from hatchery.training.word_budget import Spending
 

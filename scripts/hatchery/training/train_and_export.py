@@ -43,7 +43,8 @@ from hatchery.training.processes import (
 )
 from hatchery.training.run import Inputs, Trained, run_config, spent_budget, train_run
 from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder, run_folder_name
-from hatchery.training.settings import PretrainSettings, RuntimeSettings, runtime_settings
+from hatchery.training.runtime_settings import RuntimeSettings, runtime_settings
+from hatchery.training.settings import PretrainSettings
 from hatchery.training.time_budget import timed_budget
 from hatchery.training.topology import Topology, read_topology
 from hatchery.training.weight_average import load_evaluated_model
