@@ -77,7 +77,7 @@ def test_one_pretraining_seed_makes_no_best(experiment: Any) -> None:
     summary = swept(experiment, {"small": LOW, "large": LOW}, **OWN)
     one = [replace(row, seeds=1) if row.model == "small" else row for row in summary.rows]
     assert best(replace(summary, rows=one)) == set()
-    # Of three, a model with one seed that is far behind does not keep the others from it.
+    # A model with one seed and a much lower number does not prevent a best model among the other two.
     one = [replace(row, seeds=1) if row.model == "large" else row for row in summary.rows]
     assert best(replace(summary, rows=one)) == {"small"}
     # A third model, which noise alone may have kept from the best, may be the best only with several seeds.
@@ -177,7 +177,7 @@ HELD_OUT = (
         (PAIRS, {}, {}, {}, {"scoring": "pll_within_word_l2r"}, ["scoring"]),
         (PAIRS, {}, {}, {}, {"tie_rule": "shared"}, ["rules"]),
         (PAIRS, {}, {}, {}, {"rules": "BabyLM 2026"}, ["rules"]),
-        # Each in its own way compare, as in papers; a hybrid model in that of causal ones does not.
+        # Models scored in their own way compare, as in papers; a hybrid model scored as a causal one does not.
         (PAIRS, {}, {"objective": {"task": "causal"}}, {}, {"scoring": "left_to_right"}, []),
         (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "mntp"}, []),
         (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "left_to_right"}, ["scoring"]),

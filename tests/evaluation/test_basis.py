@@ -13,7 +13,7 @@ def test_numbers_compare_where_no_aspect_differs() -> None:
     assert one == "asked: next tokens; tokenizer: ab; items: 3"
     assert differing([one, one]) == {} == differing([]) == differing([""])
     assert differing([one, basis(asked="next tokens", tokenizer="cd", items=3)]) == {"tokenizer": ["ab", "cd"]}
-    # What one of them does not say may differ.
+    # Aspects that one of the two bases lacks may differ.
     assert differing([one, basis(asked="next tokens", items=3)]) == {"tokenizer": ["", "ab"]}
 
 

@@ -58,7 +58,7 @@ def test_a_cell_of_reading_times_is_checked_by_row_and_column(
     tmp_path: Path, column: str, cell: str, expected: str | None
 ) -> None:
     rows = reading_rows(700)
-    # Beyond the rows that are looked at of large files.
+    # The row is beyond the rows that planning reads of a large file.
     rows[650][COLUMNS.index(column)] = cell
     problem = problem_of_reading(tmp_path, rows)
     assert problem is None if expected is None else problem is not None and problem.startswith("reading_data.csv:651: ")

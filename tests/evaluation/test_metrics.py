@@ -354,7 +354,7 @@ def test_record_reads_a_single_score_per_row_too():
 def test_of_equal_scores_the_first_entity_counts():
     rows = record(np.zeros((2, 2)), ["Oslo", "Tom"], {"q": ["Oslo"]}, ["q", "q"])
     assert value("record_exact_match", rows) == 1.0
-    # Of 40 entities of two queries in turns, the first of each is its answer.
+    # 40 entities alternate between two queries; the first entity of each query is its answer.
     names, groups = [f"name {place // 2}" for place in range(80)], ["q", "r"] * 40
     rows = record(np.zeros((80, 2)), names, {"q": ["name 0"], "r": ["name 0"]}, groups)
     assert value("record_exact_match", rows) == 1.0

@@ -208,7 +208,7 @@ FOLDER = {"steps": 0, "initialise_from": {"path": "pretrained"}}
     [
         (TRAINED, {}, {}, ""),
         (TRAINED, {"steps": 0}, {"track": "strict_small"}, ""),
-        # A run without steps is held to what the runs before it were held to.
+        # A run without steps must satisfy the rules of the runs that it starts from.
         (TRAINED, {"steps": 0}, {}, "'first' of other is the last training, and that experiment has no `track: strict"),
         (
             {"steps": 5},

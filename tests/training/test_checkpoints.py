@@ -276,7 +276,7 @@ def test_from_a_lost_milestone_training_goes_back_to_make_it_again(
     assert newest_sound_checkpoint(tmp_path, (2, 4), (2, 4)) == checkpoint_folder(tmp_path, 7)
     lost = checkpoint_folder(tmp_path, 4)
     damage(lost / MODEL, loss) if loss != "folder removed" else shutil.rmtree(lost)
-    # One that was asked for after its step had passed is no loss.
+    # A milestone that was requested after its step is not missing.
     assert newest_sound_checkpoint(tmp_path, (2, 5), (2,)) == checkpoint_folder(tmp_path, 7)
     capsys.readouterr()
     assert newest_sound_checkpoint(tmp_path, (2, 4), (2, 4)) == kept

@@ -214,7 +214,7 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
         box = number.get_bbox_patch()
         assert box is not None and box.get_facecolor() == (1, 1, 1, 1)
         assert number.get_zorder() > line.get_zorder()
-        # They begin after the line.
+        # Numbers begin after the line of chance.
         assert number.get_window_extent().x0 > axes.transData.transform((50, 0))[0]
 
 

@@ -148,7 +148,7 @@ def test_a_page_embeds_the_figures_that_were_drawn(workflow: Workflow) -> None:
     workflow.make("write_provenance", str(folder / "provenance.html"), experiment="demo", places=provenance)
     workflow.measure_corpora("demo")
     (folder / "cost.html").write_text("", encoding="utf-8")
-    # These read texts of corpora and of suites.
+    # These figures read texts of corpora and suites.
     without = {"analyses": {}, "filled": {}}
     made = workflow.make("write_page", str(folder / "index.html"), experiment="demo", places=without)
     page = made.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ TABLES = {
     "strict_small_mini": ELC_BERT,
     "bnc": f"1 2 {LTG_BERT}",
     "bnc_mini": f"1 2 {LTG_BERT}",
-    # Its text and its probes are other ones.
+    # This experiment has another text and other probes.
     "bnc_as_published": "2 3 4 6 8",
     "bnc_wikipedia_bookcorpus": LTG_BERT,
     "bnc_wikipedia_bookcorpus_mini": LTG_BERT,

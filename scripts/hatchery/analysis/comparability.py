@@ -20,7 +20,7 @@ from hatchery.evaluation.basis import (
 )
 
 BETWEEN_TWO = "between two trained models each"
-"""The end of a heading above differences of which each is between two models with one pretraining seed."""
+"""End of a heading of differences between models with one pretraining seed each."""
 ONE_SEED = (
     "A model with one pretraining seed is one trained model: a difference is between these two trained models and not "
     "bold, and what another seed would give is not known. A claim about models needs several pretraining seeds."
@@ -54,7 +54,7 @@ _MOST_NAMED, _MOST_VALUES = 3, 4
 
 
 def why(different: Mapping[str, Sequence[str]]) -> str:
-    """Why numbers do not compare, of the aspects in which their bases differ, and what would compare."""
+    """Return why numbers with bases that differ in these aspects do not compare, and which numbers would compare."""
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
     return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"

@@ -159,7 +159,7 @@ def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
         "sampling_deviation",
         pl.col("blind_guess").first(),
         pl.col("manifest").str.head(DIGEST_LENGTH).unique(),
-        # Baselines have no seed, and are one training.
+        # Baselines have no seed; each counts as one training.
         pl.col("seed").n_unique(),
         pl.col("basis").fill_null("").unique(),
     )

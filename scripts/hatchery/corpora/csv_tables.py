@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 
-# The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
-# closed swallow the whole file.
+# The default limit (131,072 characters) is shorter than many web pages. Without a limit, one quote that is never closed
+# would make the rest of the file one cell.
 csv.field_size_limit(2**26)
 
 # Under this key a row of a table holds the fields for which the header has no name.
@@ -96,7 +96,7 @@ def has_surplus(row: Mapping[str, Any]) -> bool:
 
 
 def _most_frequent(header: str) -> str:
-    """The mark that a header has most of outside of quotes; a blank if nothing else separates quoted names."""
+    """Return the most frequent delimiter outside quotes in a header; a blank if only blanks separate quoted names."""
     bare = _QUOTED.sub("", header)
     found = max(DELIMITERS, key=bare.count)
     return " " if found not in bare and _QUOTED_BETWEEN_BLANKS.fullmatch(header.strip()) else found
@@ -145,7 +145,7 @@ def _tab_cells(line: str, width: int | None = None) -> list[str]:
         (quoted,) = csv.reader([_with_doubled_quotes(line, "\t")], strict=True, delimiter="\t")
     except csv.Error:
         return plain
-    # R writes a name for each row, and none above these names.
+    # R writes a name for each row, but no header above these names.
     return plain if len(quoted) not in (width, (width or 0) + 1) and len(plain) == width else quoted
 
 

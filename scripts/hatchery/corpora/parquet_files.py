@@ -31,7 +31,7 @@ _NULL = pa.null()
 
 @contextmanager
 def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -> Iterator[pq.ParquetFile]:
-    """A file to read; `done` says how many rows were, for the SourceError where it is damaged.
+    """Open a file for reading. `done` returns the number of rows read so far, for the SourceError of a damaged file.
 
     Raises SourceError for columns that Arrow cannot tell apart.
     """

@@ -100,7 +100,7 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
         return f"{lines.where}{lines.mark}{lines.line - ahead}"
 
     while True:
-        # A mark stands before each item but the first, and at the end.
+        # A comma precedes each item except the first, and a bracket follows the last one.
         while (at := _after_blanks(rest, at)) == len(rest) and (line := next(more, None)) is not None:
             rest, at = line, 0
         if rest.startswith("]", at):
@@ -118,7 +118,7 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
                 value, at = decoder.raw_decode(rest, _after_blanks(rest, at))
                 break
             except (ValueError, RecursionError) as error:
-                # An item that goes on in the next line is right up to the end of this one.
+                # An item that continues in the next line has no error before the end of this line.
                 goes_on = isinstance(error, json.JSONDecodeError) and error.pos >= len(rest)
                 if not goes_on or not (ahead := list(islice(more, step))):
                     at = error.pos if isinstance(error, json.JSONDecodeError) else at

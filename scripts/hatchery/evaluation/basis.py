@@ -19,7 +19,7 @@ ASKED, TOKENIZER, TEXT, WINDOW, SCORING, ITEMS, PRECISION, SELECTION, RULES = (
     *("asked", "tokenizer", "text", "window", "scoring", "items", "precision", "selection", "rules"),
 )
 _DIGITS = 12
-# Keys of an objective that change nothing of what held-out text asks.
+# Keys of an objective that do not change the predicted tokens of held-out text.
 _OF_TRAINING_ALONE = {"task", "causal_share", "causal_weight", "z_loss", "unigram_penalty", "final_mask_probability"}
 _KINDS = {"subword": "subwords", "whole_word": "whole words", "span": "spans", "short_span": "short spans"}
 
@@ -44,9 +44,9 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 
 
 def joined(bases: Iterable[tuple[object, str]]) -> str:
-    """The basis of a number that is computed from several, each with what tells it from the others, such as its task.
+    """Return the basis of a number that is computed from several numbers, each with a key such as its task.
 
-    An aspect in which they differ is named by the number of its values and a digest of them.
+    If these numbers differ in an aspect, its value is the number of values and their digest.
     """
     parts = sorted({(str(key), text) for key, text in bases})
     different = differing(text for _, text in parts)
@@ -71,7 +71,7 @@ def shortened(digest: str | None) -> str:
 def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
     """Name of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next tokens`.
 
-    The digest is of all that decides the masks, with the `seed` of their draw.
+    The digest covers all settings of the masks and the `seed` of their draw.
     """
     if objective.asked_as == "causal":
         return "next tokens"
@@ -85,6 +85,6 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
 
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
-    """How much of a text a model sees at once."""
+    """Return the length and kind of the windows in which a model sees a text."""
     apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
     return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

@@ -58,7 +58,7 @@ class FirstLines(RawSource):
         with handle:
             data = handle.read(HEAD_BYTES)
         if b"\n" not in data or data.lstrip().startswith(b"["):
-            # One long line, or one list of JSON, which has to be read to its end.
+            # A single long line or JSON list can be parsed only as a whole.
             return super().open(name)
         lines = data[: data.rfind(b"\n") + 1]
         return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)
@@ -86,7 +86,7 @@ def notes_of_texts(settings: SurprisalSettings, root: str | Path) -> list[str]:
 
 
 def _first_lines(root: str | Path) -> FirstLines | None:
-    """The files below `root` as far as they are looked into; None for archives and for what is not there."""
+    """Return the files below `root` that planning reads; None for an archive and for a missing path."""
     found = unregistered(Path(root), MOST_FILES)
     if found is None or found.kind == "zip":
         return None

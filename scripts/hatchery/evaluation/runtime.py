@@ -84,7 +84,7 @@ def load_sentence_model(
         return BaselineModel(*load_baseline(manifest, template), device, template)
     network, tokenizer = load_pretrained(manifest_path)
     use = use_of(manifest, network)
-    # The first is what `auto` asks for; in the other way a hybrid model can be asked, too.
+    # The first use is that of `auto`; a hybrid model also has the other use.
     kinds = dict.fromkeys((*use.learned, *use.kinds))
     architecture = required_architecture(scoring, tuple(kinds))
     return HatcheryModel(network, tokenizer, device, architecture, use.predicted_before)

@@ -24,7 +24,7 @@ class Use(NamedTuple):
     ends_texts: bool = True
     """Whether something stood behind a text in training."""
     only: ModelKind | None = None
-    """The one use that the model was trained for where `kinds` has more; None: all of them."""
+    """The only one of `kinds` for which the model was trained; None: it was trained for all of them."""
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:

@@ -55,9 +55,9 @@ _PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
-    """Why a way of scoring, which fits a network with these `kinds` of use, asks for what training never did.
+    """Return why a way of scoring, which fits a network with these `kinds` of use, asks for an untrained use.
 
-    None where training was for it: `learned` are the uses that it was for.
+    None if the use is trained: `learned` are the uses for which the network was trained.
     """
     if name not in WAYS:
         return None  # `auto` asks as the model learned

@@ -44,7 +44,7 @@ def check_submission(project: "Project", name: str) -> None:
         ("suites", wanted.suites, suite_names(wanted), experiment.minimal_pairs),
         ("tasks", wanted.tasks, [f"{wanted.tasks}_{task}" for task in TASKS], tuple(experiment.finetuning.tasks)),
     ):
-        # Fine-tuning may be left out as a whole: a part that is missing counts 0.
+        # Fine-tuning may be omitted as a whole: its part then counts 0.
         if not set(names) & set(there) and (there or key == "suites"):
             ends = tuple(one.removeprefix(prefix) for one in names)
             known = sorted({one.removesuffix(end) for one in there for end in ends if one.endswith(end)})

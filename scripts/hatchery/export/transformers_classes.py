@@ -66,7 +66,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
-    # `attend` takes torch's fused kernel wherever that kernel serves, whichever name was asked for.
+    # `attend` uses torch's fused kernel wherever it can, independently of the requested name.
     _supports_sdpa = True
     # Version 4 of `transformers` asks for these before `generate` hands over a cache.
     _supports_cache_class = True

@@ -98,7 +98,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
     return Upload(hub.of(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
 
 
-# What to do about an answer of the hub, by its status.
+# Remedies for refusals of the hub, by HTTP status.
 _REMEDIES = {
     401: "log in with `hf auth login`",
     403: "log in with a token that may write there, or name another repository in the experiment's `hub`",

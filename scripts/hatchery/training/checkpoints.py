@@ -182,7 +182,8 @@ def newest_sound_checkpoint(
         if lost is None:
             break
         step, reason = lost
-        # The latest first: after a kill meanwhile, the next attempt still sees which checkpoint is damaged.
+        # The latest checkpoint is removed first: if this attempt is killed meanwhile, the next attempt still finds the
+        # damaged one.
         for folder in checkpoint_folders(run_folder):
             if checkpoint_step(folder) >= step:
                 _remove(folder)

@@ -54,7 +54,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # How many steps a budget has is counted from there on.
+        # A budget counts its steps from `done` on, so it is not compared.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "

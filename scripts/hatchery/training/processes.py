@@ -142,7 +142,7 @@ def process_group(
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:
-        # It makes the backend known.
+        # This call registers the backend.
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
     # Before the group is open: default arguments of functions in these modules would hold it as long as the interpreter

@@ -79,7 +79,7 @@ class RunRecord:
         pays = steps >= COMPILED_FROM_STEPS and runtime.zero_stage < 3
         self.compilation = chosen_compilation(runtime.compile, device, pays)
         self.milestones = tuple(sorted({*milestone_steps(runtime.milestones, steps), *milestones}))
-        # Those of `runtime` may be asked for after their step has passed.
+        # Steps in `runtime` may be requested after they have passed.
         self._required = frozenset(milestones)
         self.position = self.resumed_from = FROM_THE_START
         # Empty where a run may not stop early.

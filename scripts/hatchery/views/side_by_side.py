@@ -72,7 +72,8 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
     """Standard error and degrees of freedom of a mean."""
     if row.std is not None and row.n > 1:
-        # Runs of one pretraining are no further draws of a model: of one seed, the interval is over its runs alone.
+        # Fine-tuning runs of one pretraining are not independent draws of a model: with one seed, the interval covers
+        # its runs only.
         independent = row.seeds if row.seeds > 1 else row.n
         return row.std / math.sqrt(independent), independent - 1
     # Of hundreds of items: as good as normal.

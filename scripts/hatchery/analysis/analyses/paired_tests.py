@@ -45,7 +45,7 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class Answers:
-    """A model on one set of items: whether each run has each item right, bool [runs, items].
+    """Answers of a model on one set of items: whether each run has each item right, bool [runs, items].
 
     `trainings` int64 [runs] says which pretraining a run is of, `failed` bool [runs] which runs collapsed; None where a
     run cannot.

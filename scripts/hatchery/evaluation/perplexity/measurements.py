@@ -42,7 +42,7 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
         values = row.values() | (words[row.split].values() if row.split in words else {})
         per_byte = evaluated.tokens_per_byte(row.split)
         if row.split in words and (n_bytes := evaluated.n_bytes(row.split)):
-            # A score per word is there where every token was asked for.
+            # There is a score per word only if every token was predicted.
             per_byte = row.labelled_tokens / n_bytes
         if per_byte is not None:
             values[BITS_PER_BYTE] = bits_per_byte(row.loss_nats, per_byte)
@@ -64,7 +64,7 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
 PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
 """Metrics that divide a loss by the text and not by its tokens, so that tokenizers may differ."""
 TRAINED_ON = "trained on "
-"""How the settings of a row begin whose model never saw the masks that it was asked behind."""
+"""Beginning of a row's settings if its model never saw in training the masks with which it was measured."""
 
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
@@ -78,7 +78,7 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     else:
         objective = measured_objective(settings, model).settings
     part = "" if settings.sequences is None else f", {settings.sequences} sequences of seed {settings.seed}"
-    # Models of others bring a tokenizer of their own.
+    # Imported models have their own tokenizer.
     tokenizer = shortened(model.digest if is_imported(model) else model.inputs.get("tokenizer"))
 
     def of(split: str, metric: str) -> str:

@@ -42,7 +42,7 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring)
     assert isinstance(asked, HatcheryModel | BaselineModel)
-    # A column `word` of words that are rows is the column `word` of the result.
+    # If each row is a word, its column `word` is the column `word` of the result.
     is_ours = {settings.column} & {"word"} if settings.text_columns else set()
     own = own_columns(column for column in survey.columns if column not in is_ours)
     schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(own.values(), pl.String)})

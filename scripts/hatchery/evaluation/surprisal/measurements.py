@@ -23,7 +23,7 @@ WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
 
 
 def own_columns(columns: Iterable[str]) -> dict[str, str]:
-    """The columns of a user's table, and the names that they have in tables of surprisals, none of them twice."""
+    """Return, for each column of a user's table, its name in tables of surprisals; all names are distinct."""
     found: dict[str, str] = {}
     for column in columns:
         name = column if column and column not in OURS else f"{OWN}{column or 'rows'}"

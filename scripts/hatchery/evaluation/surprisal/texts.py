@@ -70,7 +70,7 @@ class Survey:
     columns: dict[str, None] = field(default_factory=dict)
 
     def notes(self, settings: SurprisalSettings) -> Iterator[str]:
-        """Yield a sentence for each thing that a user may not expect."""
+        """Yield a note on each surprising property of the texts."""
         if self.missing:
             yield (
                 f"{self.missing:,} {'cells are' if self.missing > 1 else 'cell is'} missing (empty, "

@@ -38,7 +38,7 @@ begins in it; its tokens; whether one of them is the token for what the tokenize
 characters is in no token of the vocabulary and is written in bytes instead (`Alphabet`)."""
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 1 << 20
-"""Texts, and about the characters of them, whose scores are in memory together."""
+"""Number of texts, and their approximate number of characters, whose scores are in memory together."""
 
 Item = TypeVar("Item")
 
@@ -72,10 +72,10 @@ class Alphabet:
 
     def __post_init__(self) -> None:
         backend = self.model.tokenizer.backend
-        # Files of others may have no decoder, and spell bytes as Latin letters all the same.
+        # Imported tokenizers may have no decoder, although their vocabulary spells bytes as Latin letters.
         decoder = decoders.ByteLevel() if "ByteLevel" in repr(backend.pre_tokenizer) else backend.decoder
         texts = [token if decoder is None else decoder.decode([token]) for token in backend.get_vocab()]
-        # U+FFFD is what a token of some bytes of a character is decoded to.
+        # A token that is only a part of a character's bytes is decoded to U+FFFD.
         self._known = {character for text in texts for character in text} - {"\ufffd"}
         self._found: dict[str, str] = {}
 
@@ -147,7 +147,7 @@ def word_surprisals(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A model, and how it is asked for words."""
+    """A model, and the way in which words are scored with it."""
 
     model: HatcheryModel | BaselineModel
     scoring: str
@@ -202,7 +202,7 @@ class _Asked:
 
 
 def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
-    """A counter of tokens, `total` in all, that calls `on_texts` with the share of the texts that they are."""
+    """Return a counter of `total` tokens that calls `on_texts` with the corresponding number of texts."""
     done = [0, 0]
 
     def count(tokens: int) -> None:

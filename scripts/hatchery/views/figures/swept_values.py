@@ -120,9 +120,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """The panels without those of a single model whose number compares with none of the others.
+    """Return the panels without those of a single model whose number compares with no other number.
 
-    Where no panel is left, a panel without lines has their titles.
+    If no panel is left, one panel without lines has the titles of all.
     """
     kept = [panel for panel in panels if not panel.apart or sum(map(len, panel.lines.values())) > 1]
     names = list(dict.fromkeys(panel.title.partition("\n")[0] for panel in panels))

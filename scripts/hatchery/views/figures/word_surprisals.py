@@ -87,7 +87,7 @@ def written(position: int, word: str) -> str:
 
 
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
-    """The rows without their bases, which stand behind the name of a text where they differ."""
+    """Return the rows without their bases; bases that differ are appended to the name of a text."""
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:
         bases.setdefault(task.partition("/")[0], []).append(basis or "")

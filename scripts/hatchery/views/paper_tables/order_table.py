@@ -111,7 +111,7 @@ def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits, seeds: Map
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
     judged = _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
-    # Runs of fine-tuning say nothing of another pretraining.
+    # Fine-tuning runs of one pretraining do not show the variance over pretrainings.
     return replace(judged, best=judged.best and min(seeds[row], seeds[column]) > 1)
 
 
