@@ -1,0 +1,78 @@
+"""What an experiment takes from its base: keys take the place of others, and null leaves out."""
+
+from pathlib import Path
+
+import pytest
+from shipped import written
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.experiment_file import ExperimentFile
+from hatchery.experiment.written_blocks import merged
+
+
+def test_runs_and_tasks_of_the_base_that_are_null_are_left_out(configuration: Path) -> None:
+    other = {"base": "demo", "runs": {"random": None}, "finetuning": {"tasks": {"demo_entailment": None}}}
+    experiment = written(configuration, {"experiments/less": other}).experiment("less")
+    assert (list(experiment.runs), list(experiment.finetuning.tasks)) == (
+        ["ltg_bert", "elc_bert"],
+        ["demo_acceptability"],
+    )
+    # Nothing is left out by a name that the base does not have, nor where there is no base.
+    for base in ({"base": "demo"}, {}):
+        project = written(configuration, {"experiments/less": {**other, **base, "runs": {"randm": None}}})
+        document = {**project.written.read("experiment", "demo"), **base, "runs": {"randm": None}}
+        with pytest.raises(ConfigError, match=r"less\.yaml: runs\.randm: got null, expected keys with values"):
+            written(configuration, {"experiments/less": document}).experiment("less")
+
+
+@pytest.mark.parametrize(
+    ("place", "of_base", "own", "expected"),
+    [
+        (
+            "reading",
+            {"embedded": "babylm_evaluation", "folder": "a"},
+            {"data": "times"},
+            {"data": "times", "folder": "a"},
+        ),
+        ("acquisition", {"data": "words"}, {"embedded": "babylm_evaluation"}, {"embedded": "babylm_evaluation"}),
+        ("surprisal.mine", {"data": "words"}, {"embedded": "minimal_pairs"}, {"embedded": "minimal_pairs"}),
+        ("pretraining.budget", {"words_seen": "1M"}, {"minutes": 5}, {"minutes": 5}),
+        ("pretraining.budget", {"minutes": 5}, {"words_seen": 9}, {"words_seen": 9}),
+        ("pretraining.budget", {"words_seen": 9, "epochs": 2}, {"epochs": None}, {"words_seen": 9, "epochs": None}),
+        ("pretraining", {"steps": 5, "seed": 1}, {"steps": None}, {"seed": 1}),
+        ("pretraining", {"budget": {"minutes": 1}}, {"steps": None, "budget": None}, {"steps": None, "budget": None}),
+        ("pretraining", {"steps": 5}, {"steps": None, "budget": {"minutes": 1}}, {"budget": {"minutes": 1}}),
+        ("pretraining", {"steps": 5}, {"budget": None}, {"steps": 5, "budget": None}),
+        ("pretraining.initialise_from", {"run": "a", "seed": 1, "take": "training"}, {"path": "b"}, None),
+        ("runs.a.pretraining.budget", {"words_seen": "1M"}, {"minutes": 5}, {"minutes": 5}),
+        ("corpus", {"sources": [{"name": "a"}], "languages": ["en"]}, {"sample": {"corpus": "b"}}, None),
+        ("corpus.sample", {"corpus": "b", "size_of": "c"}, {"characters": 5}, {"corpus": "b", "characters": 5}),
+        ("tokenizer", {"corpus": "a", "kind": "bpe"}, {"corpora": ["a"]}, {"kind": "bpe", "corpora": ["a"]}),
+        ("tokenizer", {"corpus": "a", "kind": "bpe"}, {"kind": "unigram"}, {"corpus": "a", "kind": "unigram"}),
+        ("tokenizer", {"corpus": "a", "kind": "bpe"}, {"path": "b"}, {"path": "b"}),
+    ],
+)
+def test_a_key_takes_the_place_of_the_keys_that_exclude_it(place, of_base, own, expected) -> None:
+    if expected is None:
+        expected = {
+            "corpus": {"languages": ["en"], "sample": {"corpus": "b"}},
+            "pretraining.initialise_from": {"path": "b", "take": "training"},
+        }[place]
+    documents = []
+    for keys in (of_base, own, expected):
+        for key in reversed(place.split(".")):
+            keys = {key: keys}
+        documents.append(keys)
+    assert merged(documents[0], documents[1], ExperimentFile) == documents[2]
+
+
+def test_an_experiment_takes_minutes_and_other_times_than_its_base(configuration: Path) -> None:
+    other = {
+        "base": "babylm_mini",
+        "pretraining": {"budget": {"minutes": 5}, "checkpoints_at": None},
+        "reading": {"data": "times"},
+    }
+    document = written(configuration, {"experiments/more": other}).written.read("experiment", "more")
+    assert document["reading"]["data"] == "times" and "embedded" not in document["reading"]
+    assert "minutes" in document["pretraining"]["budget"] and "words_seen" not in document["pretraining"]["budget"]
+    assert "checkpoints_at" not in document["pretraining"]
