@@ -130,8 +130,8 @@ def test_months_are_written_in_plain_digits(tmp_path: Path) -> None:
         (CONTEXTS, None),
         ({**CONTEXTS, "cat": [{"context": None}]}, "'cat': context 1: got None, expected a text, which may be empty"),
         ({**CONTEXTS, "cat": [{"context": "a"}, {"context": 5}]}, "'cat': context 2: got 5, expected a text"),
-        ({"dog": [{"context": "a"}, {"context": "b"}, {"context": "a"}]}, "'dog': context 3: 'a' stands twice"),
-        ('{"dog": [{"context": "a"}], "dog": [{"context": "b"}]}', "ValueError: the key 'dog' stands twice"),
+        ({"dog": [{"context": "a"}, {"context": "b"}, {"context": "a"}]}, "'dog': context 3: 'a' occurs twice"),
+        ('{"dog": [{"context": "a"}], "dog": [{"context": "b"}]}', "ValueError: the key 'dog' occurs twice"),
         ('{"dog": [{"context": "\\ud800"}]}', "'dog': context 1 holds half a surrogate pair"),
     ],
 )

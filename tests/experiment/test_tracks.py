@@ -129,11 +129,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a folder": (
         pretraining(initialise_from={"path": "pretrained"}),
-        "ltg_bert.pretraining.initialise_from.path: expected a `run`: nobody knows",
+        "ltg_bert.pretraining.initialise_from.path: expected a `run`: the training text",
     ),
     "a folder without a step": (
         pretraining(initialise_from={"path": "pretrained"}, steps=0),
-        "ltg_bert.pretraining.initialise_from.path: expected a `run`: nobody knows",
+        "ltg_bert.pretraining.initialise_from.path: expected a `run`: the training text",
     ),
     "held-out text": (
         {"tokenizer": {"kind": "byte_bpe", "vocabulary_size": 400, "splits": ["train", "dev", "test"]}},
@@ -209,7 +209,7 @@ FOLDER = {"steps": 0, "initialise_from": {"path": "pretrained"}}
         (TRAINED, {}, {}, ""),
         (TRAINED, {"steps": 0}, {"track": "strict_small"}, ""),
         # A run without steps must satisfy the rules of the runs that it starts from.
-        (TRAINED, {"steps": 0}, {}, "'first' of other is the last training, and that experiment has no `track: strict"),
+        (TRAINED, {"steps": 0}, {}, "because experiment other has no `track: strict"),
         (
             {"steps": 5},
             {},

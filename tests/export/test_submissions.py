@@ -37,12 +37,12 @@ def check_tells(project: Project, told: str) -> None:
         ({"seed": 1}, "submission.seed: got 1, expected a seed of 'gpt_bert': 42"),
         (
             {"suites": "demo_bablym"},
-            "submission.suites: got 'demo_bablym', but there is none of demo_bablym_blimp, demo_bablym_supplement, "
-            "demo_bablym_ewok, ...: expected 'demo_babylm'",
+            "submission.suites: got 'demo_bablym', but the experiment has none of demo_bablym_blimp, "
+            "demo_bablym_supplement, demo_bablym_ewok, ...: expected 'demo_babylm'",
         ),
         (
             {"tasks": "demo_babylm"},
-            "submission.tasks: got 'demo_babylm', but there is none of demo_babylm_boolq, demo_babylm_mnli, "
+            "submission.tasks: got 'demo_babylm', but the experiment has none of demo_babylm_boolq, demo_babylm_mnli, "
             "demo_babylm_mrpc, ...: expected 'demo_babylm_2026'",
         ),
     ],
@@ -54,7 +54,10 @@ def test_a_submission_names_what_there_is(configuration: Path, submission: dict[
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ((("submission", {}),), "submission.suites: got 'babylm_2026', but there is none of babylm_2026_blimp"),
+        (
+            (("submission", {}),),
+            "submission.suites: got 'babylm_2026', but the experiment has none of babylm_2026_blimp",
+        ),
         ((("submission", {}), ("minimal_pairs", [])), "submission.suites: got 'babylm_2026'"),
         ((("submission", {"suites": "demo_babylm"}), ("finetuning", {"tasks": {}})), ""),
     ],

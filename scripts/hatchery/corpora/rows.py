@@ -49,7 +49,7 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
 
     Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
     surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD; with `strict` they stay, for somebody
-    who refuses them, and a key that stands twice in an object is refused.
+    who refuses them, and a key that occurs twice in an object is refused.
     """
     for place, value in _json_values(lines, strict):
         if text_field is not None and isinstance(value, str):
@@ -154,7 +154,7 @@ _KEY_END = re.compile(r'"[ \t\r\n]*:')
 
 
 def _surely_unique(values: dict[str, object], text: str) -> bool:
-    """Whether the count of colons alone shows that no key stands twice; looking at every key is much slower.
+    """Whether the count of colons alone shows that no key occurs twice; looking at every key is much slower.
 
     Each key that is written has a colon behind its closing quote, and texts can only add to their number: where there
     are as many of them as keys were read, none was read over another.
@@ -173,12 +173,12 @@ def _key_count(value: object) -> int:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object of a JSON text, as its `object_pairs_hook`. Raises ValueError for a key that stands twice."""
+    """The object of a JSON text, as its `object_pairs_hook`. Raises ValueError for a key that occurs twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repeated!r} stands twice in one object")
+        raise ValueError(f"the key {repeated!r} occurs twice in one object")
     return values
 
 

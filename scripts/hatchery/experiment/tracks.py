@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hatchery.experiment.text_files import CorpusFile
     from hatchery.training.settings import PretrainingSettings
 
-COUNTS = "all text counts from which anything learns"
-UNKNOWN = "expected a `run`: nobody knows who trained a folder's model on which text"
+COUNTS = "a track counts all text that models, tokenizers and selections learn from"
+UNKNOWN = "expected a `run`: the training text of a folder's model is not known"
 
 TrackName = Literal["strict_small", "strict", "multilingual"]
 
@@ -148,7 +148,7 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
         return
     words, budget = pretraining.words_budget, pretraining.budget
     if words is None:
-        yield ": expected a `budget` of words: they are what is limited"
+        yield ": expected a `budget` of words, which the track limits"
     elif words > track.words_seen:
         yield (
             f".budget.words_seen: got {words:,}, expected at most {track.words_seen:,}, repetitions and earlier "
@@ -178,6 +178,6 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
     # The last training counts words and epochs of a text, those of earlier trainings included.
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
-            f"{last.run!r} of {last.experiment} is the last training, and that experiment has no `track: "
-            f"{experiment.track}`, so that nothing counts the words of its text; name the track there, too"
+            f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "
+            f"experiment {last.experiment} has no `track: {experiment.track}`; name the track there, too"
         )

@@ -49,7 +49,9 @@ def check_submission(project: "Project", name: str) -> None:
             ends = tuple(one.removeprefix(prefix) for one in names)
             known = sorted({one.removesuffix(end) for one in there for end in ends if one.endswith(end)})
             known = [one for one in known if not one.endswith("_fast")]
-            expected = f"expected {' or '.join(map(repr, known))}" if known else "nothing would be in the file"
+            expected = f"expected {' or '.join(map(repr, known))}" if known else "the submission would be empty"
             listed = f"{', '.join(names[:3])}, ..."
-            problems.add(f"{where}: submission.{key}: got {prefix!r}, but there is none of {listed}: {expected}")
+            problems.add(
+                f"{where}: submission.{key}: got {prefix!r}, but the experiment has none of {listed}: {expected}"
+            )
     problems.raise_any()

@@ -313,7 +313,7 @@ def test_the_stage_of_acquisition_asks_every_checkpoint(tmp_path, monkeypatch):
         ("words.json", '{"dog": []}', "words.json: the file holds no contexts"),
         ("children.csv", "word,16\ndog,x\n", "children.csv:2: 16: got 'x', expected a number"),
         ("children.csv", "word,a\ndog,1\n", "children.csv:2: there is no column of an age"),
-        ("children.csv", "word,16\ndog,1\ndog,1\n", "children.csv:3: the word 'dog' stands twice"),
+        ("children.csv", "word,16\ndog,1\ndog,1\n", "children.csv:3: the word 'dog' occurs twice"),
     ):
         files = {"words.json": '{"dog": [{"context": "a"}]}', "children.csv": "word,16\ndog,1\n", name: content}
         for file, text in files.items():

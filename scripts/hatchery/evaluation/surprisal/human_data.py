@@ -108,12 +108,12 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
-    """The table of children. Raises EvaluationError naming file and line, and for a word that stands twice."""
+    """The table of children. Raises EvaluationError naming file and line, and for a word that occurs twice."""
     name, found = source.one_name(pattern), Children()
     for record in read_csv(source, name, complete=True):
         word = record.text("word")
         if word in found:
-            raise EvaluationError(f"{record.where}: the word {word!r} stands twice")
+            raise EvaluationError(f"{record.where}: the word {word!r} occurs twice")
         ages = [age for age in record.values if age.isascii() and age.isdigit()]
         found[word] = {float(age): number_in(record, age, 0, 1) for age in ages}
         if not found[word]:
@@ -126,7 +126,7 @@ def read_children(source: RawSource, pattern: str) -> Children:
 def read_contexts(source: RawSource, pattern: str) -> Contexts:
     """The contexts of each word, in the order of the file; words of one character are left out.
 
-    Raises EvaluationError naming the file for other content, and its word for a context that stands twice.
+    Raises EvaluationError naming the file for other content, and its word for a context that occurs twice.
     """
     name = source.one_name(pattern)
     try:
@@ -145,7 +145,7 @@ def read_contexts(source: RawSource, pattern: str) -> Contexts:
             checked_text(context, where)
             if context in before:
                 raise EvaluationError(
-                    f"{where}: {shorten(context)} stands twice, expected different contexts of a word"
+                    f"{where}: {shorten(context)} occurs twice, expected different contexts of a word"
                 )
             before.add(context)
     if not any(found.values()):

@@ -57,7 +57,7 @@ class SurprisalSettings(Settings):
         if self.text is not None and self.separator is not None:
             raise RefusedError("separator", "cannot be set with `text`, where each row is one word")
         if self.order is not None and self.text is None:
-            raise RefusedError("order", "needs `text`, the column that tells texts apart")
+            raise RefusedError("order", "needs `text`, the column that identifies texts")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,7 +172,7 @@ class _Asked:
         of: list[int] = []
         for index, sentence in enumerate(encoded):
             if not sentence.ids:
-                raise EvaluationError(f"{place(first + index)}: the tokenizer makes no token of it")
+                raise EvaluationError(f"{place(first + index)}: the tokenizer returns no token for it")
             if len(sentence.ids) > longest and model.architecture == "masked":
                 raise EvaluationError(
                     f"{place(first + index)}: becomes {len(sentence.ids):,} tokens, expected at most {longest:,} for a "

@@ -65,7 +65,7 @@ def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
         where = f"{name}:{pair.sourceline}"
         identifier = pair.get("id")
         if identifier is None or identifier in seen:
-            raise EvaluationError(f"{where}: the pair's id {shorten(identifier)} is missing or stands twice")
+            raise EvaluationError(f"{where}: the pair's id {shorten(identifier)} is missing or occurs twice")
         seen.add(identifier)
         value = pair.get("value", pair.get("entailment"))
         values = {
@@ -106,7 +106,7 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
         if not names:
             names = [cell.strip() for cell in cells]
             if len(set(names)) < len(names):
-                raise EvaluationError(f"{name}:{line}: a name stands twice in the header; does the file have one?")
+                raise EvaluationError(f"{name}:{line}: a name occurs twice in the header; does the file have one?")
             continue
         rows += 1
         if len(cells) == len(names):

@@ -246,7 +246,7 @@ def read_layout(path: str | Path) -> PaperLayout:
     """Read the layout of a paper's tables.
 
     Raises ConfigError naming the file and the key for an unknown paper, kind or key, a missing key, a row or a column
-    that stands twice, and a column of scores without suite or metric.
+    that occurs twice, and a column of scores without suite or metric.
     """
     layout = validated(PaperLayout, read_yaml(path), str(path))
     for number, table in layout.tables.items():
