@@ -338,10 +338,19 @@ def test_a_budget_that_the_files_cannot_fill_is_refused(
 
 def test_a_folder_without_files_is_missing_data(configuration: Path, tmp_path: Path) -> None:
     (tmp_path / "empty/inside").mkdir(parents=True)
-    (tmp_path / "empty/inside/.hidden").write_text("x", encoding="utf-8")
+    (tmp_path / "empty/.git").mkdir()
+    for hidden in ("inside/.hidden", ".git/config"):
+        (tmp_path / "empty" / hidden).write_text("x", encoding="utf-8")
     edited(configuration, "config.yaml", data={"my_text": {"path": str(tmp_path / "empty")}})
     (line,) = missing_sources(Project(configuration), ["my_text"])
     assert f"source 'my_text' lies at {tmp_path / 'empty'}, a folder without files: set data.my_text.path" in line
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/a.txt").write_text("x", encoding="utf-8")
+    (tmp_path / "empty/linked").symlink_to(tmp_path / "elsewhere")
+    linked = {"my_text": {"path": str(tmp_path / "empty"), "follow_links": True}}
+    edited(configuration, "config.yaml", data=linked)
+    assert missing_sources(Project(configuration), ["my_text"]) == []
+    (tmp_path / "empty/linked").unlink()
     (tmp_path / "empty/inside/a.txt").write_text("x", encoding="utf-8")
     assert missing_sources(Project(configuration), ["my_text"]) == []
 

@@ -5,7 +5,6 @@ download by its size and SHA-256, so that two people who fetch a source get the 
 input can be had is told by its path and these settings alone: planning knows it before any job runs.
 """
 
-import os
 import stat
 from collections import Counter
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from annotated_types import MinLen
 
 from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
+from hatchery.raw.listings import listing_of
 from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, omitted_at_default
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
@@ -194,12 +194,6 @@ def path_problem(path: str | Path) -> str | None:
     return None
 
 
-def has_file(path: Path) -> bool:
-    """Whether `path` is a file, or a folder that contains a file at any depth; hidden files do not count."""
-    visible = (name for _, _, names in os.walk(path) for name in names if not name.startswith("."))
-    return path.is_file() or any(True for _ in visible)
-
-
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
     """Why a raw input cannot be had, where to get it, on which terms, and what to set; None where nothing is missing.
 
@@ -208,7 +202,7 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
     state, fetch = "has no path", ""
     if source.path is not None:
         found = path_problem(source.path)
-        if found is None and has_file(Path(source.path)):
+        if found is None and listing_of(source.path, most=1, follow_links=source.follow_links):
             return None
         state = found or f"lies at {source.path}, a folder without files"
         fetch = ", or to null to have it fetched" if source.hub or source.hub_model or source.download else ""

@@ -21,7 +21,7 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import usable_path
 from hatchery.experiment.written_blocks import is_name, misnamed_file
 from hatchery.export.submissions import check_submission
-from hatchery.raw.settings import has_file
+from hatchery.raw.listings import listing_of
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
 from hatchery.typed import build, references
@@ -105,7 +105,7 @@ _MODEL_FILES = {
 def _no_model(project: Project, data: str) -> str | None:
     """Return why the path of a raw input is not the folder of a `transformers` model; None if it may be one."""
     root = usable_path(project, data)
-    if root is None or not has_file(Path(root)):
+    if root is None or not listing_of(root, most=1):
         return None  # reported with the missing data
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
