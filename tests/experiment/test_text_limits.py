@@ -362,7 +362,7 @@ def test_a_folder_that_is_no_model_and_a_missing_package_are_told_before_anythin
     model.mkdir()
     edited(configuration, "config.yaml", data={"bert_base_cased": {"path": str(model)}}, compute={"sinks": ["wandb"]})
     edited(configuration, "experiments/demo.yaml", baselines=["bert_base_cased"])
-    monkeypatch.setattr("hatchery.experiment.run_checks.find_spec", lambda name: None)
+    monkeypatch.setattr("hatchery.workflow.plan_checks.find_spec", lambda name: None)
     for name, lacks in (
         ("readme.txt", "config.json"),
         ("config.json", "weights (*.safetensors or *.bin)"),
@@ -382,5 +382,9 @@ def test_a_folder_that_is_no_model_and_a_missing_package_are_told_before_anythin
         assert [line for line in lines if "compute.sinks: 'wandb' needs the package wandb" in line]
     (model / "adapter_config.json").write_text("{}", encoding="utf-8")
     assert any("merge it into its model" in line for line in check(configuration, "demo"))
-    monkeypatch.setattr("hatchery.experiment.run_checks.find_spec", lambda name: name)
+    # Jobs with conda have packages that nobody here knows.
+    problems = Problems()
+    collect_problems(Project(configuration), [("experiment", "demo")], problems, is_own_environment=False)
+    assert not any("wandb" in line for line in problems.lines)
+    monkeypatch.setattr("hatchery.workflow.plan_checks.find_spec", lambda name: name)
     assert not any("wandb" in line for line in check(configuration, "demo"))

@@ -1,7 +1,6 @@
 """Whether the runs of an experiment fit their models, their corpus, this machine and each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
@@ -18,7 +17,7 @@ from hatchery.experiment.tracks import check_track
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
-from hatchery.training.runtime_settings import not_installed, require_zero_stage
+from hatchery.training.runtime_settings import require_zero_stage
 from hatchery.training.settings import EVALUATION_INTERVAL_STEPS
 
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_own_text(project, experiment.corpus)
     with problems.collecting():
         check_epochs(name, experiment, where, project)
-    with problems.collecting():
-        _check_sinks(project)
     with problems.collecting():
         check_continuation(name, experiment, where, project)
     with problems.collecting():
@@ -139,15 +136,6 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
             f"{place}: batch_size: got {pretraining.batch_size}, "
             f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
         )
-
-
-def _check_sinks(project: "Project") -> None:
-    """Raise ConfigError if the package of a sink of metrics is not installed."""
-    problems, place = Problems(), project.folder / "config.yaml"
-    for sink in project.config.compute.sinks:
-        if find_spec(sink) is None:
-            problems.add(f"{place}: compute.sinks: {not_installed(sink)}")
-    problems.raise_any()
 
 
 def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where: str) -> None:

@@ -28,6 +28,7 @@ from hatchery.workflow.pieces import PROFILE, endless_trainings
 from hatchery.workflow.plan_checks import check_targets, collect_problems, notes_on_texts
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
+from hatchery.workflow.software import is_own_environment
 from hatchery.workflow.stale_results import watch_stale_results
 
 DEFAULT_RULE = "all"
@@ -181,7 +182,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     made = {target: _is_made(target, workflow) for target in targets}
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
-    collect_problems(project, asked, problems)
+    collect_problems(project, asked, problems, is_own_environment(workflow.deployment_settings))
     problems.raise_any()
     watch_stale_results(workflow, request.dry_run)
     if request.dry_run:

@@ -10,6 +10,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from hatchery.export.submissions import check_submission
 from hatchery.raw.listings import listing_of
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
+from hatchery.training.runtime_settings import not_installed
 from hatchery.typed import build, references
 from hatchery.views.figures.registry import declared_figures
 
@@ -34,8 +36,13 @@ Asked = tuple[str, str]
 """Kind and name of a block."""
 
 
-def collect_problems(project: Project, asked: Iterable[Asked], problems: Problems) -> None:
-    """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`."""
+def collect_problems(
+    project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
+) -> None:
+    """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`.
+
+    `is_own_environment` says whether jobs run in the environment of this process, whose packages are known.
+    """
     waiting, seen = list(asked), set(asked)
     while waiting:
         kind, name = waiting.pop(0)
@@ -52,6 +59,9 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
                 check_published(project, name)
             with problems.collecting():
                 check_submission(project, name)
+            for sink in project.config.compute.sinks if is_own_environment else ():
+                if find_spec(sink) is None:
+                    problems.add(f"{project.folder / 'config.yaml'}: compute.sinks: {not_installed(sink)}")
             for texts, entry in block.surprisal.items():
                 where = f"{project.place('experiment', name)}: surprisal.{texts}"
                 _check_first_rows(project, where, entry.data, entry, problems)

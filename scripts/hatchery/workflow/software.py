@@ -38,12 +38,17 @@ def choose_software(settings: Any, has_conda_here: Callable[[], bool] = has_cond
     )
 
 
+def is_own_environment(settings: Any) -> bool:
+    """Whether jobs run in the environment of this shell, with neither conda nor containers."""
+    return not {DeploymentMethod.CONDA, DeploymentMethod.APPTAINER} & set(settings.deployment_method)
+
+
 def put_own_environment_first(settings: Any) -> None:
     """Let jobs without conda and containers find this interpreter's `python`, also where its folder is not on PATH.
 
     Only where it can run them: Snakemake may live in an environment of its own.
     """
-    if {DeploymentMethod.CONDA, DeploymentMethod.APPTAINER} & set(settings.deployment_method):
+    if not is_own_environment(settings):
         return
     own = Path(sys.executable).parent
     found = shutil.which("python")
