@@ -17,8 +17,8 @@ class SurprisalSettings(Settings):
 
     files: NotEmpty = "*"
     """Shell pattern of the files inside the source. Text files (.txt, .md) have a text on every line; tables with a
-    header (.csv, .tsv), JSON (lines or one list) and Parquet files have it in a column. `*` reads tables if `column`
-    is set and text files if not, without README, LICENSE and hidden files."""
+    header (.csv, .tsv), JSON (lines or one list) and Parquet files have it in a column. `*` leaves out
+    README, LICENSE and hidden files and, if `column` is set and there are tables, all other files."""
     column: str | None = None
     """Column, or field, that holds the text, in tables, JSON and Parquet files; with `text`, one word of it."""
     text: NotEmpty | SomeNames | None = omitted_at_default(None)
