@@ -15,7 +15,7 @@ from hatchery.evaluation.prompt import HELP, answer, chosen_model, finished_mode
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Answer line by line until the input ends, or until nobody reads the answers, as with `| head`."""
+    """Answer line by line until the input ends, or until the output is closed, as with `| head`."""
     try:
         _answer_lines(arguments)
         sys.stdout.flush()

@@ -62,7 +62,7 @@ def test_perplexities_behind_common_masks_have_a_best_and_name_the_models_that_n
     assert best(summary) == {"low"}
     (section,) = [each for each in sections(summary) if each.title.startswith("Perplexity")]
     assert "Never saw the common masks in training: high (trained on 40 % of spans)" in section.note
-    # While training, each was still asked behind masks of its own.
+    # In training, each model was still measured with its own masks.
     assert best(summary, "pretraining", "development") == set()
     assert "Not compared: test" not in section.note
 
@@ -103,7 +103,7 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
     assert line.rstrip("\\ ").endswith("& --") and "2.00" not in line
     assert "models were asked for different tokens (40 % of spans; 5 % of subwords)" in files["tables.md"]
     assert "masking: common" in files["table_01.tex"]
-    # With one seed each, differences are told of these two trained models.
+    # With one seed each, differences are only between these two trained models.
     assert found.tables[0].caption == "Differences of averages"
     alone = {"summary": write_rows_of_summary(tmp_path, [replace(row, seeds=1) for row in rows])}
     found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), replace(study, tables=alone))

@@ -109,7 +109,7 @@ def test_a_law_of_a_break_may_have_four_points_and_no_fewer(points: int) -> None
     for jump in (points, 10 - points):
         found = find_break(xs, noisy(np.where(np.arange(10) < jump, 9.0, 1.0) * np.array(xs) ** -0.1))
         assert (found.below, found.above) == (xs[jump - 1], xs[jump])
-    # A jump behind three points is cut one point later.
+    # With a jump after three points, the laws are split one point later.
     found = find_break(xs, noisy(np.where(np.arange(10) < 3, 9.0, 1.0) * np.array(xs) ** -0.1))
     assert min(found.left.points, found.right.points) >= 4
 

@@ -20,7 +20,7 @@ class AllSamples(Rejections):
         self.samples.setdefault(reason, []).append(sample or "")
 
 
-# Any nesting of elements, then nestings that the rules know; `@` stands for a word.
+# Any nesting of elements, then nestings that the rules know; `@` represents a word.
 TAGS = [
     "p",
     "s",

@@ -236,7 +236,7 @@ def test_a_track_follows_the_whole_chain_of_trainings(
 
 def test_marks_and_budgets_follow_words_through_a_run_without_steps(configuration: Path) -> None:
     found = chain(configuration, TRAINED, {}, track="strict_small")
-    # 50 of 100 million are spent; the marks behind it are 60M to 100M.
+    # 50 of 100 million words are spent; the remaining marks are 60M to 100M.
     assert found.marks("entry", found.seeded_run("entry", "last-s42")) == tuple(range(60_000_000, 100_000_001, 10**7))
     kept = found.checkpoints("entry", "last-s42")
     assert [run.milestone for _, run in kept] == [f"chck_{number}0M" for number in range(6, 11)]

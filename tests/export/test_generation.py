@@ -169,7 +169,7 @@ def test_attention_has_both_names_and_is_the_same(hub, pretrained, exported, var
     ids = torch.randint(6, 320, (2, 9), generator=torch.Generator().manual_seed(4))
     expected = ours.eval().logits_at(ours.encoder(ids, causal=True)[-1])
     torch.testing.assert_close(model(ids).logits, expected, **TOLERANCE)
-    # Rows of probabilities sum to 1, and a token sees nothing behind it.
+    # Rows of probabilities sum to 1, and a token does not attend to later tokens.
     for probabilities in model(ids, output_attentions=True).attentions:
         torch.testing.assert_close(probabilities.sum(-1), torch.ones(2, 3, 9), **TOLERANCE)
         assert not probabilities.triu(1).any()

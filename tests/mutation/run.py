@@ -61,7 +61,7 @@ def lay_out(module: str, tests: list[str]) -> None:
     (FOLDER / "scripts").symlink_to("src")
     mutants = FOLDER / "mutants"
     mutants.mkdir()
-    # mutmut copies the tests and src. All other files are links, so that tests find them beside the mutants.
+    # mutmut copies the tests and src. All other files are links, so that tests find them next to the mutants.
     for path in sorted(FOLDER.iterdir()):
         if path.name == "scripts":
             (mutants / path.name).symlink_to("src")

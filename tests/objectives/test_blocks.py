@@ -223,7 +223,7 @@ THREE = [[10], [4], [7]]
     ("index", "draws", "expected"),
     [
         (0, [], [(0, 0, 10)]),
-        # 7 positions are free behind a piece of 4: four places in the first piece, the last of them included.
+        # 7 positions are free after a piece of 4 tokens: four places in the first piece, the last of them included.
         (1, [(0.0, 0.0)], [(1, 0, 4), (0, 0, 7)]),
         (1, [(0.0, 0.25)], [(1, 0, 4), (0, 1, 8)]),
         (1, [(0.33, 0.999)], [(1, 0, 4), (0, 3, 10)]),

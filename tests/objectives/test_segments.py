@@ -278,6 +278,6 @@ def test_words_of_a_text_begin_at_its_words_and_not_at_special_tokens_but_at_unk
     document = Document(ids, np.zeros(1, dtype=np.int32), of_tokenizer, 0, of_text)
     assert Segment(0, document, 0, 8).text_words(special) == 3
     assert Segment(0, document, 1, 6).text_words(special) == 1
-    # Where nobody knows the words of the text, those of the tokenizer count.
+    # If the words of the text are not known, the words of the tokenizer count.
     plain = Document(ids, np.zeros(1, dtype=np.int32), of_tokenizer, 0)
     assert Segment(0, plain, 0, 8).text_words(special) == 5

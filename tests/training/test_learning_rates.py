@@ -144,7 +144,7 @@ def test_a_warm_up_in_steps_gives_a_beginning_the_rates_of_the_whole_run(name: s
         # Step 55 is 45 of the 90 steps after the warm-up: both are halfway between 1 and 0.2.
         ("linear", 0.0, {5: 0.5, 10: 1.0, 19: 0.92, 55: 0.6, 99: 0.2 + 0.8 / 90, 100: 0.2}),
         ("cosine", 0.0, {5: 0.5, 10: 1.0, 40: 0.8, 55: 0.6, 70: 0.4, 100: 0.2}),
-        # The last 20 steps go from 0.2 to 0, whatever came before.
+        # The last 20 steps go from 0.2 to 0, independently of the earlier steps.
         ("linear", 0.2, {55: 0.6, 79: 1 - 0.8 * 69 / 90, 80: 0.2, 85: 0.15, 90: 0.1, 99: 0.01}),
         ("constant", 0.2, {79: 1.0, 80: 0.2, 90: 0.1}),
         # Rounded down: 7 of 7.9 steps.

@@ -56,7 +56,7 @@ class Asked:
 
 
 def block_of(result: Result) -> str:
-    """The block of a submission that an evaluation belongs to, and the task behind a slash; empty if there is none."""
+    """Return the block of a submission with an evaluation, and its task after a slash; empty if it is not submitted."""
     if result.kind == "finetuning":
         return next((f"glue/{task}" for task in TASKS if result.name.endswith(f"_{task}")), "")
     if result.kind == "minimal_pairs":

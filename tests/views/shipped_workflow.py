@@ -25,7 +25,7 @@ from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import SHARED
 
 GENERATED_TEXT = "generated/manifest.json"
-"""The manifest that stands for tokenizers and for the sources of evaluations."""
+"""Manifest in place of tokenizers and of the sources of evaluations."""
 STEPS = 40
 """Planned steps of trainings whose budget counts words."""
 WHOLE = "babylm_2026_strict_small"

@@ -40,7 +40,7 @@ TABLES = {
 }
 """The tables that each experiment with the tables of a paper writes."""
 WITHOUT_LAYOUT = ("babylm_2025", "reduced_vocabulary")
-"""Papers whose numbers stand in the summary alone."""
+"""Papers whose numbers are only in the summary."""
 
 
 def test_every_shipped_experiment_that_repeats_a_paper_is_walked(repository: Path) -> None:

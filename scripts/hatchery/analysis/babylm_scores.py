@@ -91,7 +91,7 @@ SUITES = {
     "global_piqa_parallel": "global_piqa_parallel",
     "global_piqa_nonparallel": "global_piqa_nonparallel",
 }
-"""The suites behind their prefix, by the keys of the submission."""
+"""Names of the suites without their prefix, by the keys of the submission."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Whether rows are those of the official files; with `some`, those of the tasks that were measured."""
+    """Whether the numbers of rows are official; with `some`, only the measured tasks are compared."""
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 

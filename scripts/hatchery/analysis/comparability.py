@@ -68,7 +68,7 @@ def told_apart(bases: Iterable[str]) -> dict[str, str]:
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """The value of an aspect for people: masks without their digest, and a digest behind the name of the aspect."""
+    """Return the value of an aspect for readers: masks without their digest; a digest after the name of its aspect."""
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"
 

@@ -91,7 +91,7 @@ def csv_rows(
 
 
 def has_surplus(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a table has more fields than its header, as when a text with commas stands without quotes."""
+    """Whether a row of a table has more fields than its header, as when a text with commas has no quotes."""
     return SURPLUS in row
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from tokenizers import Tokenizer as Backend
 
 MOST_DISTINCT_BYTES = 32_000_000
-"""Bytes (UTF-8) of distinct words of such scripts to train on, which take about 3.5 GB."""
+"""Largest number of bytes (UTF-8) of distinct words without spaces to train on; they take about 3.5 GB of memory."""
 SAMPLED_BYTES = 4_000_000
 """Bytes of sampled text from which the number of distinct words is extrapolated."""
 # Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.

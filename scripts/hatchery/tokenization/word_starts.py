@@ -70,7 +70,7 @@ class WordStarts:
             separates[unknown] = [text == name for text in texts]
             begins[unknown] = [text == name or text[:1] in ASCII_SPACE for text in texts]
             only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
-        # Without a prefix space the text behind a special token begins with its first letter.
+        # Without a prefix space, the text after a special token begins with its first letter.
         begins[1:] |= separates[:-1]
         # White space with a word right behind it begins that word; in front of more white space it begins nothing.
         next_begins = np.append(begins[1:], True)

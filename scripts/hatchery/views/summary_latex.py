@@ -1,4 +1,4 @@
-"""The tables of an experiment as LaTeX, to take into a paper: those of `summary.md`, each a `table` environment."""
+"""The tables of `summary.md` as LaTeX for a paper, each as a `table` environment."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -71,7 +71,8 @@ def study(experiment, repository: Path, tmp_path: Path) -> Study:
     for seed, right in ((1, 0), (2, 4)):
         run = experiment.add_model("mine", seed, [{"step": 1, "tokens": 10, "loss": 3.0}])
         for suite, percent in SUITES.items():
-            # Paradigms weigh alike, whatever their sizes; only in COMPS do the seeds differ, by 4 points.
+            # All paradigms have the same weight, independently of their sizes; the seeds differ only in COMPS, by 4
+            # points.
             other = right if suite == "comps" else -right
             pairs = {"a": {"p": (percent + right, 100)}, "b": {"q": (2 * (percent + other), 200)}}
             experiment.add_minimal_pairs(run, f"babylm_2026_{suite}", pairs)

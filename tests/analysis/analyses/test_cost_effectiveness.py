@@ -46,7 +46,7 @@ def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: A
         found = analysis_called(name).run(settings, doubled)
         assert {row["model"].partition("/")[0] for row in rows(found, kind=kind)} == {"one"}
         assert len(rows(found, kind=kind)) == count
-    # The steps of an experiment are whole, whatever another one has.
+    # The steps of an experiment do not depend on other experiments.
     steps = analysis_called("cost_effectiveness").run(settings_of("cost_effectiveness", {}), doubled)
     assert {row["experiment"] for row in steps.rows} == {"one", "two"}
 
@@ -66,7 +66,7 @@ def test_the_perplexity_of_a_step_is_the_mean_over_seeds(study: Study, tmp_path:
 
 
 def test_perplexities_that_do_not_compare_make_no_steps(study: Study, tmp_path: Path) -> None:
-    """The losses of `one` are behind different masks; the test perplexities of `two` are of different tokenizers."""
+    """The losses of `one` have different masks; the test perplexities of `two` have different tokenizers."""
 
     def masked(run: dict[str, Any]) -> list[dict[str, Any]]:
         asked = 40 if (run["experiment"], run["layers"]) == ("one", 4) else 15

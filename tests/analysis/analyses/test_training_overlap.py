@@ -52,7 +52,8 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
         "corpus/mine": tmp_path / "corpus/manifest.json",
     }
     found = ANALYSIS.run(TrainingOverlapSettings(), Study("mine", (SeededRun.of("ltg", 1),), tables=tables))
-    # Three good sentences stand there without the bad one, one bad sentence without the good one, and one pair.
+    # The training text has three good sentences without the bad one, one bad sentence without the good one, and one
+    # pair.
     assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 6, "good": 4, "bad": 2, "good_alone": 3}]
     (row,) = found.tables[0].rows
     assert [str(cell) for cell in row.cells] == ["own", "6", "4 (66.7 %)", "2 (33.3 %)", "3 (50.0 %)"]

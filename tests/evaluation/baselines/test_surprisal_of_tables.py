@@ -136,7 +136,7 @@ def test_missing_cells_are_counted_and_never_text(make_source, manifest_of, tmp_
     (note,) = notes_of_texts(build(SurprisalSettings, {"column": "s"}), source.root)
     assert note in told and note.startswith("4 cells are missing (empty, NA,"), "in the plan and in the job"
     kept = measured(source, manifest_of("gpt2"), tmp_path / "kept", column="s", missing=[])
-    # Null, NaN and empty cells have no text whatever is set.
+    # Null, NaN and empty cells are missing with any value of `missing`.
     assert kept.measures["missing"] == (3 if name == "a.jsonl" else 1)
 
 

@@ -99,7 +99,7 @@ def test_every_objective_has_the_bytes_of_the_tokens_that_it_predicts(
 ) -> None:
     settings = objective_settings(objective, "objective")
     made = made_of(held_out, **({} if masking is None else {"masking": masking}))
-    # Counts of other objectives and splits, which are kept, are not those of this one.
+    # Cached counts of other objectives and splits are not used for this one.
     for other in ({}, {"task": "causal"}, {"task": "causal", "segments": "blocks"}, {"task": "hybrid"}):
         for split in ("train", "dev"):
             held_out.tokens_per_byte(made, objective_settings(other, "objective"), split)

@@ -81,7 +81,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
 
 def _reference(key: Key, against: str) -> Key:
-    """The score of the reference start that stands beside a score of the same experiment."""
+    """Return the score of the reference start that is compared with a score of the same experiment."""
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric
 
