@@ -17,7 +17,6 @@ import argparse
 import importlib.metadata
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import torch
+from processor_time import seconds
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.asked_model import AskedModel
@@ -45,12 +45,6 @@ from hatchery.training.objectives.masked import MaskedSettings
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 Row = tuple[str, str, float | str]
 """What is compared, with whom, and the ratio of the times, or why there is none."""
-
-
-def seconds() -> float:
-    """Processor seconds of this process and its finished children."""
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
 def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:
@@ -75,6 +69,7 @@ def is_there(*packages: str) -> str:
 
 def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Forward and backward of 2,048 tokens through four layers as wide as those of base, without the update."""
+    from peers_training import causal_step
     from training_step import Setting, Width, make_step
 
     peer, layers = is_there("transformers"), 2 if arguments.tiny else 4
@@ -87,49 +82,12 @@ def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         yield f"causal step, {length} tokens", f"GPT-2, {peer}", ratio(sides[0], sides[1], arguments.repetitions)
 
 
-def causal_step(kind: str, setting: Any) -> Callable[[], None]:
-    """A step that predicts every next token, of a GPT-2 or of our model read from left to right."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    width = setting.width
-    sizes = {"vocab_size": width.vocabulary, "n_embd": width.hidden, "n_layer": setting.layers, "n_head": width.heads}
-    generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(8, width.vocabulary, (setting.sequences, setting.length), generator=generator)
-    following = torch.cat([ids[:, 1:], torch.full_like(ids[:, :1], -100)], dim=1)
-    if kind == "gpt2":
-        # As many weights in a feed-forward block as our gated one has.
-        gpt = GPT2LMHeadModel(GPT2Config(**sizes, n_inner=3 * width.intermediate // 2, n_positions=setting.length))
-        gpt.train()
-
-        def peer() -> None:
-            gpt(ids, labels=ids).loss.backward()
-            gpt.zero_grad(set_to_none=True)
-
-        return peer
-    config = LtgBertConfig(
-        vocab_size=width.vocabulary,
-        hidden_size=width.hidden,
-        intermediate_size=width.intermediate,
-        num_hidden_layers=setting.layers,
-        num_attention_heads=width.heads,
-    )
-    model = LanguageModel(config, causal=True)
-    initialise_(model, 42)
-    model.train()
-
-    def ours() -> None:
-        output = model(ids, None, following)
-        (output.loss_sum / output.n_labelled).backward()
-        model.zero_grad(set_to_none=True)
-
-    return ours
-
-
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics.
 
     Of a narrow model, and of four layers as wide as those of base.
     """
+    from peers_training import trainer_speed
     from read_tokens import write_shards
     from training_loop import initialised, run
     from training_step import Width
@@ -175,62 +133,6 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
                 theirs = max(theirs, trainer_speed(own, width, layers, sequences, steps, work == "causal"))
             name = f"{name} and Trainer, {peer}"
             yield f"whole {work} loop, {width.hidden} wide, {layers} layers, 128 tokens", name, ours / theirs
-
-
-def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: int, causal: bool) -> float:
-    """Tokens in a processor second of the library's Trainer, in the steps behind the second."""
-    from transformers import (
-        BertConfig,
-        BertForMaskedLM,
-        GPT2Config,
-        GPT2LMHeadModel,
-        PrinterCallback,
-        Trainer,
-        TrainerCallback,
-        TrainingArguments,
-    )
-
-    # As many weights in a feed-forward block as our gated one has.
-    vocabulary, feed_forward = width.vocabulary, 3 * width.intermediate // 2
-    if causal:
-        sizes = {"n_embd": width.hidden, "n_layer": layers, "n_head": width.heads, "n_inner": feed_forward}
-        nothing = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        model = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes, **nothing, n_positions=128))
-    else:
-        sizes = {
-            "hidden_size": width.hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": width.heads,
-            "intermediate_size": feed_forward,
-        }
-        nothing = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        model = BertForMaskedLM(BertConfig(vocab_size=vocabulary, **sizes, **nothing, max_position_embeddings=128))
-    rows = torch.randint(8, vocabulary, (sequences * steps, 128), generator=torch.Generator().manual_seed(2))
-
-    def batch_of(batch: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-        ids = torch.stack([row["input_ids"] for row in batch])
-        if causal:
-            return {"input_ids": ids, "labels": ids}
-        hidden = torch.rand(ids.shape) < 0.15
-        return {"input_ids": ids.masked_fill(hidden, 4), "labels": ids.where(hidden, -100)}
-
-    ends: list[float] = []
-
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            ends.append(seconds())
-
-    options = {"report_to": [], "use_cpu": True, "disable_tqdm": True, "save_strategy": "no", "logging_steps": 1}
-    training = TrainingArguments(
-        str(folder / "trainer"), max_steps=steps, per_device_train_batch_size=8,
-        gradient_accumulation_steps=sequences // 8, max_grad_norm=2.0, **options,
-    )  # fmt: skip
-    data = [{"input_ids": row} for row in rows]
-    trainer = Trainer(model, training, data_collator=batch_of, train_dataset=data, callbacks=[Clock()])
-    # It would print into the table.
-    trainer.remove_callback(PrinterCallback)
-    trainer.train()
-    return sequences * 128 * (len(ends) - 2) / (ends[-1] - ends[1])
 
 
 def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], list[str]]:
