@@ -22,7 +22,7 @@ def mini(folder: Path, **submission: Any) -> Project:
 
 
 def check_tells(project: Project, told: str) -> None:
-    """The check of the submission refuses with this text, and accepts where it is empty."""
+    """Expect that the check of the submission raises an error with this text; an empty text expects no error."""
     with pytest.raises(ConfigError) if told else nullcontext() as caught:
         check_submission(project, "babylm_mini")
     assert caught is None or told in str(caught.value)

@@ -227,7 +227,7 @@ THREE = [[10], [4], [7]]
         (1, [(0.0, 0.0)], [(1, 0, 4), (0, 0, 7)]),
         (1, [(0.0, 0.25)], [(1, 0, 4), (0, 1, 8)]),
         (1, [(0.33, 0.999)], [(1, 0, 4), (0, 3, 10)]),
-        # A whole piece leaves two free, which the last two tokens of the last piece fill.
+        # A whole piece leaves two free positions, which the last two tokens of the last piece fill.
         (1, [(0.34, 0.999), (0.999, 0.999)], [(1, 0, 4), (1, 0, 4), (2, 5, 7)]),
         (2, [(0.5, 0.5)], [(2, 0, 7), (1, 0, 4)]),
     ],

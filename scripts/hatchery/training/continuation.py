@@ -126,7 +126,7 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     take, manifest = settings.initialise_from.take, read_manifest(initial)
     measures = manifest.measures
     before = measures.get("initial_model") or {}
-    # Steps and tokens of that model that its own counts leave out, of trainings of which it took the weights.
+    # Steps and tokens of earlier trainings whose weights that model took; its own counts leave them out.
     key = "earlier" if before.get("take") == "weights" else "left_out"
     left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":

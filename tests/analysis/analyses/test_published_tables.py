@@ -72,7 +72,7 @@ def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analys
     anchor = [line for line in lines if line[0] == "(256, 256, 1024, 8, 8)"]
     assert anchor[0] == ["(256, 256, 1024, 8, 8)", "printed", "16.24", "110", "4.80", "51.73", "40.24"]
     assert anchor[1][1] == "one" and "-" not in anchor[1]
-    # The smallest has no untrained counterpart.
+    # The smallest model has no untrained counterpart.
     assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
 
 

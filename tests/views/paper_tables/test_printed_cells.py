@@ -112,7 +112,7 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
     measurements, summary = experiment.collected(), experiment.folder / "summary.parquet"
     csv, settings = summary.with_suffix(".csv"), experiment.summary_settings(choice)
     run_stage(summarise, settings, csv, measurements=measurements, published=[published], parquet=summary)
-    # Ours are judged as those of the papers, which have one pretraining.
+    # Our numbers are marked as the numbers of the papers, which have one pretraining.
     summary = write_rows_of_summary(experiment.folder, [replace(row, seeds=2) for row in read_summary(summary)])
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"

@@ -47,8 +47,8 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 class Answers:
     """Answers of a model on one set of items: whether each run has each item right, bool [runs, items].
 
-    `trainings` int64 [runs] says which pretraining a run is of, `failed` bool [runs] which runs collapsed; None where a
-    run cannot.
+    `trainings` int64 [runs] is the index of each run's pretraining, `failed` bool [runs] whether a run collapsed; None
+    if runs cannot collapse.
     """
 
     right: "np.ndarray"
