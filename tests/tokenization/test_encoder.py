@@ -1,6 +1,7 @@
 """Documents to tokens, where words start, and the counts of what was encoded."""
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +29,7 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, WordMark, load_tokenizer, open_backend
-from hatchery.tokenization.word_starts import ASCII_SPACE, OTHER_SPACE, WordStarts
+from hatchery.tokenization.word_starts import ASCII_SPACE, OTHER_SPACE, WordStarts, text_word_starts
 
 
 def encode(corpus: Path, tokenizer: Path, folder: Path) -> Path:
@@ -350,3 +352,22 @@ def test_an_unknown_word_behind_a_special_token_starts_a_word(tokenizers: dict[s
     ids, _, starts = ids_and_starts(tokenizer, ["[TAB]ж [UNK]ж'ж"])
     assert [tokenizer.tokens[index] for index in ids] == ["[TAB]", "[UNK]", "Ġ", "[UNK]", "[UNK]", "'", "[UNK]"]
     assert starts.tolist() == [True, True, False, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "bounds", "words"),
+    [
+        ("[M]a\u00a0bc", (0, 3, 6, 7), 3),  # the special token, a, bc
+        ("[M]ab", (0, 3, 4, 5), 2),
+        ("[M] a\u00a0bc", (0, 3, 7, 8), 3),
+        ("[M]a\u00a0b\u00a0cde", (0, 3, 8, 9, 10), 4),
+    ],
+)
+def test_words_behind_a_special_token_are_counted_within_tokens_too(
+    sentence: str, bounds: tuple[int, ...], words: int
+) -> None:
+    spans = list(itertools.pairwise(bounds))
+    special = SimpleNamespace(unknown="[U]")
+    tokenizer: Any = SimpleNamespace(n_special=2, unknown_id=1, special=special, token_spans=lambda texts: [spans])
+    ids = np.array([0, *range(2, len(spans) + 1)])
+    assert text_word_starts(tokenizer, [sentence], np.array([0]), ids).sum() == words

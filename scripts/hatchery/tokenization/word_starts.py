@@ -124,12 +124,17 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
     special = ids < tokenizer.n_special
     special &= [text.strip() == tokenizer.special.unknown for text in texts] | (ids != tokenizer.unknown_id)
     ends = np.maximum.accumulate(np.array([end for _, end in spans], dtype=np.int64))
-    begins = [found.start() for found in _WORD.finditer(sentence)]
+    begins = {found.start() for found in _WORD.finditer(sentence)}
+    # Text that follows a special token begins a word, even without a blank between them.
+    begins |= {
+        start
+        for (start, _), text, after in zip(spans[1:], texts[1:], special, strict=False)
+        if after and text and not text[0].isspace()
+    }
     # If the normaliser dropped the first character of a word, the word begins with its next character.
-    first = np.minimum(np.searchsorted(ends, begins, side="right"), len(spans) - 1)
+    first = np.minimum(np.searchsorted(ends, sorted(begins), side="right"), len(spans) - 1)
     counts = np.bincount(first, minlength=len(spans))
     counts[special] = 1
-    counts[1:] |= special[:-1] & np.array([text != "" and not text.isspace() for text in texts[1:]], dtype=bool)
     for index in np.flatnonzero(counts & ~special).tolist():
         space, target = spans[index - 1], index
         if index and texts[index - 1].isspace() and not texts[index][:1].isspace():
