@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hatchery.analysis.analyses.analysis import AnalysisSettings, Study, analysis_called, kind_of
-from hatchery.analysis.analyses.babylm_leaderboard import LeaderboardSettings
-from hatchery.analysis.analyses.paired_tests import EVERY_TWO_UP_TO
+from hatchery.analysis.analyses.analysis import AnalysisSettings, Study, analysis_called, analysis_names, kind_of
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import VALUES
 from hatchery.settings.problems import ALLOWED, Problems, alternatives, nearest
-from hatchery.typed import build, keys_of, references, validated
+from hatchery.typed import build, references, validated
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
-PAIR_TESTS, TASK_TESTS, MISJUDGED = "minimal_pair_tests", "finetuning_tests", "misjudged_pairs"
-OVERLAP, LEADERBOARD = "training_overlap", "babylm_leaderboard"
-"""The analyses that experiments have by themselves: tests of differences, pairs to read, and those that were read."""
 
 
 @lru_cache(maxsize=64)
@@ -52,45 +47,14 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
 
 
 def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
-    """The entries that an experiment has without a study: pairs to read, and tests between models."""
-    several = len([*experiment.runs, *experiment.baselines]) > 1
-    pairs, tasks = bool(experiment.minimal_pairs), bool(experiment.finetuning.tasks)
-    tests = {"against": tested_against(experiment)}
-    entries: dict[str, tuple[bool, dict[str, Any]]] = {
-        LEADERBOARD: (experiment.submission is not None, leaderboard_settings(experiment)),
-        PAIR_TESTS: (several and pairs, tests),
-        TASK_TESTS: (several and tasks, tests),
-        MISJUDGED: (pairs, {"untrained": untrained_models(experiment)}),
-        OVERLAP: (pairs, {}),
-    }
+    """Return the analyses that an experiment has without being part of a study, in the order of the page."""
+    declared = {name: analysis_called(name) for name in analysis_names()}
+    asked = {name: analysis.own(experiment) for name, analysis in declared.items()}
     return {
-        name: build(analysis_called(name).settings, {"analysis": name, **settings})
-        for name, (has, settings) in entries.items()
-        if has
+        name: build(declared[name].settings, {"analysis": name, **settings})
+        for name, settings in sorted(asked.items(), key=lambda entry: declared[entry[0]].place)
+        if settings is not None
     }
-
-
-def leaderboard_settings(experiment: "Experiment") -> dict[str, Any]:
-    """What the table of scores shares with the submission."""
-    return {} if experiment.submission is None else keys_of(experiment.submission, of=LeaderboardSettings)
-
-
-def tested_against(experiment: "Experiment") -> str | None:
-    """The model that all others of an experiment are tested against; None where every two are.
-
-    Where `tests_against` names none, it is, among more than a few, the first that was never trained, or else the first
-    baseline, or else the first run.
-    """
-    models = [*experiment.runs, *experiment.baselines]
-    if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:
-        return experiment.tests_against
-    return next(iter((*untrained_models(experiment), *experiment.baselines, *models)))
-
-
-def untrained_models(experiment: "Experiment") -> list[str]:
-    """The models of an experiment that are never trained, and go on from no other model."""
-    started = {name: run.pretraining for name, run in experiment.runs.items()}
-    return [name for name, each in started.items() if not each.steps and each.initialise_from is None]
 
 
 def check_study(project: "Project", name: str) -> None:

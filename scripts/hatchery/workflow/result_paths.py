@@ -8,20 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from hatchery.analysis.analyses.analysis import (
-    CORPORA,
-    CORPUS,
-    FINETUNING,
-    MINIMAL_PAIRS,
-    PAIR_FILES,
-    SUMMARY,
-    SWEEP,
-    TIDY_TABLES,
-    TOKENS,
-    TRANSLATION,
-    TRANSLATIONS,
-    analysis_called,
-)
+from hatchery.analysis.analyses.analysis import TIDY_TABLES, analysis_called
 from hatchery.analysis.studies import analyses_of, analysis_entry
 from hatchery.errors import ConfigError
 from hatchery.evaluation.evaluation import Result, evaluations
@@ -279,28 +266,14 @@ class ResultPaths:
 
         Raises ConfigError for one that it does not have.
         """
-        entry = analysis_entry(self.project, experiment, analysis)
-        declared = analysis_called(entry.analysis)
-        needs = declared.needs
-        tables = {name: f"results/{experiment}/{name}.parquet" for name in needs if name in TIDY_TABLES}
-        if SUMMARY in needs:
-            tables[SUMMARY] = f"results/{experiment}/{SUMMARY}.parquet"
-        parts = self.project.members(experiment) if CORPORA in needs else []
-        tables |= {f"{CORPUS}/{part}": self.corpus(part) for part in parts}
-        tables |= {f"{TOKENS}/{part}": self.tokens(part) for part in parts}
-        if TRANSLATIONS in needs:
-            for part in self.project.members(experiment):
-                translated = self.of_kind(part, TRANSLATION)
-                tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in translated.items()}
-        if PAIR_FILES in needs:
-            for part in self.project.members(experiment):
-                suites = self.project.experiment(part).minimal_pairs
-                tables |= {f"{PAIR_FILES}/{suite}": self._data.suite_source(suite) for suite in suites}
-        for kind in (MINIMAL_PAIRS, FINETUNING):
-            if kind in needs:
-                found = self.project.of_members(experiment, partial(self.of_kind, kind=kind))
-                tables |= {f"{kind}/{name}": path for name, path in found.items()}
-        return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in declared.sweeps(entry)}
+        entry, tables = analysis_entry(self.project, experiment, analysis), dict[str, str]()
+        for need in analysis_called(entry.analysis).needs:
+            tables |= need(self, experiment, entry)
+        return tables
+
+    def tokenizer_sweep(self, sweep: str) -> str:
+        """Manifest of a sweep of tokenizers."""
+        return sweep_manifest(sweep)
 
     def analysis_files(self, experiment: str, analysis: str) -> dict[str, str]:
         """The published tables that an analysis of a study reads, by their path below `config/published/`."""

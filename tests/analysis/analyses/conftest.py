@@ -14,8 +14,10 @@ from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
+from hatchery.experiment.project import Project
 from hatchery.modeling.roberta.encoder import roberta_parameters
 from hatchery.modeling.roberta.family import RobertaConfig
+from hatchery.workflow.result_paths import ResultPaths
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
 ENDS = {"model": "", "run": "-s1", "manifest": ""}
@@ -103,14 +105,16 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
 
 
 @pytest.fixture(scope="session")
-def analysed(study: Study) -> Callable[..., Findings]:
+def analysed(study: Study, repository: Path) -> Callable[..., Findings]:
     """What an analysis finds in the study under some settings."""
+    paths = ResultPaths(Project(repository / "config"))
 
     def run(name: str, **settings: Any) -> Findings:
         analysis = analysis_called(name)
         chosen = settings_of(name, settings)
         assert set(analysis.published(chosen)) <= set(study.files)
-        tables = {table: study.tables[table] for table in analysis.needs}
+        needed = [need(paths, "reduced_vocabulary", chosen) for need in analysis.needs]
+        tables = {table: study.tables[table] for need in needed for table in need}
         files = {file: study.files[file] for file in analysis.published(chosen)}
         # Only what it says that it needs.
         return analysis.run(chosen, replace(study, tables=tables, files=files))

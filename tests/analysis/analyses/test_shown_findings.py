@@ -32,6 +32,7 @@ from hatchery.runner import run_stage
 from hatchery.typed import keys_of
 from hatchery.views.figures.scaling_panels import draw_entries
 from hatchery.views.figures.scores_by_cost import draw_scores
+from hatchery.workflow.result_paths import ResultPaths
 
 Rows = Sequence[Mapping[str, str]]
 WIDE = FigureSettings("invented", ())
@@ -178,8 +179,8 @@ def settings(name: str, **chosen: Any) -> dict[str, Any]:
 
 def test_every_table_is_a_file_and_those_of_an_earlier_run_are_removed(study: Study, tmp_path: Path) -> None:
     output = tmp_path / "analyses/mine/manifest.json"
-    for name in ("power_laws", "correlation"):
-        needs, published = analysis_called(name).needs, analysis_called(name).published
+    for name, needs in (("power_laws", ("runs", "curves")), ("correlation", ("runs", "curves", "summary"))):
+        published = analysis_called(name).published
         tables = {need: study.tables[need] for need in needs}
         files = {file: study.files[file] for file in published(settings_of(name, PAPER))}
         run_stage(analyse, settings(name, **PAPER), output, tables=tables, files=files)
@@ -208,12 +209,12 @@ def test_sentences_break_their_lines_in_latex() -> None:
 @pytest.fixture(scope="module")
 def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
     """What the analyses of the reduced-vocabulary study find that read no file of a corpus or a sweep."""
-    made = analyses_of(Project(repository / "config"), "reduced_vocabulary")
+    project = Project(repository / "config")
+    made, results = analyses_of(project, "reduced_vocabulary"), ResultPaths(project)
     few = {"experiments": (), "frontier": (), "sets": (), "draws": 2}
     found = {}
     for name, entry in made.items():
-        analysis = analysis_called(entry.analysis)
-        if "corpora" not in analysis.needs and not list(analysis.sweeps(entry)):
+        if not any("/" in table for table in results.analysis_tables("reduced_vocabulary", name)):
             asked = {key: few.get(key, value) for key, value in keys_of(entry, "analysis").items()}
             found[name] = analysed(entry.analysis, **asked)
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hatchery.analysis.flops_counts import FlopsCount
 from hatchery.analysis.settings import PublishedChoice
@@ -26,18 +26,10 @@ from hatchery.settings.fields import Reference, Unique
 from hatchery.settings.problems import alternatives
 from hatchery.typed import build
 
-TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
-TRANSLATIONS = "translations"
-MINIMAL_PAIRS, PAIR_FILES, FINETUNING = "minimal_pairs", "pair_files", "finetuning"
-TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS, MINIMAL_PAIRS, PAIR_FILES, FINETUNING)
-"""What an analysis may need: the tidy tables of a study, its summary, what its models were trained on, the test
-sets that they translated, the minimal pairs that they judged, the files of these, and the tasks that they were
-fine-tuned on."""
-CORPUS, TOKENS, SWEEP, TRANSLATION = "corpus", "tokens", "tokenizer_sweep", "translation"
-"""Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`,
-`translation/<experiment>/<run>`, `minimal_pairs/<experiment>/<run>:<suite>`, `finetuning/<experiment>/<run>:<task>`;
-those of a single experiment leave its name out. `pair_files/<suite>` is a registered source."""
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
 
+TIDY_TABLES = ("measurements", "runs", "curves", "layers")
 
 PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]
 """Some of the experiments of a study."""
@@ -79,8 +71,8 @@ class Study:
     """What an analysis is given.
 
     `runs` are all pretrained models in the order of the configuration, `sets` the set of a model that a grid made,
-    `published` the rows that they repeat. `tables` are those that the analysis needs, by name, with the manifests of
-    corpora and sweeps among them, `files` the published ones, by path below `config/published/`.
+    `published` the rows that they repeat. `tables` are the files that the analysis needs, tables and manifests, by the
+    names that its needs give them. `files` are the published ones, by path below `config/published/`.
     """
 
     name: str
@@ -116,22 +108,26 @@ class Findings:
 class Analysis:
     """An analysis; its name is that of its file.
 
-    `needs` are names of `TABLES`. `published` gives, of settings, the tables below `config/published/` that it reads,
-    without their ending, and `sweeps` the tokenizer sweeps whose results it reads. `check` raises ConfigError, before
-    anything is planned, for settings that do not fit the runs of the study, of which it is given no tables. Raise
-    `version` when the code finds something else. `of_translations` says that it finds nothing where no test set is
-    translated.
+    `needs` are functions that return the paths of the files that the analysis reads (`needs.py`). `published` returns,
+    for settings, the names of the tables below `config/published/` that the analysis reads, without their suffix.
+    `check` raises ConfigError, before anything is planned, for settings that do not fit the runs of the study; the
+    study has no tables then. Raise `version` when the code finds something else. `of_translations` is true of an
+    analysis that finds nothing where no test set is translated.
+
+    Experiments have the analysis without being part of a study if `own` returns settings for the experiment. `place`
+    orders these analyses on the page of the experiment.
     """
 
     title: str
     version: int
     settings: type[AnalysisSettings]
     run: Callable[[Any, Study], Findings]
-    needs: tuple[str, ...] = ("measurements",)
+    needs: "tuple[Callable[..., Mapping[str, str]], ...]"
     published: Callable[[Any], Iterable[str]] = lambda settings: ()
-    sweeps: Callable[[Any], Iterable[str]] = lambda settings: ()
     check: Callable[[Any, Study], None] = lambda settings, study: None
     of_translations: bool = False
+    own: "Callable[[Experiment], Mapping[str, Any] | None]" = lambda experiment: None
+    place: int = 0
 
 
 _BEGINNING = "\nANALYSIS = Analysis("

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.babylm_scores import ACQUISITION, LABELS, RULES, Parts, RowCount, official_parts, parts_of
 from hatchery.artifacts.records import Record, read_records
 from hatchery.experiment.experiment_file import Edition, Track
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.fields import NotEmpty
 from hatchery.sums import plain_sum
+from hatchery.typed import keys_of
 
 PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
 OTHER_DATA = "*"
@@ -196,6 +198,9 @@ ANALYSIS = Analysis(
     version=3,
     settings=LeaderboardSettings,
     run=leaderboard,
-    needs=("measurements",),
+    needs=(tables("measurements"),),
     published=lambda settings: (PUBLISHED, ROW_COUNTS),
+    own=lambda experiment: (
+        None if experiment.submission is None else keys_of(experiment.submission, of=LeaderboardSettings)
+    ),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.comparability import BETWEEN_TWO, ONE_SEED, not_compared
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
@@ -136,6 +137,6 @@ ANALYSIS = Analysis(
     version=2,
     settings=ComparisonSettings,
     run=compare,
-    needs=("summary",),
+    needs=(tables("summary"),),
     check=check,
 )

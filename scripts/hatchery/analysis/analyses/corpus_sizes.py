@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.analyses.analysis import (
-    CORPORA,
-    CORPUS,
-    TOKENS,
     Analysis,
     AnalysisSettings,
     Findings,
@@ -18,6 +15,7 @@ from hatchery.analysis.analyses.analysis import (
     PartsOfStudy,
     Study,
 )
+from hatchery.analysis.analyses.needs import CORPUS, TOKENS, corpora
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Column, Group, Row, Table
 from hatchery.units import count
@@ -164,6 +162,6 @@ ANALYSIS = Analysis(
     version=1,
     settings=CorpusSizesSettings,
     run=analyse,
-    needs=(CORPORA,),
+    needs=(corpora,),
     published=lambda settings: [SIZES_FILE] if settings.published else [],
 )

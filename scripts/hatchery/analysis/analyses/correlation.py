@@ -21,6 +21,7 @@ from hatchery.analysis.analyses.analysis import (
     Study,
     paper_files,
 )
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.analysis.settings import models_in_order
@@ -391,6 +392,6 @@ ANALYSIS = Analysis(
     settings=CorrelationSettings,
     run=analyse,
     check=check,
-    needs=("runs", "curves", "summary"),
+    needs=(tables("runs", "curves", "summary"),),
     published=lambda settings: paper_files(settings.paper),
 )

@@ -20,6 +20,7 @@ from hatchery.analysis.analyses.analysis import (
     Study,
     paper_files,
 )
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.errors import ConfigError
@@ -289,7 +290,7 @@ ANALYSIS = Analysis(
     version=4,
     settings=CostEffectivenessSettings,
     run=analyse,
-    needs=("runs", "measurements"),
+    needs=(tables("runs", "measurements"),),
     published=lambda settings: paper_files(settings.paper),
     check=check,
 )

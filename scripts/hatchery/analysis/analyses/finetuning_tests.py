@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import FINETUNING, Analysis, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, Findings, Study
+from hatchery.analysis.analyses.needs import FINETUNING, evaluated
+from hatchery.analysis.analyses.own_tests import own_tests
 from hatchery.analysis.analyses.paired_tests import (
     Nouns,
     PairedTestsSettings,
@@ -101,6 +103,8 @@ ANALYSIS = Analysis(
     version=2,
     settings=FinetuningTestsSettings,
     run=compare,
-    needs=(FINETUNING,),
+    needs=(evaluated(FINETUNING),),
     check=check,
+    own=lambda experiment: own_tests(experiment, experiment.finetuning.tasks),
+    place=20,
 )

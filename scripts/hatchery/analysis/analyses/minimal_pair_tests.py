@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import MINIMAL_PAIRS, Analysis, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, Findings, Study
+from hatchery.analysis.analyses.needs import MINIMAL_PAIRS, evaluated
+from hatchery.analysis.analyses.own_tests import own_tests
 from hatchery.analysis.analyses.paired_tests import (
     Nouns,
     PairedTestsSettings,
@@ -59,6 +61,8 @@ ANALYSIS = Analysis(
     version=5,
     settings=MinimalPairTestsSettings,
     run=compare,
-    needs=(MINIMAL_PAIRS,),
+    needs=(evaluated(MINIMAL_PAIRS),),
     check=check,
+    own=lambda experiment: own_tests(experiment, experiment.minimal_pairs),
+    place=10,
 )

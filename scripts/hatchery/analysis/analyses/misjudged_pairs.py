@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.analyses.analysis import (
-    MINIMAL_PAIRS,
-    PAIR_FILES,
     Analysis,
     AnalysisSettings,
     Findings,
     Numbers,
     Study,
 )
+from hatchery.analysis.analyses.needs import MINIMAL_PAIRS, PAIR_FILES, evaluated, pair_files
+from hatchery.analysis.analyses.own_tests import untrained_models
 from hatchery.analysis.analyses.paired_tests import manifests_of
 from hatchery.analysis.settings import labels_of
 from hatchery.errors import EvaluationError
@@ -270,5 +270,7 @@ ANALYSIS = Analysis(
     version=2,
     settings=MisjudgedPairsSettings,
     run=find,
-    needs=(MINIMAL_PAIRS, PAIR_FILES),
+    needs=(pair_files, evaluated(MINIMAL_PAIRS)),
+    own=lambda experiment: {"untrained": untrained_models(experiment)} if experiment.minimal_pairs else None,
+    place=30,
 )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Numbers, Study
+from hatchery.analysis.analyses.analysis import Analysis, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import TRANSLATION, evaluated
 from hatchery.analysis.analyses.starts import StartsSettings, check
 from hatchery.analysis.comparability import BETWEEN_TWO
 from hatchery.evaluation.settings import REFERENCE_LINES, TRANSLATED_LINES
@@ -91,7 +92,7 @@ ANALYSIS = Analysis(
     version=3,
     settings=BootstrapSettings,
     run=compare,
-    needs=(TRANSLATIONS,),
+    needs=(evaluated(TRANSLATION),),
     of_translations=True,
     check=check,
 )

@@ -17,6 +17,7 @@ from hatchery.analysis.analyses.analysis import (
     Study,
     paper_files,
 )
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.flops_counts import COUNT_NAMES
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -234,6 +235,6 @@ ANALYSIS = Analysis(
     version=5,
     settings=PowerLawsSettings,
     run=analyse,
-    needs=("runs", "curves"),
+    needs=(tables("runs", "curves"),),
     published=lambda settings: paper_files(settings.paper),
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Range, Settings
@@ -244,6 +245,6 @@ ANALYSIS = Analysis(
     version=1,
     settings=PublishedTableSettings,
     run=analyse,
-    needs=("runs", "summary"),
+    needs=(tables("runs", "summary"),),
     published=lambda settings: [f"values/{settings.paper}", SIZES_FILE],
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
@@ -133,5 +134,11 @@ def _line(row: Numbers) -> list[Any]:
 
 
 ANALYSIS = Analysis(
-    title="Starts of training", version=3, settings=StartsSettings, run=compare, check=check, of_translations=True
+    title="Starts of training",
+    version=3,
+    settings=StartsSettings,
+    run=compare,
+    needs=(tables("measurements"),),
+    check=check,
+    of_translations=True,
 )

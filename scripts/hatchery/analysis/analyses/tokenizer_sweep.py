@@ -5,12 +5,17 @@ The sweep sets printed values beside its own; here are those that the paper has.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from hatchery.analysis.analyses.analysis import SWEEP, Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.fields import Reference
+
+if TYPE_CHECKING:
+    from hatchery.workflow.result_paths import ResultPaths
+
+SWEEP = "tokenizer_sweep"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +36,17 @@ PRINTED = {"word_split_ratio": "published_word_split_ratio", "esms_published_cod
 FLAGS = ("selected_within_type", "final_choice")
 
 
+def manifest_of_sweep(results: "ResultPaths", name: str, settings: TokenizerSweepSettings) -> dict[str, str]:
+    """Return the manifest of the sweep."""
+    return {f"{SWEEP}/{settings.sweep}": results.tokenizer_sweep(settings.sweep)}
+
+
 def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
     """The rows of the sweep. Raises ManifestError or EvaluationError."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.artifacts.records import read_rows
 
-    manifest = read_manifest(study.manifests(SWEEP)[settings.sweep])
+    manifest = read_manifest(study.tables[f"{SWEEP}/{settings.sweep}"])
     columns = ("type", "size", "vocabulary_size", *MEASURES, *PRINTED.values(), *FLAGS)
     found = [
         {column: texts[column] for column in columns}
@@ -87,6 +97,5 @@ ANALYSIS = Analysis(
     version=1,
     settings=TokenizerSweepSettings,
     run=analyse,
-    needs=(),
-    sweeps=lambda settings: [settings.sweep],
+    needs=(manifest_of_sweep,),
 )

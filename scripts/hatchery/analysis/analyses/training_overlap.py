@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import (
-    CORPORA,
-    CORPUS,
-    MINIMAL_PAIRS,
-    PAIR_FILES,
     Analysis,
     AnalysisSettings,
     Findings,
@@ -21,6 +17,7 @@ from hatchery.analysis.analyses.analysis import (
     Study,
 )
 from hatchery.analysis.analyses.misjudged_pairs import are_pairs, scored_pairs
+from hatchery.analysis.analyses.needs import CORPUS, MINIMAL_PAIRS, PAIR_FILES, corpora, evaluated, pair_files
 from hatchery.analysis.analyses.paired_tests import manifests_of
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import table
@@ -119,5 +116,7 @@ ANALYSIS = Analysis(
     version=2,
     settings=TrainingOverlapSettings,
     run=count_overlap,
-    needs=(MINIMAL_PAIRS, PAIR_FILES, CORPORA),
+    needs=(corpora, pair_files, evaluated(MINIMAL_PAIRS)),
+    own=lambda experiment: {} if experiment.minimal_pairs else None,
+    place=40,
 )

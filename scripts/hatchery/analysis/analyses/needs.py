@@ -1,0 +1,53 @@
+"""Input files of analyses: a function for each kind of files, which the record of an analysis names in its `needs`.
+
+A function gets the paths of results, the name of a study or an experiment, and the settings of the analysis. It returns
+paths by the names under which `Study.tables` holds them. An analysis that reads other files has such a function in its
+own file.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hatchery.raw.listings import source_manifest, source_of
+
+if TYPE_CHECKING:
+    from hatchery.workflow.result_paths import ResultPaths
+
+    Need = Callable[[ResultPaths, str, Any], Mapping[str, str]]
+
+CORPUS, TOKENS, PAIR_FILES = "corpus", "tokens", "pair_files"
+MINIMAL_PAIRS, FINETUNING, TRANSLATION = "minimal_pairs", "finetuning", "translation"
+
+
+def tables(*names: str) -> "Need":
+    """Return a need for tidy tables, or the summary, by their names."""
+    return lambda results, name, settings: {table: results.file(name, f"{table}.parquet") for table in names}
+
+
+def evaluated(kind: str) -> "Need":
+    """Return a need for the manifests of all evaluations of a kind.
+
+    Keys are `<kind>/<experiment>/<run>:<suite or task>`; those of a single experiment leave its name out.
+    """
+
+    def manifests(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
+        found = results.project.of_members(name, partial(results.of_kind, kind=kind))
+        return {f"{kind}/{key}": path for key, path in found.items()}
+
+    return manifests
+
+
+def corpora(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
+    """Return the manifests of each experiment's documents (`corpus/<experiment>`) and ids (`tokens/<experiment>`)."""
+    parts = results.project.members(name)
+    return {f"{CORPUS}/{part}": results.corpus(part) for part in parts} | {
+        f"{TOKENS}/{part}": results.tokens(part) for part in parts
+    }
+
+
+def pair_files(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
+    """Return the registered sources of all suites of minimal pairs, as `pair_files/<suite>`."""
+    project = results.project
+    suites = [suite for part in project.members(name) for suite in project.experiment(part).minimal_pairs]
+    return {f"{PAIR_FILES}/{suite}": source_manifest(source_of(project.suite(suite))) for suite in suites}

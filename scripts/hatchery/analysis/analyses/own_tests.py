@@ -1,0 +1,33 @@
+"""With which settings an experiment has tests of differences without being part of a study."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.paired_tests import EVERY_TWO_UP_TO
+
+if TYPE_CHECKING:
+    from hatchery.experiment.experiment_file import Experiment
+
+
+def own_tests(experiment: "Experiment", items: Collection[str]) -> dict[str, Any] | None:
+    """Return the settings of tests on suites or tasks (`items`); None without items and for fewer than two models."""
+    several = len([*experiment.runs, *experiment.baselines]) > 1
+    return {"against": tested_against(experiment)} if several and items else None
+
+
+def tested_against(experiment: "Experiment") -> str | None:
+    """The model that all others of an experiment are tested against; None where every two are.
+
+    Where `tests_against` names none, it is, among more than a few, the first that was never trained, or else the first
+    baseline, or else the first run.
+    """
+    models = [*experiment.runs, *experiment.baselines]
+    if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:
+        return experiment.tests_against
+    return next(iter((*untrained_models(experiment), *experiment.baselines, *models)))
+
+
+def untrained_models(experiment: "Experiment") -> list[str]:
+    """The models of an experiment that are never trained, and go on from no other model."""
+    started = {name: run.pretraining for name, run in experiment.runs.items()}
+    return [name for name, each in started.items() if not each.steps and each.initialise_from is None]
