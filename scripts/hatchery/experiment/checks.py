@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.kinds import TaskFile
+from hatchery.experiment.quotas import check_quotas
 from hatchery.experiment.run_checks import check_experiment
 from hatchery.experiment.text_files import CorpusFile, Sample, TokenizerFile
-from hatchery.experiment.text_limits import check_files, check_quotas
 from hatchery.experiment.written_blocks import INLINE
 from hatchery.folders import RESERVED
 from hatchery.settings.fields import ABSENT, DATA
@@ -66,11 +66,10 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a corpus that is made from itself, that cannot be read, or that has too little text."""
+    """Raise ConfigError for a corpus that is made from itself, or whose keys do not fit the blocks that it names."""
     check_circle(name, project, where)
     if corpus.made_from == "sources":
         check_encodings(corpus, where)
-        check_files(corpus, where, project)
     if corpus.made_from == "sequences":
         check_quotas(corpus, where, project)
     if corpus.made_from == "sample" and corpus.sample.languages is not ABSENT:

@@ -5,14 +5,13 @@ Of a corpus it is known before it is made which splits it may have, and whether 
 
 import fnmatch
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.errors import ConfigError, SourceError
+from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import translated_runs
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.text_files import Sequences
-from hatchery.experiment.text_limits import source_at
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems, alternatives
 
@@ -23,7 +22,7 @@ TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 
 
 def held_out_splits(project: "Project", name: str) -> set[str]:
-    """The splits `dev` and `test` that a corpus may have; one that is not here is surely empty.
+    """The splits `dev` and `test` that a corpus may have by its configuration; every other split is surely empty.
 
     Raises ConfigError for a corpus that cannot be, such as one that is made from itself.
     """
@@ -41,42 +40,25 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
         "test": split.test_fraction,
     }
     drawn = {name for name, share in wanted.items() if share > 0}
-    return {name for source in corpus.sources for name in _of_source(source, drawn, project)}
+    return {name for source in corpus.sources for name in _of_source(source, drawn)}
 
 
-def _of_source(source: Any, drawn: set[str], project: "Project") -> set[str]:
+def _of_source(source: Any, drawn: set[str]) -> set[str]:
     """The held-out splits that a source may have, of documents that are drawn or of files that name them."""
     if source.reader == "babylm":
-        return _of_release(source, drawn, project)
+        return _of_release(source)
     if source.reader == "parallel_text":
         named = set(source.options.files)
         return (drawn if "any" in named else set()) | (named & {"dev", "test"})
     return drawn
 
 
-def _of_release(source: Any, drawn: set[str], project: "Project") -> set[str]:
-    """Those of a source in the layout of BabyLM, whose files name them; as far as it lies here."""
-    options = source.options
-    if options.track in ("dev", "test"):
-        return {options.track}
-    if source.data is ABSENT:
-        # What the miniature language has.
-        return {"dev"}
-    raw = project.raw_input(source.data)
-    found = None if raw is None else source_at(raw.path)
-    if found is None:
-        return {"dev", "test"}
-    from hatchery.corpora.readers.babylm import SPLIT_OF_SUFFIX, corpus_files
-
-    try:
-        names = corpus_files(found, options.corpus, options.track, options.files)
-    except SourceError:
-        # Said in full by the stage that reads.
-        return {"dev", "test"}
-    named = {SPLIT_OF_SUFFIX.get(PurePosixPath(name).suffix) for name in names}
-    held_out = {str(split) for split in ("dev", "test") if split in named}
-    # Of files that name no split, and of training files without development files, documents are drawn.
-    return held_out | drawn if None in named or "dev" not in named else held_out
+def _of_release(source: Any) -> set[str]:
+    """The splits of a source in the layout of BabyLM, whose files name them; generated text has no test files."""
+    track = source.options.track
+    if track in ("dev", "test"):
+        return {track}
+    return {"dev"} if source.data is ABSENT else {"dev", "test"}
 
 
 def _of_sequences(project: "Project", sequences: Sequences) -> set[str]:

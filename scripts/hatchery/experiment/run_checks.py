@@ -12,7 +12,6 @@ from hatchery.experiment.finetuning import reads_first_token
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
 from hatchery.experiment.milestones import check_acquisition, check_milestones
 from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
-from hatchery.experiment.text_limits import check_epochs, check_own_text
 from hatchery.experiment.tracks import check_track
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
@@ -49,10 +48,6 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_perplexity_splits(experiment, where, project)
     with problems.collecting():
         check_translation(name, experiment, where, project)
-    with problems.collecting():
-        check_own_text(project, experiment.corpus)
-    with problems.collecting():
-        check_epochs(name, experiment, where, project)
     with problems.collecting():
         check_continuation(name, experiment, where, project)
     with problems.collecting():

@@ -22,7 +22,6 @@ from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.run_checks import unlearned_to_tell
-from hatchery.experiment.text_limits import epochs_to_tell, unread_to_tell
 from hatchery.sanitize import visible
 from hatchery.workflow.pieces import PROFILE, endless_trainings
 from hatchery.workflow.plan_checks import check_targets, collect_problems, notes_on_texts
@@ -166,8 +165,7 @@ def open_workflow(
 def check_request(rules: Rules, workflow: Any) -> None:
     """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
 
-    A dry run ends with a list of the raw data that is missing. Says which corpora surely have less text than their
-    trainings read. Raises ConfigError with one line for each problem.
+    A dry run ends with a list of the raw data that is missing. Raises ConfigError with one line for each problem.
     """
     request = read_request(sys.argv) if workflow.is_main_process else None
     if request is None:
@@ -189,13 +187,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
         atexit.register(list_missing_data, project, workflow)
     named = (part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name))
     parts = list(dict.fromkeys(named))
-    corpora = [
-        *(name for kind, name in asked if kind == "corpus"),
-        *(project.experiment(part).corpus for part in parts),
-    ]
-    notes = [*epochs_to_tell(parts, project), *unread_to_tell(dict.fromkeys(corpora), project)]
-    notes += unlearned_to_tell(parts, project)
-    notes += notes_on_texts(project, parts)
+    notes = [*unlearned_to_tell(parts, project), *notes_on_texts(project, parts)]
     if request.executor == PROFILE:
         notes += endless_trainings(parts, rules.resources, request.retries)
     for line in notes:

@@ -29,6 +29,8 @@ from hatchery.corpora.raw_files import Piece, cut_text, matching_names, pieces_b
 from hatchery.corpora.raw_texts import Patterns
 from hatchery.corpora.tables import documents_of_table, format_of, pieces_of_table, texts_of_table
 from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
+from hatchery.errors import SourceError
+from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import RefusedError
 from hatchery.settings.fields import Text
@@ -106,9 +108,25 @@ class PlainTextSource(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: PlainTextOptions) -> list[str]:
-    """The names of all matching files, sorted. Raises SourceError when there is none."""
+    """Return the names of all matching files, sorted. Raises SourceError, with a remedy, if no file matches."""
     patterns = (options.files,) if isinstance(options.files, str) else options.files
-    return matching_names(source, patterns, options.exclude)
+    try:
+        return matching_names(source, patterns, options.exclude)
+    except SourceError as error:
+        raise SourceError(f"{error}{_remedy(source)}") from None
+
+
+_DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
+
+
+def _remedy(source: RawSource) -> str:
+    """Return what to do with a source whose texts are in files of other kinds, as the end of a message."""
+    names = [str(source.root), *source.names()]
+    if any(name.endswith(_DOCUMENTS) for name in names):
+        return ", or save documents as plain text (.txt)"
+    if any(archive_suffix(name) for name in names):
+        return ", or unpack archives"
+    return ""
 
 
 def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:

@@ -1,0 +1,65 @@
+"""Quotas and held-out numbers of sequences against the texts that the configuration allows."""
+
+import re
+from pathlib import Path
+
+import pytest
+from shipped import edit
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+
+UNCONSTRAINED = "reduced_vocabulary_unconstrained"
+CORPUS = f"corpora/{UNCONSTRAINED}.yaml"
+
+
+def take_documents(folder: Path, number: int | None) -> None:
+    text = (folder / "config.yaml").read_text(encoding="utf-8")
+    (shipped,) = re.findall(r"documents: \d{6,}", text)
+    edit(folder, "config.yaml", shipped, f"documents: {'null' if number is None else number}")
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        (1_000_000, "got 7,480,000, but this selection can have 4,000,000 texts at most; raise data.c4.hub.documents"),
+        (1_869_999, "(1,869,999) in "),
+        (1_870_000, None),
+        (None, None),
+    ],
+)
+def test_a_quota_of_windows_is_compared_with_the_documents_that_are_taken(
+    documents: int | None, told: str | None, configuration: Path
+) -> None:
+    take_documents(configuration, documents)
+    if told is None:
+        Project(configuration).check("corpus", UNCONSTRAINED)
+        return
+    with pytest.raises(ConfigError) as caught:
+        Project(configuration).check("corpus", UNCONSTRAINED)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"{configuration / CORPUS}: sequences.groups.0.quotas.c4_windows: got 7,480,000, but ")
+    assert told in line and "to 1,870,000 at least" in line
+
+
+def test_files_at_a_path_are_not_counted(configuration: Path, tmp_path: Path) -> None:
+    take_documents(configuration, 1_000_000)
+    project = Project(configuration, {"data": {"c4": {"path": str(tmp_path)}}})
+    project.check("corpus", UNCONSTRAINED)
+    assert project.corpus(UNCONSTRAINED).sequences.groups[0].quotas["c4_windows"] == 7_480_000
+
+
+def test_a_corpus_that_is_read_as_one_text_has_the_windows_that_are_drawn(configuration: Path) -> None:
+    edit(configuration, CORPUS, "cbt_windows: 32000", "cbt_windows: 80002")
+    with pytest.raises(
+        ConfigError, match=r"cbt_windows: got 80,002, .* have 80,001 texts at most; raise windows_per_text"
+    ):
+        Project(configuration).check("corpus", UNCONSTRAINED)
+
+
+def test_held_out_numbers_leave_something_for_training(configuration: Path) -> None:
+    edit(configuration, CORPUS, "set_aside: 200000", "set_aside: 9281490")
+    with pytest.raises(
+        ConfigError, match=r"groups\.0: got set_aside 9,281,490 of 9,281,490 sequences at most, which leaves none"
+    ):
+        Project(configuration).check("corpus", UNCONSTRAINED)
