@@ -103,6 +103,16 @@ class ResultPaths:
         """The same of all models of an experiment or a study, by run and seed."""
         return self.project.of_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
+    def shown_sentences(self, experiment: str) -> dict[str, str]:
+        """Those among `filled_sentences` that the page shows: of each model, the ones of its first pretraining seed."""
+        return self.project.of_members(experiment, self._sentences_of_first_seeds)
+
+    def _sentences_of_first_seeds(self, experiment: str) -> dict[str, str]:
+        first: dict[str, str] = {}
+        for run in self.project.seeded_runs(experiment):
+            first.setdefault(run.model, run.name)
+        return {name: self.filled(experiment, name) for name in first.values()}
+
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
         names = [run.name for run in self.project.seeded_runs(experiment)]

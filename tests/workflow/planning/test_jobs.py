@@ -55,6 +55,16 @@ def test_a_copied_or_renamed_experiment_and_a_run_with_equal_settings_find_the_s
     assert kept("copied", place) == kept("copied", place.replace(RUN, "again-s42")) == own
 
 
+def test_a_page_needs_sentences_of_the_first_seed_of_each_model(folder: Path) -> None:
+    edited(folder, ("{model: elc_tiny}", "{model: elc_tiny, seeds: [7, 3]}"), name="several")
+    planned = jobs()
+    filled = planned.call("write_page", experiment="several").arguments["filled"]
+    assert isinstance(filled, dict)
+    everything = list(planned.results.filled_sentences("several"))
+    assert [name for name in everything if name.startswith("elc_bert")] == ["elc_bert-s7", "elc_bert-s3"]
+    assert list(filled) == [name for name in everything if name != "elc_bert-s3"]
+
+
 @pytest.mark.parametrize(
     ("change", "moved"),
     [

@@ -103,7 +103,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
         "tables": results.paper_tables(experiment),
         "parts": results.pages_of_parts(experiment),
         "analyses": results.analyses(experiment),
-        "filled": results.filled_sentences(experiment),
+        "filled": results.shown_sentences(experiment),
     },
     environment="analysis",
     runs_on="local",
