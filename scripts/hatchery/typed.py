@@ -81,11 +81,11 @@ def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of settings as JSON has it: keys instead of classes."""
+    """A value of settings as JSON has it: keys instead of classes, without absent keys."""
     if is_dataclass(value):
         return {key: plain(item) for key, item in keys_of(value).items()}
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items() if item is not ABSENT}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value

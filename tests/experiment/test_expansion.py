@@ -241,10 +241,6 @@ def test_all_stages_and_the_cost_see_the_runs(configuration: Path) -> None:
     )
 
 
-def test_an_experiment_without_sweeps_has_the_settings_that_it_had(repository: Path) -> None:
-    assert "label" not in Jobs(Project(repository / "config")).settings("summarise", experiment="demo")
-
-
 def test_a_published_row_of_a_run_with_a_sweep_stands_beside_all_its_runs(configuration: Path) -> None:
     changes = [("runs.elc_zero.pretraining", RATES)]
     rows = changed(configuration, *changes, of="strict_small").experiment("strict_small").published.rows

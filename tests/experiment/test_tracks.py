@@ -1,5 +1,6 @@
 """An experiment that names a track of BabyLM keeps to its rules, or is told which it breaks."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,19 @@ def project(folder: Path, **changes: Any) -> Project:
     return written(folder, {"experiments/entry": {**LEGAL, **changes}})
 
 
+def budget(settings: str) -> dict[str, float]:
+    """The keys of a run's budget that have a value."""
+    return {key: value for key, value in json.loads(settings)["budget"].items() if value is not None}
+
+
 def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Path) -> None:
     found = project(configuration)
     found.check("experiment", "entry")
     told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert '"budget":{"corpus_words":10000000,"epochs":10.0,"words_seen":100000000}' in told
+    assert budget(told) == {"corpus_words": 10_000_000, "epochs": 10, "words_seen": 100_000_000}
     assert "budget" not in Jobs(found).settings("pretrain", experiment="entry", run="untrained-s42")
     told = Jobs(project(configuration, track=None)).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert '"budget":{"words_seen":100000000}' in told
+    assert budget(told) == {"words_seen": 100_000_000}
 
 
 def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(configuration: Path) -> None:
@@ -44,7 +50,7 @@ def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(co
     found = project(configuration, track="multilingual")
     found.check("experiment", "entry")
     told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert '"budget":{"corpus_bytes":571058927,"epochs":10.0,"words_seen":100000000}' in told
+    assert budget(told) == {"corpus_bytes": 571_058_927, "epochs": 10, "words_seen": 100_000_000}
     # The size of the Dutch text as its authors print it, 571 MB.
     assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_nld")) == pytest.approx(571e6, rel=1e-3)
     assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_zho")) == pytest.approx(537e6, rel=1e-3)
@@ -275,6 +281,4 @@ def test_the_smaller_number_of_bytes_holds(configuration: Path, given: int, held
     chosen = pretraining(budget={"words_seen": "1000M", "corpus_bytes": given})
     found = project(configuration, track="multilingual", **chosen)
     found.check("experiment", "entry")
-    assert f'"budget":{{"corpus_bytes":{held},' in Jobs(found).settings(
-        "pretrain", experiment="entry", run="ltg_bert-s42"
-    )
+    assert budget(Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42"))["corpus_bytes"] == held

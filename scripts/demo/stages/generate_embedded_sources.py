@@ -17,7 +17,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
 
 
 @Stage(
-    version=7,
+    version=1,
     settings=embedded_settings,
     environment="sources",
     runs_on="cpu",

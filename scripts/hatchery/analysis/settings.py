@@ -12,7 +12,7 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import ALC_STEPS
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import ModelStyle, Style, model_styles
-from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.base import Settings
 from hatchery.settings.fields import ABSENT
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SummarySettings(Settings):
     tasks: tuple[str, ...] = ()
     published: PublishedChoices = None
     baselines: tuple[str, ...] = ()
-    objectives: dict[str, str] = omitted_at_default({})
+    objectives: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,23 +104,23 @@ class FigureSettings(Settings):
     figure: str = ""
     version: int = 1
     # The paper whose values are marked; null, and not absent, in a figure that could mark some.
-    published: PublishedChoices = omitted_at_default(ABSENT)
+    published: PublishedChoices = ABSENT
     # Models of the experiment that are not drawn, because there are too many for one figure.
-    left_out: int = omitted_at_default(0)
+    left_out: int = 0
     # Experiments of a study that have nothing to draw in it.
-    without: tuple[str, ...] = omitted_at_default(())
+    without: tuple[str, ...] = ()
     # Of many models, the set of each that a grid made, as people read it.
-    sets: dict[str, str] = omitted_at_default({})
+    sets: dict[str, str] = field(default_factory=dict)
     # Models that were kept away from the unigram distribution first, and those that they are compared with.
-    regularised: dict[str, RegularisedStart] = omitted_at_default({})
+    regularised: dict[str, RegularisedStart] = field(default_factory=dict)
     # Models that sweeps or grids made.
-    swept: dict[str, SweptValues] = omitted_at_default({})
+    swept: dict[str, SweptValues] = field(default_factory=dict)
     # By which task held-out text is asked of each model that sweeps or grids made, where it is not the same.
-    objectives: dict[str, str] = omitted_at_default({})
+    objectives: dict[str, str] = field(default_factory=dict)
     # Models of inside the trainings of the runs.
-    milestones: tuple[SeededRun, ...] = omitted_at_default(())
+    milestones: tuple[SeededRun, ...] = ()
     # All models of a study, where some that are not drawn stand between those that are.
-    all_models: tuple[str, ...] = omitted_at_default(())
+    all_models: tuple[str, ...] = ()
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:
         """How each model is drawn, the same in all figures of an experiment or a study."""

@@ -15,7 +15,6 @@ from hatchery.settings.base import (
     ReadingName,
     RefusedError,
     Settings,
-    omitted_at_default,
 )
 from hatchery.settings.fields import Unique
 
@@ -85,7 +84,7 @@ class ConvertSettings(ConversionKeys):
     """The sources, in the order of the documents."""
     sentence_model: str | None = None
     """Name of a source with Punkt parameters; null takes the model that comes with Hatchery."""
-    languages: tuple[str, ...] | None = omitted_at_default(None)
+    languages: tuple[str, ...] | None = None
     """Languages of the text, where text of one's own is read; empty where they are not known, null where no text is."""
 
     def __post_init__(self) -> None:
@@ -125,7 +124,7 @@ class SampleSettings(SampleKeys, Sharded):
 
     characters: Count | None = None
     """Number of characters to reach; null takes that of the corpus `size_of`."""
-    parts: dict[str, SamplePart] | None = omitted_at_default(None)
+    parts: dict[str, SamplePart] | None = None
     """Instead of a number of characters: so many bytes of some of the sources; other sources are left out."""
     split: SplitSettings | None = None
     """New splits for the drawn documents; null keeps those that they have."""

@@ -25,7 +25,6 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareAboveZero,
-    omitted_at_default,
     require,
 )
 from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
@@ -44,7 +43,7 @@ class BaselineSettings(Settings):
     """Whether it guesses masked words or the next one, or writes with a decoder what an encoder has read (T5, BART)."""
     leading_blank: bool | None = None
     """In minimal pairs, put a blank before every sentence; null does what the suite says."""
-    predicts_next: bool = omitted_at_default(False)
+    predicts_next: bool = False
     """Of a masked model, whether it predicts a token at the position before it, as GPT-BERT does (backend mntp)."""
 
     def __post_init__(self) -> None:
@@ -93,7 +92,7 @@ class PairColumns(Settings):
     """Column that names the paradigm of a pair; null: each file is a paradigm, by its name."""
     phenomenon: str | None = None
     """Column of what paradigms are grouped by; null: each paradigm is a phenomenon."""
-    prefix: str | None = omitted_at_default(None)
+    prefix: str | None = None
     """Column of a text in front of all of them, which is given and not scored; null: there is none."""
 
     @property
@@ -111,9 +110,9 @@ class SuiteSettings(Settings):
     or Parquet with the `columns` that you name. In files with alternating_lines, the two sentences of a pair stand on
     lines of their own, one pair below the other, as in Zorro; each file is a paradigm. ewok, entity_tracking, comps,
     global_piqa and wug are JSON lines as in the files of BabyLM."""
-    columns: PairColumns | None = omitted_at_default(None)
+    columns: PairColumns | None = None
     """With the format rows: which columns hold a pair."""
-    good_line: Literal["first", "second"] | None = omitted_at_default(None)
+    good_line: Literal["first", "second"] | None = None
     """With the format alternating_lines: which of the two lines of a pair is the right sentence."""
     files: str = "*.jsonl"
     """Shell pattern of the files inside the source."""
@@ -132,28 +131,28 @@ class SuiteSettings(Settings):
     """auto is pll for masked models and left_to_right for others. pll reads a hidden token where the model was trained
     to predict it; masked insists that it is its own place, mntp that it is the one before, as in hybrid models.
     pll_within_word_l2r also masks the later pieces of a word; fused adds pll and left_to_right, for hybrid models."""
-    precision: Literal["fp32", "tf32"] = omitted_at_default("fp32")
+    precision: Literal["fp32", "tf32"] = "fp32"
     """Of matrix products on a GPU that has TensorFloat-32. tf32 takes half the time and decides 3 of 6,700 pairs
     otherwise, all near-ties; a CPU computes fp32 in any case."""
-    edition: Edition = omitted_at_default(2023)
+    edition: Edition = 2023
     """Whose rules of BabyLM hold. 2023: a tie is wrong, and models of others see EOS in front of a text. Since 2025: of
     k texts that tie with the right one each counts 1/k, models of others see what their tokenizer's template puts in
     front of a text, and predictions are written as JSON. In ewok, 2025 compares two targets, 2026 two contexts of a
     target; in entity_tracking, 2026 leaves out rows of which an option holds "nothing"."""
-    official: bool = omitted_at_default(False)
+    official: bool = False
     """Since 2025: decide as the official code does, slips included. Ties are decided by a draw (2026, here seeded) or
     for the right text (2025), and tokens of a completion are lost where the tokenizer of a causal model drops
     characters in front. One slip is not repeated: the code reads another position where the tokenizer of a causal
     model defines a BOS that its template does not put in front of a text."""
-    counted_by: Literal["server", "collator"] | None = omitted_at_default(None)
+    counted_by: Literal["server", "collator"] | None = None
     """In 2026: count the texts that are preferred as BabyLM's organisers do, row by row, slips included; null counts
     right decisions. The server compares entity tracking with other rows, where some option holds "nothing"; the
     collator, which counts checkpoints, compares whole texts of ewok with bare targets, so that none is ever right.
     Ties are decided by the draw."""
-    temperatures: bool = omitted_at_default(False)
+    temperatures: bool = False
     """Also divide logits by 61 temperatures from 0 to 3, and tell the accuracy at the one that is best on these very
     items, under a name of its own (GPT-BERT's paper prints it). It is an upper bound."""
-    per_token: bool = omitted_at_default(False)
+    per_token: bool = False
     """Compare the mean log-probability of the scored tokens, and not the sum."""
 
     def __post_init__(self) -> None:
@@ -210,7 +209,7 @@ class PerplexityChoice(Settings):
     """Draws sequences, masks and the sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0
     """Also mask every token of so many sentences alone; 0 leaves it out."""
-    frequency_bin_nats: Positive | None = omitted_at_default(None)
+    frequency_bin_nats: Positive | None = None
     """Also the mean log-probability of tokens by the logarithm of their frequency in the training text, with the bias
     of the output layer and without it, in bins of so many nats; null leaves it out."""
 
@@ -268,7 +267,7 @@ class TranslationChoice(Settings):
     """Test sets by the names that the tables show; none measures no translation."""
     leave_out: Names = ()
     """Runs that translate no test sets, such as those that another run goes on from; `*` stands for any text."""
-    beams: BeamChoice | None = omitted_at_default(None)
+    beams: BeamChoice | None = None
     """Choose the size of the beam for each model; null takes that of the objective (`search.beam`)."""
     alc_steps: Count = ALC_STEPS
     """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;

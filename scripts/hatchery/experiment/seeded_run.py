@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.base import Settings
 from hatchery.training.milestones import mark_name, step_name
 
 
@@ -19,11 +19,11 @@ class SeededRun(Settings):
     name: str
     model: str
     seed: int
-    label: str = omitted_at_default("")
-    is_baseline: bool = omitted_at_default(False)
-    milestone_of: str = omitted_at_default("")
-    step: int = omitted_at_default(0)
-    words: int = omitted_at_default(0)
+    label: str = ""
+    is_baseline: bool = False
+    milestone_of: str = ""
+    step: int = 0
+    words: int = 0
 
     @classmethod
     def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":

@@ -17,7 +17,7 @@ from hatchery.corpora.settings import (
     SequenceKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, Positive, RefusedError, Settings, omitted_at_default
+from hatchery.settings.base import Count, Positive, RefusedError, Settings
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -244,7 +244,7 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     taken as it is. Only vocabulary_size has to be said beside it, which is compared with the file; nothing else decides
     anything then."""
 
-    encoded_units: EncodedUnit = omitted_at_default("sentences")
+    encoded_units: EncodedUnit = "sentences"
     """What corpora are encoded in: sentences, each by itself, or whole documents, in which a newline stands between
     paragraphs and a space between their sentences (GPT-BERT)."""
 

@@ -17,7 +17,7 @@ from annotated_types import MinLen
 
 from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
 from hatchery.raw.listings import listing_of
-from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, omitted_at_default
+from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
@@ -43,7 +43,7 @@ class Hub(Settings):
     """How many documents to take from the beginning of each split; null for all."""
     columns: SomeNames = ("text",)
     """Columns to keep."""
-    files: tuple[NotEmpty, ...] = omitted_at_default(())
+    files: tuple[NotEmpty, ...] = ()
     """Shell patterns of files that are fetched as they lie in the repository, with their names, instead of its rows."""
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class SourceKeys(Settings):
 
     path: NotEmpty | None = None
     """A file, a folder, or a zip or tar archive here; null says that it is not. Wins over hub and download."""
-    follow_links: bool = omitted_at_default(False)
+    follow_links: bool = False
     """Whether links in the folder at `path` are followed; without it, a link is an error."""
     obtain: str = ""
     """Where to get it by hand; shown when it is missing."""
@@ -110,7 +110,7 @@ class SourceKeys(Settings):
     """What it may be used for; recorded with the source and shown."""
     hub: Hub | None = None
     """A data set of the Hugging Face hub."""
-    hub_model: HubModel | None = omitted_at_default(None)
+    hub_model: HubModel | None = None
     """A model of the Hugging Face hub, for a file of config/baselines/."""
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
     """Files on the web, fetched into resources/fetched/<name>/."""

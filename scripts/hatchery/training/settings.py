@@ -20,7 +20,6 @@ from hatchery.settings.base import (
     Share,
     ShareAboveZero,
     ShareBelowOne,
-    omitted_at_default,
     refused,
     require,
 )
@@ -89,7 +88,7 @@ class ScheduleSettings(Settings):
     """Share of the steps in which it rises to the peak."""
     final_fraction: Share = 0.1
     """The last rate as a share of the peak."""
-    cooldown_fraction: Share = omitted_at_default(0.0)
+    cooldown_fraction: Share = 0.0
     """Share of the steps, at the end, in which the rate falls from final_fraction to 0 in a straight line."""
     warmup_steps_limit: Count | None = None
     """At most so many warm-up steps; null is no limit."""
@@ -124,7 +123,7 @@ class TrainingSettings(Settings):
 
     steps: Natural = ABSENT
     """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
-    budget: BudgetSettings | None = omitted_at_default(None)
+    budget: BudgetSettings | None = None
     """Instead of `steps`: how much text the model sees, or how long it trains. The steps, over which the schedules go,
     are known before the first one."""
     batch_size: Count
@@ -134,11 +133,11 @@ class TrainingSettings(Settings):
     long_sequence: LongSequenceSettings | None = None
     """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both. The text is
     then read from its beginning again, as published."""
-    length_schedule: tuple[LongSequenceSettings, ...] = omitted_at_default(())
+    length_schedule: tuple[LongSequenceSettings, ...] = ()
     """Any number of such changes, in the order of the steps, which go on with the text where it is."""
-    initial_batch_fraction: ShareAboveZero = omitted_at_default(1.0)
+    initial_batch_fraction: ShareAboveZero = 1.0
     """Size of the first batch as a share of batch_size, to which batches grow linearly over all steps."""
-    weight_average: WeightAverageSettings | None = omitted_at_default(None)
+    weight_average: WeightAverageSettings | None = None
     """A moving average of the weights, which is evaluated and exported in their place; null leaves it out."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
     """How text becomes examples, and what the model has to predict."""
@@ -148,15 +147,15 @@ class TrainingSettings(Settings):
     """What makes steps of gradients."""
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     """Shape of the learning rate."""
-    initialise_from: InitialModelSettings | None = omitted_at_default(None)
+    initialise_from: InitialModelSettings | None = None
     """The model that training starts from; null starts from random weights."""
-    early_stopping: EarlyStoppingSettings | None = omitted_at_default(None)
+    early_stopping: EarlyStoppingSettings | None = None
     """End when development text is not predicted or translated better any more; null does all steps."""
-    keep_training_state: bool = omitted_at_default(False)
+    keep_training_state: bool = False
     """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
-    milestones: Annotated[tuple[Count, ...], Unique()] = omitted_at_default(())
+    milestones: Annotated[tuple[Count, ...], Unique()] = ()
     """Steps whose models are kept beside the finished one, each for runs that take it (`initialise_from.step`)."""
-    checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = omitted_at_default(())
+    checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = ()
     """With a budget: numbers of words after which models are kept beside the finished one. babylm is every 1M up to
     10M, every 10M up to 100M, every 100M up to 1000M. The one of the whole budget is the finished model."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
@@ -165,7 +164,7 @@ class TrainingSettings(Settings):
     """Mean over the tokens of the global batch, or the mean of the processes' means, as published."""
     divergences: bool = False
     """Log the divergences of the output to the unigram, uniform and empirical distributions."""
-    bias_drift: bool = omitted_at_default(False)
+    bias_drift: bool = False
     """Log how far the bias of the output layer is from where it started, and from the unigram distribution."""
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
     """Steps between two measurements of the development loss; the last step has one, too."""
@@ -300,7 +299,7 @@ class TrainingSettings(Settings):
 class PretrainingSettings(TrainingSettings):
     """How the models of an experiment are pretrained; a run states what differs."""
 
-    initialise_from: InitialModelChoice | None = omitted_at_default(None)
+    initialise_from: InitialModelChoice | None = None
     """The model that training starts from: a run here, a run of another experiment, or a folder with a manifest
     (`path`). null starts from random weights."""
 

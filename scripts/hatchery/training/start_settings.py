@@ -17,7 +17,6 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
-    omitted_at_default,
     refused,
 )
 from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, ShortNumber
@@ -37,7 +36,7 @@ class InitialModelSettings(Settings):
     take: Literal["weights", "training"] = "weights"
     """weights: step 0, a new optimiser, the whole schedule. training: go on where that run stopped, with its optimiser,
     its place in the data and its number of steps."""
-    step: Count | None = omitted_at_default(None)
+    step: Count | None = None
     """Which of that run's `milestones` to take; null is the finished model. A run of 0 steps evaluates it as it is."""
 
 
@@ -77,11 +76,11 @@ class BudgetSettings(OneOfKeys):
     words_seen: WordCount = ABSENT
     """Words between white space in the text that the model is shown, repetitions included and those that the models
     saw which it starts from: 100M, or 100000000."""
-    epochs: Positive | None = omitted_at_default(None)
+    epochs: Positive | None = None
     """So many times the words of the text are a limit, too; null sets none."""
-    corpus_words: WordCount | None = omitted_at_default(None)
+    corpus_words: WordCount | None = None
     """A text of more words is refused; null takes any."""
-    corpus_bytes: Count | None = omitted_at_default(None)
+    corpus_bytes: Count | None = None
     """A text of more bytes (UTF-8) is refused; null takes any."""
     minutes: Positive = ABSENT
     """Minutes of training, without evaluation, by the time that some steps take where the run starts. So the number of

@@ -12,7 +12,7 @@ from hatchery.analysis.task_averages import AVERAGE_METRIC, original_suite
 from hatchery.artifacts.checksums import verified_view
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_TIES_CORRECT, CORRELATION
-from hatchery.settings.base import dumped_values, omitted_at_default
+from hatchery.settings.base import dumped_values
 from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, range_of_guesses, sections
 
 UNMATCHED_SHOWN = 10
@@ -36,7 +36,7 @@ class SummaryNotes:
     notes: tuple[str, ...] = ()
     suites: tuple[Section, ...] = ()
     remarks: Mapping[Key, str] = field(default_factory=dict)
-    objectives: Mapping[str, str] = omitted_at_default({})
+    objectives: Mapping[str, str] = field(default_factory=dict)
 
 
 def notes_of(summary: Summary) -> SummaryNotes:

@@ -195,7 +195,7 @@ def _numbers(row: _Entry, rule: str) -> list[Numbers]:
 
 ANALYSIS = Analysis(
     title="BabyLM leaderboard",
-    version=3,
+    version=1,
     settings=LeaderboardSettings,
     run=leaderboard,
     needs=(tables("measurements"),),

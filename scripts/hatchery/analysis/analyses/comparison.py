@@ -134,7 +134,7 @@ def _spread(value: float | None, digits: int) -> str:
 
 ANALYSIS = Analysis(
     title="Side by side",
-    version=2,
+    version=1,
     settings=ComparisonSettings,
     run=compare,
     needs=(tables("summary"),),

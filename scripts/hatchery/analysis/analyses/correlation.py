@@ -388,7 +388,7 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=7,
+    version=1,
     settings=CorrelationSettings,
     run=analyse,
     check=check,

@@ -287,7 +287,7 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
 
 ANALYSIS = Analysis(
     title="Cost-effectiveness of sizes",
-    version=4,
+    version=1,
     settings=CostEffectivenessSettings,
     run=analyse,
     needs=(tables("runs", "measurements"),),

@@ -100,7 +100,7 @@ def _together(runs: Any, failed: Any) -> "tuple[Any, np.ndarray, np.ndarray]":
 
 ANALYSIS = Analysis(
     title="Are differences on fine-tuned tasks beyond chance?",
-    version=2,
+    version=1,
     settings=FinetuningTestsSettings,
     run=compare,
     needs=(evaluated(FINETUNING),),

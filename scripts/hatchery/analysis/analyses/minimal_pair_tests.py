@@ -58,7 +58,7 @@ def _read(path: Path) -> "tuple[Any, np.ndarray, None]":
 
 ANALYSIS = Analysis(
     title="Are differences on minimal pairs beyond chance?",
-    version=5,
+    version=1,
     settings=MinimalPairTestsSettings,
     run=compare,
     needs=(evaluated(MINIMAL_PAIRS),),

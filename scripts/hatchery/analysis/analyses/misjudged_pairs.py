@@ -267,7 +267,7 @@ def _notes(
 
 ANALYSIS = Analysis(
     title="Which minimal pairs are misjudged, and which are biased?",
-    version=2,
+    version=1,
     settings=MisjudgedPairsSettings,
     run=find,
     needs=(pair_files, evaluated(MINIMAL_PAIRS)),

@@ -89,7 +89,7 @@ def _line(row: Mapping[str, Any]) -> list[Any]:
 
 ANALYSIS = Analysis(
     title="Paired bootstrap over the test sentences",
-    version=3,
+    version=1,
     settings=BootstrapSettings,
     run=compare,
     needs=(evaluated(TRANSLATION),),

@@ -232,7 +232,7 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
 
 ANALYSIS = Analysis(
     title="Power laws",
-    version=5,
+    version=1,
     settings=PowerLawsSettings,
     run=analyse,
     needs=(tables("runs", "curves"),),

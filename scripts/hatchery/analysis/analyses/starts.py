@@ -135,7 +135,7 @@ def _line(row: Numbers) -> list[Any]:
 
 ANALYSIS = Analysis(
     title="Starts of training",
-    version=3,
+    version=1,
     settings=StartsSettings,
     run=compare,
     needs=(tables("measurements"),),

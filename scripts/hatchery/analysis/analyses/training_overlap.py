@@ -113,7 +113,7 @@ def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
 
 ANALYSIS = Analysis(
     title="Are sentences of the suites in the training text?",
-    version=2,
+    version=1,
     settings=TrainingOverlapSettings,
     run=count_overlap,
     needs=(corpora, pair_files, evaluated(MINIMAL_PAIRS)),

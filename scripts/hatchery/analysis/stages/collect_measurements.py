@@ -35,7 +35,7 @@ def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
 
 
 @Stage(
-    version=11,
+    version=1,
     settings=collect_settings,
     inputs=collect_inputs,
     environment="analysis",

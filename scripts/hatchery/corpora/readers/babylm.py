@@ -26,7 +26,7 @@ from hatchery.corpora.raw_files import matching_names
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
-from hatchery.settings.base import Count, ReadingName, Settings, omitted_at_default, require
+from hatchery.settings.base import Count, ReadingName, Settings, require
 
 Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
@@ -137,9 +137,9 @@ class BabylmOptions(Settings):
     """Shell patterns of files instead of <corpus>.train and so on."""
     lines_per_document: Count | None = 200
     """A document ends after this many lines at the latest; null leaves it to the boundaries of the text."""
-    edition: Literal[2023, 2024] = omitted_at_default(2023)
+    edition: Literal[2023, 2024] = 2023
     """2023 has ten corpora as they were collected; 2024, and every edition since, six that are prepared."""
-    speakers: bool = omitted_at_default(True)
+    speakers: bool = True
     """Since 2024: whether what names the speaker of a line (`*MOT:`, `A:`) is text."""
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 @Stage(
-    version=6,
+    version=1,
     settings=corpus_settings,
     inputs=lambda data, corpus: {
         "source": data.corpus_sources(corpus),

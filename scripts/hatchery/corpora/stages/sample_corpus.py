@@ -22,7 +22,7 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=sample_settings,
     inputs=lambda data, corpus: data.sampled_corpora(corpus),
     input_names={"size_of": "size of"},

@@ -18,7 +18,7 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
 
 
 @Stage(
-    version=5,
+    version=1,
     settings=filled_sentences_settings,
     inputs=lambda results, experiment: {"corpus": results.corpus(experiment)},
     shared=Shared("filled_sentences"),

@@ -46,7 +46,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 @Stage(
-    version=3,
+    version=1,
     settings=finetuning_settings,
     inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
     input_names={"source": SOURCE},

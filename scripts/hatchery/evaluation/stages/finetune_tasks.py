@@ -53,7 +53,7 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=several_tasks_settings,
     inputs=several_tasks_inputs,
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},

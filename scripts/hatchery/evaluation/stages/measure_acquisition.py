@@ -64,7 +64,7 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=acquisition_settings,
     inputs=acquisition_inputs,
     input_names={"checkpoints": "checkpoint {}"},

@@ -63,7 +63,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=reading_settings,
     inputs=reading_inputs,
     files_read=files_read,

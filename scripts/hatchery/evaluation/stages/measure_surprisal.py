@@ -44,7 +44,7 @@ def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=surprisal_settings,
     inputs=surprisal_inputs,
     files_read=files_read,

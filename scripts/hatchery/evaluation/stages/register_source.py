@@ -29,7 +29,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=source_settings,
     unrecorded=lambda data, source: {"about": data.about_source(source), "readings": data.readings(source)},
     environment="sources",

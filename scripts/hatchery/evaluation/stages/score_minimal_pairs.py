@@ -29,7 +29,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 @Stage(
-    version=5,
+    version=1,
     settings=minimal_pairs_settings,
     inputs=lambda data, suite: {"source": data.suite_source(suite)},
     files_read=files_read,

@@ -58,7 +58,7 @@ def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=translation_settings,
     inputs=lambda results, experiment: {"corpus": results.translation_corpora(experiment)},
     input_names={"corpus": "corpus:{}"},

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hatchery.evaluation.settings import ScoringName
-from hatchery.settings.base import Count, RefusedError, Settings, omitted_at_default
+from hatchery.settings.base import Count, RefusedError, Settings
 from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys, SomeNames
 
 MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
@@ -21,16 +21,16 @@ class SurprisalSettings(Settings):
     README, LICENSE and hidden files and, if `column` is set and there are tables, all other files."""
     column: str | None = None
     """Column, or field, that holds the text, in tables, JSON and Parquet files; with `text`, one word of it."""
-    text: NotEmpty | SomeNames | None = omitted_at_default(None)
+    text: NotEmpty | SomeNames | None = None
     """Column, or columns, for tables with one word in each row: rows with the same value there are the words of one
     text, such as `item`, or `[participant, item]`. null: each row has a whole text."""
-    order: NotEmpty | None = omitted_at_default(None)
+    order: NotEmpty | None = None
     """Column with the numbers that order the words of a text; null: the order of the rows. Needs `text`."""
-    joined_by: str = omitted_at_default(" ")
+    joined_by: str = " "
     """Characters between two words of a text whose words are rows; "" for languages that write no spaces."""
-    missing: tuple[str, ...] = omitted_at_default(MISSING)
+    missing: tuple[str, ...] = MISSING
     """Cells that mean a missing text, in addition to empty ones. Their number is reported, and they are not scored."""
-    cleaning: Literal["none", "encoding", "minimal", "full"] = omitted_at_default("none")
+    cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
     """How texts are cleaned before they are scored, as readers of corpora clean: encoding undoes wrong decodings;
     minimal also makes curly quotes straight, and ligatures, widths and accents uniform; full also makes dashes and
     no-break spaces plain, and joins words that are written apart. Set the cleaning of the model's corpus."""
@@ -92,7 +92,7 @@ class ReadingSettings(Settings):
     scoring: Literal["auto", "pll", "left_to_right"] = "auto"
     """auto asks causal models behind the last token (left_to_right), and others at a mask (pll); hybrid models can be
     asked in both ways."""
-    official: bool = omitted_at_default(False)
+    official: bool = False
     """Repeat two slips of the official code: models of others are given the types of tokens where their tokenizer
     returns them (GPT-2 adds an embedding then), and the text before the previous word is missing where it is None."""
 

@@ -26,7 +26,6 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
-    omitted_at_default,
     shortened,
 )
 from hatchery.settings.fields import BlockName, Reference, Unique, VocabularyName
@@ -177,7 +176,7 @@ class ProtocolSettings(Settings):
     """Passes through the training rows."""
     batch_size: Count = 16
     """Examples (sentences in edge probing) per optimiser step."""
-    gradient_accumulation: Count = omitted_at_default(1)
+    gradient_accumulation: Count = 1
     """Parts of a batch that are computed one after the other, for less memory; their gradients are averaged. Each is
     padded by itself and draws its own dropout."""
     learning_rates: Annotated[tuple[Positive, ...], MinLen(1), Unique()] = (7.0e-5,)
@@ -225,7 +224,7 @@ class ProtocolSettings(Settings):
     """The metric that chooses; null is the one that stands for the task."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
     """One fine-tuning for each."""
-    edition: Edition = omitted_at_default(2023)
+    edition: Edition = 2023
     """The year of BabyLM whose fine-tuning is repeated. Since 2025 the encoder keeps the dropout of its pretraining, a
     tokenizer of others frames texts by its own template alone and numbers none, scored rows are judged in batches of
     64 in the order of the file, and predictions.json has the predictions of the first seed and rate as the server takes

@@ -107,7 +107,7 @@ def export_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
 
 
 @Stage(
-    version=7,
+    version=1,
     settings=export_settings,
     inputs=export_inputs,
     input_names={"checkpoints": "checkpoint {}"},

@@ -78,7 +78,7 @@ def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Path
 
 
 @Stage(
-    version=2,
+    version=1,
     settings=submission_settings,
     inputs=submission_inputs,
     environment="analysis",

@@ -14,7 +14,7 @@ from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
 from hatchery.modeling.position_buckets import reached_rows
-from hatchery.settings.base import Positive, Range, omitted_at_default, require
+from hatchery.settings.base import Positive, Range, require
 
 PositionHeadLayout = Literal["bnc", "babylm"]
 Normalisation = Literal["normformer", "pre_norm", "post_norm"]
@@ -60,10 +60,10 @@ class LtgBertSizes(EncoderSizes):
     feed_forward_initial_scaling: bool = True
     """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
 
-    head_scaling: bool = omitted_at_default(False)
+    head_scaling: bool = False
     """Whether every attention head has a learned factor, which starts at 1 (NormFormer's; LTG-BERT, footnote 5)."""
 
-    residual_scaling: bool = omitted_at_default(False)
+    residual_scaling: bool = False
     """Whether every dimension of what the feed-forward block's output is added to has a learned factor, which starts
     at 1 (NormFormer's; LTG-BERT, footnote 5)."""
 

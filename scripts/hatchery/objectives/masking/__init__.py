@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from hatchery.errors import TrainingError
 from hatchery.folders import names_in_folder
-from hatchery.settings.base import Range, ReadingName, Settings, Share, omitted_at_default, refused
+from hatchery.settings.base import Range, ReadingName, Settings, Share, refused
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ class MaskingSettings(Settings):
     """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
     special_tokens_maskable: bool = False
     """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
-    final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = omitted_at_default(None)
+    final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = None
     """mask_probability at the end of training, to which it falls or rises linearly; null keeps it."""
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 from hatchery.tokenization.trainer_settings import EncodedUnit
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class EncodingSettings(Settings):
     """What token shards depend on beside their corpus and tokenizer."""
 
-    units: EncodedUnit = omitted_at_default("sentences")
+    units: EncodedUnit = "sentences"
     """What is encoded at once."""
 
 
@@ -27,7 +27,7 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
 
 
 @Stage(
-    version=3,
+    version=1,
     settings=tokens_settings,
     inputs=lambda data, corpus, tokenizer: {
         "corpus": data.corpus_manifest(corpus),

@@ -17,7 +17,7 @@ def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
 
 
 @Stage(
-    version=4,
+    version=1,
     settings=tokenizer_settings,
     inputs=lambda data, tokenizer: {"corpus": data.tokenizer_corpora(tokenizer)},
     environment="tokenization",

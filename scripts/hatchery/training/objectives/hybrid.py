@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from hatchery.modeling.flops import PassShape
 from hatchery.objectives.masking import MaskingSettings
-from hatchery.settings.base import NonNegative, Range, Share, omitted_at_default, require
+from hatchery.settings.base import NonNegative, Range, Share, require
 from hatchery.settings.fields import ShiftedSegmentsName
 from hatchery.training.objective import Columns, HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings, block_examples
@@ -48,9 +48,9 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     blocks is GPT-BERT's packing, with a start before each piece and no end."""
     task: Literal["hybrid"] = "hybrid"
     """What a model learns: hybrid guesses hidden tokens in some sequences and the next token in others."""
-    causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = omitted_at_default(None)
+    causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
     """What the mean loss of the causal sequences counts for, the other counting for the rest; null is causal_share."""
-    z_loss: NonNegative = omitted_at_default(0.0)
+    z_loss: NonNegative = 0.0
     """Weight of the mean square of log sum exp of the logits, which is added to each loss (GPT-BERT: 1e-4)."""
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.objectives.masking import MaskingSettings
-from hatchery.settings.base import RefusedError, Share, omitted_at_default
+from hatchery.settings.base import RefusedError, Share
 from hatchery.settings.fields import SegmentsName
 from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 
@@ -42,7 +42,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     """Quirk of the reduced-vocabulary study: padding is predicted."""
     padding_attended: bool = False
     """Quirk of the reduced-vocabulary study: padding is attended to."""
-    task: Literal["masked"] = omitted_at_default("masked")
+    task: Literal["masked"] = "masked"
     """What a model learns: masked guesses hidden tokens."""
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
     kept = training_settings(pretraining)
     if pretraining.budget is not None and "budget" in kept:
         kept["budget"] = project.within_track(experiment, pretraining.budget)
-    if "checkpoints_at" in kept:
+    if kept.get("checkpoints_at"):
         kept["checkpoints_at"] = project.marks(experiment, chosen)
     return {**kept, "model": model, "seed": chosen.seed}
 

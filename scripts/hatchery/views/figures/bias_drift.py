@@ -11,7 +11,7 @@ from hatchery.views.figures.registry import Declaration
 FIGURE = Declaration(
     title="Drift of the output bias",
     needs=("bias_drift",),
-    version=2,
+    version=1,
     caption="The bias of the output layer against optimiser steps: divergence of its softmax from the unigram "
     "distribution, its L2 norm, and its distance from where training started.",
     explanation="""

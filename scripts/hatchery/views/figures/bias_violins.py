@@ -56,7 +56,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Linguistic bias",
     needs=("ambiguous_tasks",),
-    version=3,
+    version=1,
     caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic feature, "
     "-1 the surface feature.",
     explanation="""

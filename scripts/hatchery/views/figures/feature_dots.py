@@ -43,7 +43,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Linguistic bias by features",
     needs=("ambiguous_tasks",),
-    version=3,
+    version=1,
     caption="Linguistic Bias Score by pair of features, one dot per run.",
     explanation="""
 After Figure 3 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).

@@ -24,7 +24,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Layer contributions",
     needs=("probes",),
-    version=4,
+    version=1,
     caption="Weights of the layers in the probes, in percent: means over runs.",
     explanation="""
 After Table 5 of "Trained on 100 million words and still in shape: BERT meets British National Corpus" (Samuel et al.,

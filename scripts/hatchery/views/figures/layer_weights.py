@@ -25,7 +25,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Layer weights",
     needs=("layer_weights",),
-    version=2,
+    version=1,
     caption="Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
     "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
     explanation="""

@@ -42,7 +42,7 @@ FIGURE = Declaration(
     title="Learning curves",
     needs=("curves", "runs"),
     by_set=True,
-    version=6,
+    version=1,
     caption="Loss per predicted token against the tokens seen: training loss, and development loss on the "
     "same sequences each time; means over pretraining seeds, with their deviation as a band.",
     explanation="""

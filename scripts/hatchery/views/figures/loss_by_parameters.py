@@ -9,7 +9,7 @@ FIGURE = Declaration(
     title="Loss by parameters",
     needs=("power_laws",),
     all_models=True,
-    version=3,
+    version=1,
     caption="Development loss of models against parameters, with the compute-optimal evaluations and their power laws.",
     explanation="""
 One grey line per model, the mean of its seeds; the dots are the evaluations with the lowest development loss in each

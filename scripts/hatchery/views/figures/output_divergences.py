@@ -11,7 +11,7 @@ from hatchery.views.figures.registry import Declaration
 FIGURE = Declaration(
     title="Divergences of the output",
     needs=("divergences",),
-    version=2,
+    version=1,
     caption="Divergence of the models' predictions from the unigram distribution of their targets, from the uniform "
     "one, and from the labels themselves (their loss), on fixed development sequences, against optimiser steps. The "
     "dot is the step at which a model is nearest to the unigram distribution.",

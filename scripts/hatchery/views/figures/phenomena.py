@@ -51,7 +51,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Minimal pairs",
     needs=("minimal_pairs",),
-    version=5,
+    version=1,
     caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line is chance.",
     explanation="""
 A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher pseudo-log-

@@ -34,7 +34,7 @@ FIGURE = Declaration(
     title="Scores by size and FLOPs",
     needs=("correlation",),
     all_models=True,
-    version=2,
+    version=1,
     caption="Average score of every pretrained model against its parameters and FLOPs; colours say its perplexity."
     " Stars are compute-optimal.",
     explanation="""

@@ -33,7 +33,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Scores over words seen",
     needs=("milestones", "runs"),
-    version=2,
+    version=1,
     caption="Scores of the models of inside a training against the words that they had seen, repetitions included; "
     "means over pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over the choice "
     "of the items, if it is known), and chance as a dashed line.",

@@ -53,7 +53,7 @@ FIGURE = Declaration(
     title="Swept values",
     needs=("runs", "sweeps"),
     all_models=True,
-    version=4,
+    version=1,
     caption="The main numbers of the experiment against the swept value, or the size of the models: means over "
     "pretraining seeds, with their sample standard deviation as a band or a bar.",
     published=True,

@@ -43,7 +43,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Task scores",
     needs=("tasks",),
-    version=4,
+    version=1,
     caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks; the "
     "dashed line is the score of always answering the most frequent label.",
     explanation="""

@@ -11,7 +11,7 @@ from hatchery.views.figures.registry import Declaration
 FIGURE = Declaration(
     title="Translation of development text",
     needs=("translations",),
-    version=2,
+    version=1,
     caption="BLEU and chrF of translated development text, in points, against optimiser steps.",
     explanation="""
 The same development sentences are translated by beam search at every evaluation, the first one before the first step. A

@@ -16,7 +16,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Surprisal of words",
     needs=("surprisals",),
-    version=2,
+    version=1,
     caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected it.",
     explanation="""
 The text is the one that `drawn` names of each set of texts (by default its first), its first 40 words. A word is what

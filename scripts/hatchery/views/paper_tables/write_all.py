@@ -18,7 +18,7 @@ from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import markdown_text
 from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
 from hatchery.rendering.templates import render
-from hatchery.settings.base import dumped_values, omitted_at_default
+from hatchery.settings.base import dumped_values
 from hatchery.views.paper_tables.fact_tables import (
     layers_table,
     read_card_sizes,
@@ -53,7 +53,7 @@ class PaperTableView:
 
     heading: str
     table: Table
-    with_times: bool = omitted_at_default(False)
+    with_times: bool = False
 
     @property
     def shown(self) -> Table:

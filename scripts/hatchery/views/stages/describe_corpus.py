@@ -75,7 +75,7 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 @Stage(
-    version=6,
+    version=1,
     settings=card_settings,
     inputs=lambda data, corpus: {
         "corpus": data.corpus_manifest(corpus),

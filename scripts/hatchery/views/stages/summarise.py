@@ -46,7 +46,7 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
 
 
 @Stage(
-    version=7,
+    version=1,
     settings=summary_settings,
     inputs=lambda results, experiment: {
         "measurements": results.file(experiment, "measurements.parquet"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import models_in_order, sets_of_many
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.style import Style
-from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class PageSettings(Settings):
     experiment: str
     description: str
     runs: tuple[SeededRun, ...] = ()
-    parts: dict[str, Part] = omitted_at_default({})
+    parts: dict[str, Part] = field(default_factory=dict)
     # Of many models, the set of each that a grid made, as people read it.
-    sets: dict[str, str] = omitted_at_default({})
+    sets: dict[str, str] = field(default_factory=dict)
     style: Style = field(default_factory=Style)
 
 
@@ -85,7 +85,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 @Stage(
-    version=13,
+    version=1,
     settings=page_settings,
     inputs=lambda results, experiment: {
         "summary": results.file(experiment, "summary.parquet"),

@@ -18,7 +18,7 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 @Stage(
-    version=8,
+    version=1,
     settings=provenance_settings,
     inputs=lambda results, experiment: {"summary": results.file(experiment, "summary.parquet")},
     environment="analysis",

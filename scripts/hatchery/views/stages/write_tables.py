@@ -10,7 +10,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import LAYOUTS, paper_tables
 from hatchery.experiment.seeded_run import SeededRun
-from hatchery.settings.base import Settings, omitted_at_default
+from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 from hatchery.views.paper_tables.hyperparameters import hyperparameters
 
@@ -49,7 +49,7 @@ class PaperTablesSettings(Settings):
     corpora: dict[str, str] = field(default_factory=dict)
     caveat: str = ""
     order: OrderSettings = field(default_factory=OrderSettings)
-    hyperparameters: dict[str, dict[str, float]] = omitted_at_default({})
+    hyperparameters: dict[str, dict[str, float]] = field(default_factory=dict)
     """Those that the tables show, by run and path."""
 
     @property
@@ -113,7 +113,7 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 @Stage(
-    version=8,
+    version=1,
     settings=tables_settings,
     inputs=lambda data, results, experiment: {
         "summary": results.file(experiment, "summary.parquet"),

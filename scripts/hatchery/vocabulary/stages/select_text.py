@@ -33,7 +33,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 @Stage(
-    version=3,
+    version=1,
     settings=selection_settings,
     inputs=lambda data, selection: data.selection_inputs(selection),
     input_names={"sentence_model": SENTENCE_MODEL},

@@ -73,7 +73,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
 
 
 @Stage(
-    version=7,
+    version=1,
     settings=cost_settings,
     environment="pretraining",
     runs_on="local",
