@@ -211,6 +211,5 @@ clean-leftovers: ## remove what killed jobs left behind; keeps results and train
 	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; "$$python" scripts/clean_leftovers.py
 
 .PHONY: clean-experiment
-clean-experiment: ## remove results/EXPERIMENT; keeps models, checkpoints and everything that experiments share
-	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; \
-	  "$$python" scripts/clean_experiment.py -- "$(EXPERIMENT)"
+clean-experiment: env ## remove results/EXPERIMENT; keeps models, checkpoints and everything that experiments share
+	@.venv/bin/python scripts/clean_experiment.py -- "$(EXPERIMENT)"

@@ -23,8 +23,7 @@ if refused := (
 ):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.training.milestones import MILESTONE_NAME
-from hatchery.workflow.registry import SHARED
+from hatchery.workflow.registry import SHARED, STAGES, WILDCARDS
 from hatchery.workflow.rules import with_plain_errors
 from hatchery.workflow.open_workflow import (
     check_request,
@@ -35,7 +34,7 @@ from hatchery.workflow.open_workflow import (
 )
 from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
-prepare_call(workflow, lambda wildcards: JOBS.names_of_wildcards(wildcards))
+prepare_call(workflow, lambda wildcards: RULES.jobs.names_of_wildcards(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 RULES = open_workflow(
     with_plain_errors(frozen_configuration)(
@@ -48,44 +47,65 @@ RULES = open_workflow(
 
 
 wildcard_constraints:
-    experiment=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    corpus=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    tokenizer=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    run=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
-    suite=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    task=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    batch=r"batch_[0-9]+",
-    source=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    vocabulary=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    selection=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    baseline=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    analysis=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    model=r"(?:imported-)?[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}(?:/milestones/"
-    + MILESTONE_NAME
-    + r")?",
-    milestone=MILESTONE_NAME,
-    address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
+    **WILDCARDS,
 
 
-# A rule says what it writes, and its command. What it reads (`inputs`), its log, benchmark, conda environment, threads,
-# resources and parameters follow from the record of its stage, on its function in
-# scripts/hatchery/<package>/stages/<rule>.py. `make show RULE=...` prints them of an example.
-RULES.complete_rules(workflow)
-# Where files lie that are named by wildcards: of the stages that make data, and of experiments and studies.
-JOBS, DATA, RESULTS = RULES.jobs, RULES.jobs.data, RULES.jobs.results
-inputs, recorded = RULES.inputs, RULES.recorded
+RULES.count_gpus(workflow)
+
+# What a rule reads and writes, its resources and its parameters stand in the record of its stage, on its function in
+# scripts/hatchery/<package>/stages/<rule>.py. `make show RULE=...` prints a rule and an example of its jobs.
+for stage in STAGES.values():
+
+    rule:
+        name:
+            stage.name
+        input:
+            RULES.inputs(stage),
+        output:
+            **stage.outputs,
+        log:
+            stage.place("logs", ".log"),
+        benchmark:
+            stage.place("results/benchmarks", ".tsv")
+        wildcard_constraints:
+            **stage.wildcard_patterns(RULES.project),
+        priority: stage.priority
+        localrule: stage.runs_on == "local"
+        conda:
+            f"envs/{stage.environment}.yaml"
+        threads: RULES.resources.threads(stage.threads)
+        resources:
+            **RULES.resources_of(stage),
+        params:
+            **RULES.params(stage),
+        # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
+        shell:
+            "{params.run} {params.call} {params.given:q} 2>&1"
+            " | (trap '' TERM USR1 INT; exec tee {log})"
 
 
-include: "workflow/rules/sources.smk"
-include: "workflow/rules/corpora.smk"
-include: "workflow/rules/tokenization.smk"
-include: "workflow/rules/pretraining.smk"
-include: "workflow/rules/evaluation.smk"
-include: "workflow/rules/analysis.smk"
-include: "workflow/rules/studies.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/pages.smk"
+# So that results can be asked for by their readable names, which are links to where they are kept. A link is made when
+# the workflow starts, so there is nothing left to do; `update` keeps Snakemake from deleting the file behind it.
+rule show_result:
+    input:
+        RULES.shown_manifest(workflow),
+    output:
+        update("results/{experiment}/{kind}/{place}/manifest.json"),
+    log:
+        "logs/show_result/{experiment}/{kind}/{place}.log",
+    wildcard_constraints:
+        kind="|".join(SHARED),
+        place=r"[A-Za-z0-9][A-Za-z0-9_]*(-s[0-9]+)?(-step[0-9]+)?(/[A-Za-z0-9][A-Za-z0-9_]*)?",
+    localrule: True
+    conda:
+        "envs/sources.yaml"
+    resources:
+        mem_mb=100,
+        runtime=1,
+    params:
+        kept=with_plain_errors(RULES.kept),
+    shell:
+        "printf '%s is %s\\n' {output:q} {params.kept:q} 2>&1 | tee {log}"
 
 
 rule all:

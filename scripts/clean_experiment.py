@@ -9,16 +9,16 @@ from pathlib import Path
 
 from hatchery.command import run_command
 from hatchery.errors import ConfigError
-from hatchery.folders import RESERVED
+from hatchery.stage import reserved_names
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Remove the folder, or the link to it. Raises ConfigError for a name that cannot be an experiment's."""
-    name = arguments.experiment
-    if name in RESERVED:
+    name, reserved = arguments.experiment, reserved_names()
+    if name in reserved:
         raise ConfigError(f"EXPERIMENT={name} is no experiment: results/{name}/ is shared by all of them")
     # As on a file system that does not tell upper from lower case, or in `tokens.`, where it drops the stop.
-    if name.casefold().rstrip(". ") in RESERVED or name.startswith(".") or not name.strip() or Path(name).name != name:
+    if name.casefold().rstrip(". ") in reserved or name.startswith(".") or not name.strip() or Path(name).name != name:
         raise ConfigError(f"EXPERIMENT={name} is no experiment; expected the name of one in config/experiments/")
     folder = arguments.results / name
     if folder.is_symlink():

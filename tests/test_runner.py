@@ -284,14 +284,3 @@ def test_a_missing_file_or_a_folder_is_one_line(make) -> None:
     make(Path("results/settings/0123456789abcdef.json"))
     with pytest.raises(ConfigError, match=r"results/settings/0123456789abcdef.json: the settings file cannot be read"):
         read_call("results/settings/0123456789abcdef.json")
-
-
-@pytest.mark.parametrize(
-    "path", sorted(Path(__file__).resolve().parents[1].glob("workflow/rules/*.smk")), ids=lambda p: p.stem
-)
-def test_no_rule_puts_settings_or_lists_on_the_command_line_and_every_log_is_seen(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert "--settings" not in text
-    for command in text.split("    shell:\n")[1:]:
-        assert "{params.settings" not in command
-        assert "> {log}" not in command and "tee {log}" in command

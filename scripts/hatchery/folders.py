@@ -5,7 +5,6 @@ Registries by folder: every module of a package is an entry, called like its fil
 lies beside the folder.
 """
 
-import re
 from pathlib import Path
 
 
@@ -14,12 +13,5 @@ def names_in_folder(registry: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
 
 
-_RULES = Path(__file__).parents[2] / "workflow" / "rules"
-RESERVED = (
-    *sorted({name for path in _RULES.glob("*.smk") for name in re.findall(r"results/([a-z_]+)/", path.read_text())}),
-    *("finetuning_runs", "settings", "checkpoints", "benchmarks"),
-)
-"""Names below `results/` that experiments share, so that no experiment may have one.
-
-The folders in which rules write, and those that no rule declares.
-"""
+UNDECLARED = ("checkpoints", "finetuning_runs", "benchmarks", "settings")
+"""Folders of `results/` that no stage declares. They hold no manifest of a finished stage, and may hold many files."""

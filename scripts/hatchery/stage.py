@@ -1,12 +1,12 @@
-"""What a stage is: a record on its function, from which its rule, its command line and its environment follow.
+"""The record of a stage, on its function: the stage's rule, command line and environment follow from it.
 
-A stage `name` is the file `<package>/stages/name.py`, which holds the record, the settings and the function `name`, and
-the rule `name` in `workflow/rules/`. Planning imports the files of all stages, so what computes is imported inside the
-function; a job imports the file of its own stage.
+A stage `name` is the file `<package>/stages/name.py` with the record, the settings and the function `name`. The
+Snakefile makes the rule `name` from the record. Planning imports the files of all stages, so numerical libraries are
+imported inside the function. A job imports the file of its own stage.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.errors import ConfigError
-from hatchery.job_spec import Paths
+from hatchery.folders import UNDECLARED
+from hatchery.job_spec import DIGITS, Paths
 from hatchery.settings.base import Settings
+from hatchery.settings.fields import NAME
 from hatchery.settings.problems import nearest
 from hatchery.typed import plain, without_defaults
 
@@ -38,6 +40,21 @@ Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 MODELS = ("pretraining", "baselines")
 """The folders of an experiment that hold models: its own, and those that others pretrained."""
 
+ADDRESS = rf"{NAME}-[0-9a-f]{{{DIGITS}}}"
+"""Pattern of the name of a result's folder that experiments share: a name, and the digest of the job's call."""
+IMPORTED = "imported-"
+"""The beginning of the addresses of models that others pretrained; no name of a corpus has a hyphen."""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a pattern that matches these names only, and nothing if there are none."""
+    return "|".join(names) or "-"
+
+
+def none_of(names: Iterable[str]) -> str:
+    """Return a pattern of the name of a folder, without these names."""
+    return f"(?!(?:{one_of(names)})/){NAME}"
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -53,6 +70,12 @@ class Shared:
     def wildcards(self) -> tuple[str, ...]:
         """What names the place of a result: the model's address, and that of what was measured of it."""
         return ("model",) if self.folder in MODELS else ("model", "address")
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The pattern of a result's manifest."""
+        kind = "models" if self.folder in MODELS else self.folder
+        return {"output": "/".join(["results", kind, *(f"{{{name}}}" for name in self.wildcards), "manifest.json"])}
 
     def models(self, model: str) -> dict[str, str]:
         """The model at an address as an input of what is measured of it. It is no part of the measurement's address."""
@@ -82,6 +105,17 @@ class Stage:
     # All that a job reads, by the arguments of the function: the inputs of its rule, and what its call's file holds. Of
     # the wildcards and of what makes paths by their names: `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
+    # Patterns of the files that a job writes, by name. The first is the function's `output`; an `OutputPath` gets the
+    # file of its name. Those of a stage with `shared` follow from that.
+    outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    # Of wildcards that only some values of their pattern may have here: narrower patterns.
+    wildcard_patterns: "Callable[[Project], Mapping[str, str]]" = lambda project: {}
+    # Files that have to be made before a job starts, though its function is not given them.
+    made_after: Callable[..., list[str]] = lambda: []
+    # Texts by which Snakemake notices more than settings and inputs say: a job runs again when one of them changes.
+    recorded: Mapping[str, Callable[..., str]] = field(default_factory=dict)
+    # Jobs of a higher priority start first.
+    priority: int = 0
     # The files that a job reads of a raw input, by its settings and the input's name in its manifest; without, all.
     # Others may come and go: the job is not run again for them.
     files_read: "Callable[[Mapping[str, Any], str, RawSource], Iterable[str]] | None" = None
@@ -104,13 +138,20 @@ class Stage:
         """The function, with this as its record."""
         taken = function.__annotations__.get("settings")
         cls = taken if isinstance(taken, type) and issubclass(taken, Settings) else None
-        function.__dict__["stage"] = replace(self, name=function.__name__, settings_class=cls)
+        outputs = self.outputs or (self.shared.outputs if self.shared else {})
+        function.__dict__["stage"] = replace(self, name=function.__name__, settings_class=cls, outputs=outputs)
         return function
 
     @property
     def wildcards(self) -> tuple[str, ...]:
         """The wildcards of the rule, in the order in which logs and benchmarks name them."""
         return self.shared.wildcards if self.shared else parameters(self.settings)[1:]
+
+    @property
+    def first_output(self) -> str:
+        """The pattern of the file that the function knows as its `output`."""
+        first = next(iter(self.outputs.values()))
+        return first if isinstance(first, str) else first[0]
 
     def place(self, root: str, suffix: str) -> str:
         """The pattern of a file of this stage's jobs below `root`, such as `logs/finetune/{model}/{address}.log`."""
@@ -153,6 +194,19 @@ def function_of(name: str) -> Callable[..., None]:
     module = ".".join(files[name].relative_to(SCRIPTS).with_suffix("").parts)
     function: Callable[..., None] = resolve_name(f"{module}:{name}")
     return function
+
+
+@cache
+def stages() -> dict[str, Stage]:
+    """The records of all stages by their names."""
+    return {name: record_of(function) for name in stage_files() if has_record(function := function_of(name))}
+
+
+@cache
+def reserved_names() -> frozenset[str]:
+    """Folders of `results/` that experiments share, so that no experiment may have their names."""
+    first = [Path(stage.first_output).parts for stage in stages().values()]
+    return frozenset({*UNDECLARED, *(parts[1] for parts in first if parts[0] == "results" and "{" not in parts[1])})
 
 
 @cache

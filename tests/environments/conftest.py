@@ -45,10 +45,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         for path in (REPOSITORY / "scripts" / "hatchery").glob(pattern):
             (library / path.parent.name).mkdir(exist_ok=True)
             shutil.copy(path, library / path.parent.name)
-    for name in ("install_environment.sh", "clean_experiment.py", "clean_leftovers.py"):
+    for name in ("install_environment.sh", "clean_leftovers.py"):
         shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, folder)
-    # They say which folders below results/ are no experiments.
-    shutil.copytree(REPOSITORY / "workflow" / "rules", folder / "workflow" / "rules")
     return Checkout(folder)

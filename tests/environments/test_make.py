@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts.checksums import digest
-from hatchery.folders import RESERVED
+from hatchery.stage import reserved_names
 
 CAPTURED = {"capture_output": True, "text": True, "check": False}
 TOOLS = ("sh", "sed", "awk", "env", "nproc")
@@ -105,26 +105,26 @@ def test_make_alone_lists_every_target_for_people(bare) -> None:
     assert listed == targets
 
 
-@pytest.mark.parametrize("name", ["", " ", ".", "..", "../..", "a/b", "Cards", "tokens.", *RESERVED])
-def test_cleaning_refuses_what_is_no_experiment_and_every_reserved_name(bare, name: str) -> None:
-    for folder in (*RESERVED, "a/b"):
-        (bare.folder / "results" / folder / "kept").mkdir(parents=True, exist_ok=True)
-    assert "is no experiment" in single_error(
-        bare.make("clean-experiment", f"EXPERIMENT={name}", PATH=os.environ["PATH"])
-    )
-    assert all((bare.folder / "results" / folder / "kept").exists() for folder in (*RESERVED, "a/b"))
+def cleaned(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+    script = Path(__file__).parents[2] / "scripts/clean_experiment.py"
+    return subprocess.run([sys.executable, str(script), "--", name], cwd=folder, **CAPTURED)
 
 
-def test_cleaning_removes_the_folder_of_an_experiment_or_the_link_to_it_and_nothing_else(bare) -> None:
+def test_cleaning_refuses_what_is_no_experiment_and_every_reserved_name(tmp_path: Path) -> None:
+    for folder in (*reserved_names(), "a/b"):
+        (tmp_path / "results" / folder / "kept").mkdir(parents=True, exist_ok=True)
+    for name in ("", " ", ".", "..", "../..", "a/b", "Cards", "tokens.", "models", "checkpoints"):
+        assert "is no experiment" in single_error(cleaned(tmp_path, name))
+    assert all((tmp_path / "results" / folder / "kept").exists() for folder in (*reserved_names(), "a/b"))
+
+
+def test_cleaning_removes_the_folder_of_an_experiment_or_the_link_to_it_and_nothing_else(tmp_path: Path) -> None:
     for folder in ("one/figures", "elsewhere", "cards"):
-        (bare.folder / "results" / folder).mkdir(parents=True, exist_ok=True)
-    (bare.folder / "results" / "two").symlink_to("elsewhere")
+        (tmp_path / "results" / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "results" / "two").symlink_to("elsewhere")
     for name in ("one", "two", "three"):
-        outcome = bare.make("clean-experiment", f"EXPERIMENT={name}", PATH=os.environ["PATH"])
-        assert outcome.returncode == 0, outcome.stderr
-    left = {path.name for path in (bare.folder / "results").iterdir()}
-    assert {"elsewhere", "cards"} <= left
-    assert not {"one", "two"} & left
+        assert cleaned(tmp_path, name).returncode == 0
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {"elsewhere", "cards"}
 
 
 def test_what_killed_jobs_left_is_removed_and_a_training_that_can_go_on_is_kept(bare) -> None:
@@ -150,9 +150,9 @@ def test_what_killed_jobs_left_is_removed_and_a_training_that_can_go_on_is_kept(
     assert f"kept results/checkpoints/{unfinished.name}: an unfinished training" in outcome.stdout
 
 
-def test_folders_that_rules_write_for_several_experiments_are_reserved_and_so_are_those_that_no_rule_declares() -> None:
-    assert {"cards", "models", "minimal_pairs", "checkpoints"} <= set(RESERVED)
-    assert not {"demo", "strict", "experiment"} & set(RESERVED)
+def test_folders_in_which_stages_write_for_several_experiments_are_reserved_and_so_are_undeclared_ones() -> None:
+    assert {"cards", "models", "minimal_pairs", "checkpoints"} <= reserved_names()
+    assert not {"demo", "strict", "experiment"} & reserved_names()
 
 
 def test_a_run_whose_tests_are_all_skipped_fails_and_says_so(repository: Path) -> None:

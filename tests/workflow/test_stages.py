@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,19 +46,19 @@ def greeting_settings(project: Any, corpus: str) -> dict[str, object]:
     return {"greeting": f"Hello, {project.corpus(corpus).description}"}
 
 
-@Stage(version=3, settings=greeting_settings, environment="corpora", runs_on="cpu", memory_mb=100, minutes=1)
+@Stage(
+    version=3,
+    settings=greeting_settings,
+    outputs={"output": "results/greetings/{corpus}/manifest.json"},
+    environment="corpora",
+    runs_on="cpu",
+    memory_mb=100,
+    minutes=1,
+)
 def greet_corpus(settings: Mapping[str, Any], run: StageRun) -> None:
     """Write a greeting."""
     write_text(run.add_output(run.folder / "greeting.txt"), settings["greeting"])
 '''
-RULE = """
-
-rule greet_corpus:
-    output:
-        "results/greetings/{corpus}/manifest.json",
-    shell:
-        "python scripts/run.py greet_corpus {params.call} {params.given:q} 2>&1 | tee {log}"
-"""
 
 
 def test_files_of_stages_import_neither_what_computes_nor_what_plans(repository: Path) -> None:
@@ -71,14 +72,11 @@ def test_files_of_stages_import_neither_what_computes_nor_what_plans(repository:
     assert done.stdout == "[]\n"
 
 
-def test_a_stage_is_added_by_a_file_and_a_rule(tmp_path: Path, repository: Path) -> None:
+def test_a_stage_is_added_by_a_file(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
-    for name in ("scripts", "workflow"):
-        (folder / name).unlink()
-        shutil.copytree(repository / name, folder / name)
+    (folder / "scripts").unlink()
+    shutil.copytree(repository / "scripts", folder / "scripts")
     (folder / "scripts/hatchery/corpora/stages/greet_corpus.py").write_text(STAGE, encoding="utf-8")
-    with (folder / "workflow/rules/corpora.smk").open("a", encoding="utf-8") as rules:
-        rules.write(RULE)
     done = snakemake(folder, "--cores", "1", "--", "results/greetings/tiny/manifest.json", forked=False)
     assert done.returncode == 0, done.stdout + done.stderr
     made = folder / "results/greetings/tiny"
@@ -118,7 +116,7 @@ def test_what_a_class_leaves_out_at_its_default_no_settings_of_its_stage_name(
     assert found == {"stage": "greet", "stage_version": 1, "words": "Hello", **named}
 
 
-UNRECORDED = {"given", "claim", "launch"}
+UNRECORDED = {"given", "run"}
 
 
 @pytest.fixture(scope="module")
@@ -164,13 +162,14 @@ def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     name: str, rules: dict[str, Any]
 ) -> None:
     rule, record = rules[name], STAGES[name]
-    assert re.findall(r"scripts/run\.py (\w+) \{params\.call\} \{params\.given:q\}", rule.shellcmd) == [name]
+    assert rule.shellcmd.startswith("{params.run} {params.call} {params.given:q} 2>&1 | ")
+    claim = "python scripts/claim_gpus.py --gpus 1 -- " if record.runs_on in ("gpu", "gpus") else ""
+    given = SimpleNamespace(get={"gpu_slots": 1}.get, cpus_per_task=1)
+    assert rule.params["run"](None, given) == f"{claim}python scripts/run.py {name}"
     # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
     unrecorded = {key for key, value in rule.params.items() if callable(value) and "resources" in parameters(value)}
     assert {"settings", "call"} <= rule.params.keys() - unrecorded
     assert unrecorded <= UNRECORDED
-    assert ("{params.claim}" in rule.shellcmd) == (record.runs_on == "gpu")
-    assert ("{params.launch}" in rule.shellcmd) == (record.runs_on == "gpus")
 
 
 def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothing_else(
@@ -186,7 +185,7 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
     ]
     with opened(["--dry-run", "--", *(f"results/{target}" for target in targets)]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
-        jobs: Jobs = api._workflow.globals["JOBS"]
+        jobs: Jobs = api._workflow.globals["RULES"].jobs
         # One job of each stage.
         planned = {job.rule.name: job for job in api._workflow.dag.jobs if job.params.get("call")}
         assert STAGES.keys() - planned.keys() == {"import_model"}

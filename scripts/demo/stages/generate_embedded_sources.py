@@ -19,6 +19,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
 @Stage(
     version=1,
     settings=embedded_settings,
+    outputs={"output": "resources/embedded/manifest.json"},
     environment="sources",
     runs_on="cpu",
     memory_mb=1000,

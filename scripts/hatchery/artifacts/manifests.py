@@ -21,7 +21,6 @@ from hatchery.artifacts.atomic import json_text, json_value, remove_leftovers, w
 from hatchery.artifacts.checksums import SHOWN_DIGITS, Expected, check_file, digest, sha256_file
 from hatchery.artifacts.host import surroundings
 from hatchery.errors import ManifestError, MisplacedError
-from hatchery.folders import RESERVED
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
@@ -145,12 +144,12 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
     if (expected := facts.get("manifest_sha256")) is not None:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
-        wanted, folders = Path(place).parts, [path.parent]
-        if wanted and wanted[0] in RESERVED:
-            # Of `models/<address>`, only the last part is compared, because users may link folders on other disks.
-            # Links are followed, because experiments link the results that they share.
-            wanted, folders = wanted[1:], [path.parent, Path(os.path.realpath(path.parent))]
-        if wanted and not any(folder.parts[-len(wanted) :] == wanted for folder in folders):
+        wanted, folder = Path(place).parts, Path(os.path.realpath(path.parent))
+        # Links are followed, because experiments link the results that they share. Users may link a folder below
+        # results/ to another disk, where the folder may have another name.
+        results = os.path.realpath(Path(*path.parts[: path.parts.index(RESULTS) + 1]))
+        own = wanted if folder.is_relative_to(results) else wanted[1:]
+        if path.parent.parts[-len(wanted) :] != wanted and folder.parts[-len(own) :] != own:
             raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
     return dict(facts.get("modified", {}))
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hatchery.artifacts.manifests import Manifest
-from hatchery.stage import function_of, has_record, record_of, stage_files
+from hatchery.stage import stages
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -104,7 +104,5 @@ class Result(NamedTuple):
 @cache
 def evaluations() -> dict[str, Evaluation]:
     """The records of all kinds, in their order, by the names of the kinds."""
-    names = [name for name, path in stage_files().items() if path.parents[1].name == "evaluation"]
-    stages = [record_of(function) for name in names if has_record(function := function_of(name))]
-    found = {stage.shared.folder: stage.evaluation for stage in stages if stage.shared and stage.evaluation}
+    found = {each.shared.folder: each.evaluation for each in stages().values() if each.shared and each.evaluation}
     return dict(sorted(found.items(), key=lambda kind: (kind[1].place, kind[0])))

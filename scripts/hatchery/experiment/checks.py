@@ -13,9 +13,9 @@ from hatchery.experiment.quotas import check_quotas
 from hatchery.experiment.run_checks import check_experiment
 from hatchery.experiment.text_files import CorpusFile, Sample, TokenizerFile
 from hatchery.experiment.written_blocks import INLINE
-from hatchery.folders import RESERVED
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, alternatives
+from hatchery.stage import reserved_names
 from hatchery.typed import Named, references
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def check_block(kind: str, name: str, project: "Project") -> None:
 
 def _check_name(kind: str, name: str, where: str, project: "Project") -> None:
     """Results of experiments and studies lie beside each other."""
-    if name in RESERVED:
+    if name in reserved_names():
         word = "an experiment" if kind == "experiment" else "a study"
         raise ConfigError(f"{where}: {name!r} cannot be {word}'s name, results/{name}/ is taken")
     other = "experiment" if kind == "study" else "study"

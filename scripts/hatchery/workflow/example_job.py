@@ -1,12 +1,11 @@
-"""An example of a rule's jobs, for who reads the rule: what follows from its stage's record, as Snakemake plans it.
-
-Nothing is run.
-"""
+"""A rule as text, as the Snakefile makes it from its stage's record, and an example of its jobs. Nothing is run."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from snakemake.io import strip_wildcard_constraints
 
 from hatchery.errors import PlanError
 from hatchery.rendering.setting_texts import flatten
@@ -21,7 +20,7 @@ _MOST_PATHS = 5
 
 
 def example_text(rule: str, targets: Sequence[str]) -> str:
-    """Inputs, outputs, settings, resources and command of the first job of a rule in the plan for `targets`.
+    """Return a rule as text, and inputs, settings and command of its first job in the plan for `targets`.
 
     Raises PlanError where there is no such rule, or no job of it, and like `opened`.
     """
@@ -30,12 +29,49 @@ def example_text(rule: str, targets: Sequence[str]) -> str:
         workflow = api._workflow
         rules = [each.name for each in workflow.rules if each.output]
         if rule not in rules:
-            raise PlanError(f"RULE: got {rule!r}, which no file in workflow/rules has{nearest(rule, rules)}")
+            raise PlanError(f"RULE: got {rule!r}, which is no rule{nearest(rule, rules)}")
         jobs = sorted((job for job in workflow.dag.jobs if job.rule.name == rule), key=lambda job: str(job.output))
         if not jobs:
             problem = f"RULE: {' '.join(targets)} needs no job of {rule!r}"
             raise PlanError(f"{problem}; say EXPERIMENT=name or TARGET=file with such a job")
-        return _text(jobs[0], len(jobs), workflow.globals["RULES"])
+        return f"{rule_text(jobs[0].rule)}\n{_text(jobs[0], len(jobs), workflow.globals['RULES'])}"
+
+
+def rule_text(rule: Any) -> str:
+    """Return a rule of Snakemake as one would write it. What depends on the job is named `...`."""
+    resources = {key: each.raw for key, each in rule.resources.items()}
+    directives: dict[str, dict[str, Any]] = {
+        "input": {"": ...} if rule.input else {},
+        "output": _named(rule.output),
+        "log": _named(rule.log),
+        "benchmark": {"": rule.benchmark} if rule.benchmark else {},
+        "wildcard_constraints": rule.wildcard_constraints,
+        "priority": {"": rule.priority} if rule.priority else {},
+        "localrule": {"": True} if rule.name in rule.workflow._localrules else {},
+        "conda": {"": f"envs/{Path(str(rule.conda_env)).name}"},
+        "threads": {"": resources["_cores"]},
+        "resources": {key: each for key, each in resources.items() if key not in ("_cores", "_nodes", "tmpdir")},
+        "params": dict(rule.params.items()),
+        "shell": {"": rule.shellcmd},
+    }
+    lines = [f"rule {rule.name}:"]
+    for name, values in directives.items():
+        if values:
+            lines.append(f"    {name}:")
+            lines += [f"        {key}{'=' if key else ''}{_literal(value)}," for key, value in values.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _named(paths: Any) -> dict[str, Any]:
+    return dict(paths.items()) or dict.fromkeys([""], *paths)
+
+
+def _literal(value: Any) -> str:
+    if callable(value) or value in (None, ...):
+        return "..."
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(str(each)) for each in value)}]"
+    return f'"{strip_wildcard_constraints(value)}"' if isinstance(value, str) else str(value)
 
 
 def _text(job: Any, number: int, rules: "Rules") -> str:

@@ -25,14 +25,11 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import alternatives
-from hatchery.stage import MODELS, arguments_for
+from hatchery.stage import IMPORTED, MODELS, arguments_for
 from hatchery.training.milestones import milestone_place
 from hatchery.workflow.data_paths import DataPaths
 from hatchery.workflow.registry import SHARED, stage_of
 from hatchery.workflow.result_paths import ReadablePath, ResultPaths
-
-IMPORTED = "imported-"
-"""The beginning of the addresses of models that others pretrained; no name of a corpus has a hyphen."""
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import NAME
 from hatchery.settings.problems import nearest
-from hatchery.stage import SCRIPTS, Shared, Stage, function_of, has_record, record_of, stage_files
+from hatchery.stage import ADDRESS, IMPORTED, SCRIPTS, Shared, Stage, stage_files, stages
+from hatchery.training.milestones import MILESTONE_NAME, MILESTONES_FOLDER
 
-STAGES: Mapping[str, Stage] = {
-    name: record_of(function) for name in stage_files() if has_record(function := function_of(name))
-}
+STAGES: Mapping[str, Stage] = stages()
 
 SHARED: Mapping[str, tuple[Stage, Shared]] = {
     stage.shared.folder: (stage, stage.shared) for stage in STAGES.values() if stage.shared is not None
 }
 """The folders of an experiment whose results are kept by what they are made from, with the stages that make them."""
+
+_PATTERNS = {
+    "run": rf"{NAME}-s[0-9]+",
+    "model": rf"(?:{IMPORTED})?{ADDRESS}(?:/{MILESTONES_FOLDER}/{MILESTONE_NAME})?",
+    "milestone": MILESTONE_NAME,
+    "address": ADDRESS,
+}
+WILDCARDS: Mapping[str, str] = {name: NAME for stage in STAGES.values() for name in stage.wildcards} | _PATTERNS
+"""Patterns of all wildcards, which are names unless said otherwise."""
 
 
 def stage_of(name: str) -> Stage:

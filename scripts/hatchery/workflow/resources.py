@@ -18,7 +18,7 @@ from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
 from hatchery.stage import Stage, Threads, arguments_for
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.launch import is_slurm_job, launch_command
+from hatchery.workflow.launch import PLAIN, is_slurm_job, launch_command
 from hatchery.workflow.registry import stage_of
 
 if TYPE_CHECKING:
@@ -166,14 +166,20 @@ class Resources:
         wanted = f"--gpus {slots} --jobs-per-gpu {each}" if shared and each > 1 else f"--gpus {slots // each}"
         return f"python scripts/claim_gpus.py {wanted} -- "
 
-    def launch(self, resources: Any) -> str:
-        """The beginning of the command of a pretraining with these resources, which starts its processes.
+    def command(self, record: Stage, resources: Any) -> str:
+        """The beginning of the command of a stage's job with these resources.
 
-        In a job of Slurm the GPUs are Slurm's to give; elsewhere they are claimed first.
+        A command with a model takes a GPU first. That of a pretraining starts one process for each of its GPUs; in a
+        job of Slurm, Slurm has given them.
         """
-        in_slurm_job = is_slurm_job(self._is_main_process, os.environ)
-        claim = "" if in_slurm_job else self.gpu_claim(resources)
-        return claim + launch_command(resources, resources.cpus_per_task, in_slurm_job, self._gpus_here)
+        script = f"scripts/run.py {record.name}"
+        if record.runs_on == "gpus":
+            in_slurm_job = is_slurm_job(self._is_main_process, os.environ)
+            claim = "" if in_slurm_job else self.gpu_claim(resources)
+            launch = launch_command(resources, resources.cpus_per_task, in_slurm_job, self._gpus_here)
+            return f"{claim}{launch} {script}"
+        claim = self.gpu_claim(resources, shared=True) if record.runs_on == "gpu" else ""
+        return f"{claim}{PLAIN} {script}"
 
     def runtime(self, name: str) -> dict[str, object]:
         """How the job of a stage computes."""

@@ -1,8 +1,4 @@
-"""What the Snakefile and its rules take of the library: paths by wildcards, and what is the same in every rule.
-
-A rule says what it writes, and its command. What it reads follows from the record of its stage, and so do log,
-benchmark, environment, threads, resources, settings, call, and what its function is given besides.
-"""
+"""The functions of the Snakefile's rules: their inputs and parameters by wildcards, from the records of the stages."""
 
 import inspect
 import os
@@ -69,19 +65,19 @@ class Rules:
         self.raw_files = RawFiles(project, is_main_process)
         self.resources = Resources(self.jobs, is_main_process)
         self._is_planning = is_main_process
-        # The first output of each rule, and registered sources as they are now.
-        self._made_by: dict[str, str] = {}
+        # Registered sources as they are now.
         self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
-    def inputs(self, name: str) -> Callable[[Any], list[str]]:
+    def inputs(self, record: Stage) -> Callable[[Any], list[str]]:
         """An input function: all that a job of a stage reads, as the stage's record says it of the wildcards."""
 
         def found(wildcards: Any) -> list[str]:
-            paths = paths_of(self.inputs_by_argument(name, wildcards).values())
-            made = Path(self._made_by[name].format(**wildcards))
-            return [self._as_input(path, made) for path in self.jobs.to_make(paths)]
+            paths = paths_of(self.inputs_by_argument(record.name, wildcards).values())
+            made = Path(record.first_output.format(**wildcards))
+            before = record.made_after(**arguments_for(record.made_after, self._known(wildcards)))
+            return [*before, *(self._as_input(path, made) for path in self.jobs.to_make(paths))]
 
         return with_plain_errors(found)
 
@@ -91,17 +87,6 @@ class Rules:
         models = {} if record.shared is None else record.shared.models(wildcards.model)
         given = self._call(record, wildcards).arguments
         return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
-
-    def recorded(self, function: Callable[..., str]) -> Callable[[Any], str]:
-        """A parameter by wildcards. Snakemake records it, so jobs run again when it changes."""
-        return with_plain_errors(lambda wildcards: function(**arguments_for(function, dict(wildcards.items()))))
-
-    def source_listing(self, source: str) -> str:
-        """One word for the user's raw files. Where there is nothing to list, these are the settings once more.
-
-        Snakemake compares parameters as a set.
-        """
-        return self.raw_files.source_listing(source) or self.jobs.settings("register_source", source=source)
 
     def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
         """An input function: the manifest behind a readable place. A link to another one is planned to be put right.
@@ -117,9 +102,9 @@ class Rules:
 
         return with_plain_errors(manifest)
 
-    def kept(self, experiment: str, kind: str, place: str) -> str:
-        """Where the manifest behind a readable place lies."""
-        return self.jobs.place(readable_path(experiment, kind, place))
+    def kept(self, wildcards: Any) -> str:
+        """The place of the manifest to which a readable place links; a parameter."""
+        return self.jobs.place(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
     def _as_input(self, path: str, made: Path) -> str:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
@@ -135,66 +120,43 @@ class Rules:
         except (OSError, HatcheryError):
             return False
 
+    def _known(self, wildcards: Any) -> dict[str, Any]:
+        """Everything that functions of records may take, by name."""
+        jobs = self.jobs
+        return {"jobs": jobs, "data": jobs.data, "results": jobs.results, "raw_files": self.raw_files, **wildcards}
+
     def _call(self, record: Stage, wildcards: Any) -> Call:
         if record.shared is not None:
             return self.jobs.call_at(wildcards.get("address") or wildcards["model"])
         return self.jobs.call(record.name, **dict(wildcards.items()))
 
-    # Every rule ------------------------------------------------------------------------------------------------------
+    def resources_of(self, record: Stage) -> dict[str, Any]:
+        """The resources of a stage's rule."""
+        resources = self.resources.of_rule(record.name)
+        return {name: with_plain_errors(value) if callable(value) else value for name, value in resources.items()}
 
-    def complete_rules(self, workflow: Any) -> None:
-        """Give every rule that `workflow` reads from now on what the record of its stage says.
+    def params(self, record: Stage) -> dict[str, Callable[..., str]]:
+        """The parameters of a stage's rule.
 
-        Rules are added by `workflow.rule(name, ...)`, a decorator of what the rule's own directives have put together.
+        Snakemake records settings, call and the texts of `Stage.recorded`. It records no function of `resources`, so
+        `given` and `run`, by which results do not change, rerun nothing. The command is a parameter because the text of
+        `shell` is read late: all jobs would run the command of the last rule of the Snakefile's loop.
         """
-        add_rule = workflow.rule
-        self._count_gpus(workflow)
-
-        def rule(name: str, **place: Any) -> Callable[[Any], Any]:
-            def add(info: Any) -> Any:
-                if name in STAGES:
-                    self._complete(info, STAGES[name], workflow)
-                return add_rule(name=name, **place)(info)
-
-            return add
-
-        workflow.rule = rule
-
-    def _count_gpus(self, workflow: Any) -> None:
-        """Tell Snakemake what this machine has, so that jobs which would wait for a GPU take no processors."""
-        # A cluster's jobs are limited by their number, and their GPUs are not here.
-        is_here = self._is_planning and workflow.resource_settings.nodes is None
-        if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
-            workflow.register_resource(SLOTS, slots)
-
-    def _complete(self, info: Any, record: Stage, workflow: Any) -> None:
-        self._made_by[record.name] = str([*info.output.paths, *info.output.kwpaths.values()][0])
-        positional, own = info.params or ((), {})
-        directives = [
-            workflow.log(record.place("logs", ".log")),
-            workflow.benchmark(record.place("results/benchmarks", ".tsv")),
-            # Relative to workflow/rules, as Snakemake wants it.
-            workflow.conda(f"../../envs/{record.environment}.yaml"),
-            workflow.threads(self.resources.threads(record.threads)),
-            workflow.resources(**{name: _plain(value) for name, value in self.resources.of_rule(record.name).items()}),
-            workflow.params(*positional, **self._params(record), **own),
-            workflow.localrule(record.runs_on == "local"),
-        ]
-        for directive in directives:
-            directive(info)
-
-    def _params(self, record: Stage) -> dict[str, Callable[..., str]]:
-        """Of these, Snakemake records settings and call, and none that asks for resources: how a job computes."""
         params: dict[str, Callable[..., str]] = {
             "settings": lambda wildcards: self._call(record, wildcards).settings,
             "call": lambda wildcards: str(self._call(record, wildcards).path),
             "given": self._given(record),
+            "run": lambda wildcards, resources: self.resources.command(record, resources),
         }
-        if record.runs_on == "gpu":
-            params["claim"] = lambda wildcards, resources: self.resources.gpu_claim(resources, shared=True)
-        if record.runs_on == "gpus":
-            params["launch"] = lambda wildcards, resources: self.resources.launch(resources)
-        return {name: with_plain_errors(function) for name, function in params.items()}
+        recorded = {name: self._recorded(record, text) for name, text in record.recorded.items()}
+        return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
+
+    def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
+        # Snakemake compares parameters as a set, so the settings stand for an empty text.
+        def value(wildcards: Any) -> str:
+            return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
+
+        return value
 
     def _given(self, record: Stage) -> Callable[..., str]:
         """What a job is given besides its call: where it writes, of which model, and how it computes, as JSON."""
@@ -204,20 +166,26 @@ class Rules:
         def given(wildcards: Any, output: Any, threads: int, resources: Any) -> str:
             names = dict(wildcards.items())
             written = {name: path for name, path in output.items() if name in places}
-            known = {"jobs": self.jobs, "data": self.jobs.data, **names}
             found: dict[str, object] = {
                 "threads": threads,
                 "workers": threads,
                 "runtime": self.resources.runtime(record.name),
                 **({} if record.shared is None else record.shared.models(names["model"])),
                 **written,
-                **record.unrecorded(**arguments_for(record.unrecorded, known)),
+                **record.unrecorded(**arguments_for(record.unrecorded, self._known(wildcards))),
             }
             return canonical_json({"output": output[0], **arguments_for(function, found)})
 
         return given
 
     # A call of Snakemake ---------------------------------------------------------------------------------------------
+
+    def count_gpus(self, workflow: Any) -> None:
+        """Tell Snakemake what this machine has, so that jobs which would wait for a GPU take no processors."""
+        # A cluster's jobs are limited by their number, and their GPUs are not here.
+        is_here = self._is_planning and workflow.resource_settings.nodes is None
+        if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
+            workflow.register_resource(SLOTS, slots)
 
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""
@@ -230,7 +198,3 @@ class Rules:
         """
         os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
         self.jobs.write_calls()
-
-
-def _plain(value: Any) -> Any:
-    return with_plain_errors(value) if callable(value) else value

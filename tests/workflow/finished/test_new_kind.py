@@ -1,4 +1,4 @@
-"""A kind of evaluation is added by three files of the library, and is planned, run, collected and shown."""
+"""A kind of evaluation is added by two files of the library, and is planned, run, collected and shown."""
 
 import shutil
 from pathlib import Path
@@ -50,34 +50,21 @@ def count_letters(settings: Mapping[str, Any], model: Path, run: StageRun) -> No
     share = sum(settings["letter"] in entry for entry in entries) / len(entries)
     write_json(run.add_output(run.folder / "share.json"), {"share": share})
 '''
-RULE = """
-
-rule count_letters:
-    input:
-        inputs("count_letters"),
-    output:
-        "results/letters/{model}/{address}/manifest.json",
-    shell:
-        "python scripts/run.py count_letters {params.call} {params.given:q} 2>&1 | tee {log}"
-"""
 KEY = '''    letters: tuple[str, ...] = ()
     """Letters that are counted in the vocabulary."""
 '''
 
 
-def test_a_kind_of_evaluation_is_a_stage_with_its_record_a_rule_and_a_key(
+def test_a_kind_of_evaluation_is_a_stage_with_its_record_and_a_key(
     finished_project: Path, tmp_path: Path, repository: Path
 ) -> None:
     folder = tmp_path / "project"
     shutil.copytree(finished_project, folder, symlinks=True)
-    for name in ("scripts", "workflow"):
-        (folder / name).unlink()
-        shutil.copytree(repository / name, folder / name)
+    (folder / "scripts").unlink()
+    shutil.copytree(repository / "scripts", folder / "scripts")
     shutil.copy(repository / "CITATION.cff", folder)
     before = {path: path.read_bytes() for path in (folder / "scripts").rglob("*.py")}
     (folder / "scripts/hatchery/evaluation/stages/count_letters.py").write_text(STAGE, encoding="utf-8")
-    with (folder / "workflow/rules/evaluation.smk").open("a", encoding="utf-8") as rules:
-        rules.write(RULE)
     keys = folder / "scripts/hatchery/experiment/experiment_file.py"
     anchor = "    baselines: Annotated[tuple[BaselineName"
     keys.write_text(keys.read_text(encoding="utf-8").replace(anchor, KEY + anchor), encoding="utf-8")

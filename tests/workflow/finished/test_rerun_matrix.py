@@ -207,7 +207,7 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
     ),
     "a docstring of the library": ("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
     "a script": ("scripts/run.py", "import argparse", "# touched\nimport argparse", set()),
-    "a command": ("workflow/rules/pages.smk", "run.py write_page", "run.py  write_page", set()),
+    "a command": ("Snakefile", "2>&1", " 2>&1", set()),
     "a new model": (
         EXPERIMENT,
         "  elc_bert:",

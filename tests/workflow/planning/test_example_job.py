@@ -13,8 +13,10 @@ def test_an_example_names_what_a_job_reads_and_writes_its_settings_and_what_it_a
 ) -> None:
     monkeypatch.chdir(repository)
     lines = example_text("write_page", ["results/demo/index.html"]).splitlines()
-    assert lines[0] == "write_page demo (one job of 1)"
-    assert {"  summary: results/demo/summary.parquet", "  tables: none", "  results/demo/index.html"} <= set(lines)
+    assert {"rule write_page:", '        output="results/{experiment}/index.html",'} <= set(lines)
+    assert {"        mem_mb=2000,", "        call=...,", "write_page demo (one job of 1)"} <= set(lines)
+    assert {"  summary: results/demo/summary.parquet", "  tables: none"} <= set(lines)
+    assert "  output: results/demo/index.html" in lines
     assert {"  experiment: demo", "  threads: 1", "  mem_mb: 2000", "  analysis.yaml"} <= set(lines)
     assert any(line.startswith("  python scripts/run.py write_page results/settings/") for line in lines)
     for rule, message in (("write_pge", "did you mean 'write_page'"), ("import_model", "needs no job of")):

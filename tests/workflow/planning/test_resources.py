@@ -270,7 +270,7 @@ from pathlib import Path
 from hatchery.experiment.project import Project
 from hatchery.workflow.rules import Rules
 
-Rules(Project(Path("config"), {{"cluster": {{"jobs_per_gpu": {each}}}}})).complete_rules(workflow)
+Rules(Project(Path("config"), {{"cluster": {{"jobs_per_gpu": {each}}}}})).count_gpus(workflow)
 
 rule all:
     default_target: True

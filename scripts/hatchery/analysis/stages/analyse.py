@@ -67,6 +67,7 @@ def _repeated(project: "Project", study: str) -> list["Published"]:
         "tables": results.analysis_tables(experiment, analysis),
         "files": results.analysis_files(experiment, analysis),
     },
+    outputs={"output": "results/{experiment}/analyses/{analysis}/manifest.json"},
     environment="analysis",
     runs_on="local",
     memory_mb=4000,

@@ -4,13 +4,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.settings import CollectSettings, baseline_runs
 from hatchery.job_spec import Paths
-from hatchery.stage import Stage
+from hatchery.stage import Stage, none_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.workflow.result_paths import ResultPaths
+
+TIDY_OUTPUTS = {
+    **{table: f"results/{{experiment}}/{table}.parquet" for table in TIDY_TABLES},
+    "checksums": [f"results/{{experiment}}/{table}.sha256" for table in TIDY_TABLES],
+}
+"""Patterns of the tables, which are the same for a study."""
 
 
 def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
@@ -38,6 +45,8 @@ def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
     version=1,
     settings=collect_settings,
     inputs=collect_inputs,
+    outputs=TIDY_OUTPUTS,
+    wildcard_patterns=lambda project: {"experiment": none_of(project.names("study"))},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hatchery.analysis.stages.collect_measurements import TIDY_OUTPUTS
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.settings.base import Settings
-from hatchery.stage import Stage
+from hatchery.stage import Stage, one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,8 @@ def join_settings(project: "Project", experiment: str) -> dict[str, object]:
     version=1,
     settings=join_settings,
     inputs=lambda results, experiment: results.joined(experiment),
+    outputs=TIDY_OUTPUTS,
+    wildcard_patterns=lambda project: {"experiment": one_of(project.names("study"))},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

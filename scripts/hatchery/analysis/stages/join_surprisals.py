@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import CollectSettings
 from hatchery.analysis.stages.collect_measurements import collect_settings
-from hatchery.stage import Stage
+from hatchery.stage import Stage, none_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -25,6 +25,12 @@ def joined_settings(project: "Project", experiment: str) -> dict[str, object]:
         "model": results.models(experiment),
         "words": results.surprisals_of_models(experiment),
     },
+    outputs={
+        "parquet": "results/{experiment}/surprisals.parquet",
+        "csv": "results/{experiment}/surprisals.csv",
+        "checksums": "results/{experiment}/surprisals.sha256",
+    },
+    wildcard_patterns=lambda project: {"experiment": none_of(project.names("study"))},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

@@ -41,6 +41,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
         "source": data.corpus_sources(corpus),
         "sentence_model": data.sentence_model(corpus),
     },
+    outputs={"output": "results/corpora/{corpus}/manifest.json"},
     input_names={"sentence_model": "sentence model"},
     files_read=files_read,
     environment="corpora",

@@ -25,6 +25,7 @@ def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
         "selection": data.grouped_selections(corpus),
         "held_out": data.held_out(corpus),
     },
+    outputs={"output": "results/sequences/{corpus}/manifest.json"},
     input_names={"held_out": "held out"},
     environment="corpora",
     runs_on="cpu",

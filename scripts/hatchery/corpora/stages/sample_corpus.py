@@ -25,6 +25,7 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
     version=1,
     settings=sample_settings,
     inputs=lambda data, corpus: data.sampled_corpora(corpus),
+    outputs={"output": "results/samples/{corpus}/manifest.json"},
     input_names={"size_of": "size of"},
     environment="corpora",
     runs_on="cpu",

@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ModelError
 from hatchery.evaluation.settings import BaselineSettings
 from hatchery.raw.registration import open_source
-from hatchery.stage import Shared, Stage
+from hatchery.stage import ADDRESS, IMPORTED, Shared, Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     version=1,
     settings=import_settings,
     inputs=lambda data, baseline: {"source": data.baseline_source(baseline)},
+    wildcard_patterns=lambda project: {"model": f"{IMPORTED}{ADDRESS}"},
     files_read=files_read,
     shared=Shared("baselines"),
     keep=True,

@@ -31,6 +31,15 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
 @Stage(
     version=1,
     settings=source_settings,
+    outputs={
+        "manifest": "resources/sources/{source}.json",
+        "location": "resources/sources/{source}.location.json",
+    },
+    made_after=lambda data, source: data.source_inputs(source),
+    # An edited, added or removed file is noticed when the workflow is planned.
+    recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
+    # A file that no suite or task can read ends the workflow before its first training.
+    priority=1,
     unrecorded=lambda data, source: {"about": data.about_source(source), "readings": data.readings(source)},
     environment="sources",
     # It may download, and nodes of a cluster often lack the network.

@@ -110,6 +110,7 @@ def export_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     version=1,
     settings=export_settings,
     inputs=export_inputs,
+    outputs={"output": "results/{experiment}/export/{run}/manifest.json"},
     input_names={"checkpoints": "checkpoint {}"},
     environment="evaluation",
     runs_on="local",

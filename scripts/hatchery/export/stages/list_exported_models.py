@@ -36,6 +36,7 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
     version=1,
     settings=exports_settings,
     inputs=lambda results, experiment: {"model": results.exported(experiment)},
+    outputs={"output": "results/{experiment}/export/README.md"},
     environment="evaluation",
     runs_on="local",
     memory_mb=500,

@@ -81,6 +81,11 @@ def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Path
     version=1,
     settings=submission_settings,
     inputs=submission_inputs,
+    outputs={
+        "json": "results/{experiment}/submission.json",
+        "report": "results/{experiment}/submission.md",
+        "checksums": "results/{experiment}/submission.sha256",
+    },
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

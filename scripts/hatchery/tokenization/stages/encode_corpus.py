@@ -33,6 +33,7 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
         "corpus": data.corpus_manifest(corpus),
         "tokenizer": data.tokenizer_manifest(tokenizer),
     },
+    outputs={"output": "results/tokens/{corpus}/{tokenizer}/manifest.json"},
     environment="tokenization",
     runs_on="cpu",
     threads="tokenization",

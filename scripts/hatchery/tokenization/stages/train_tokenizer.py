@@ -20,6 +20,7 @@ def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
     version=1,
     settings=tokenizer_settings,
     inputs=lambda data, tokenizer: {"corpus": data.tokenizer_corpora(tokenizer)},
+    outputs={"output": "results/tokenizers/{tokenizer}/manifest.json"},
     environment="tokenization",
     runs_on="cpu",
     threads="tokenization",

@@ -11,7 +11,7 @@ from hatchery.artifacts.manifests import Manifest, stage_run
 from hatchery.errors import ManifestError
 from hatchery.job_spec import Paths
 from hatchery.runner import Job
-from hatchery.stage import Stage
+from hatchery.stage import ADDRESS, Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -32,6 +32,8 @@ def milestone_inputs(jobs: "Jobs", model: str) -> dict[str, Paths]:
     version=1,
     settings=milestone_settings,
     inputs=milestone_inputs,
+    outputs={"output": "results/models/{model}/milestones/{milestone}/manifest.json"},
+    wildcard_patterns=lambda project: {"model": ADDRESS},
     environment="sources",
     runs_on="local",
     memory_mb=500,

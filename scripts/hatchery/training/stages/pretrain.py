@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.job_spec import Paths
 from hatchery.runner import Job, OutputPath
-from hatchery.stage import Shared, Stage
+from hatchery.stage import ADDRESS, Shared, Stage
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.settings import PretrainingSettings, PretrainSettings
 from hatchery.training.start_settings import InitialModelSettings
@@ -68,6 +68,7 @@ def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
     version=1,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
+    wildcard_patterns=lambda project: {"model": ADDRESS},  # no imported one
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=Shared("pretraining"),
     environment="pretraining",

@@ -82,6 +82,11 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
         "published": data.published_sizes(),
         "tokens": data.card_tokens(corpus),
     },
+    outputs={
+        "manifest": "results/cards/{corpus}/manifest.json",
+        "card": "results/cards/{corpus}/card.html",
+        "statistics": "results/cards/{corpus}/statistics.csv",
+    },
     environment="analysis",
     runs_on="cpu",
     memory_mb=4000,

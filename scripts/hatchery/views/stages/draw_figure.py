@@ -15,7 +15,7 @@ from hatchery.analysis.settings import (
 )
 from hatchery.experiment.seeded_run import of_member
 from hatchery.settings.fields import ABSENT
-from hatchery.stage import Stage
+from hatchery.stage import Stage, one_of
 from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
 from hatchery.views.figures.registry import declared_figures
 
@@ -114,6 +114,14 @@ CHOSEN_BY = {"regularised": ("regularised_starts", _regularised), "swept": ("swe
     version=1,
     settings=figure_settings,
     inputs=lambda results, experiment, figure: {"tables": results.figure_tables(experiment, figure)},
+    outputs={
+        "figure": "results/{experiment}/figures/{figure}.svg",
+        "pdf": "results/{experiment}/figures/{figure}.pdf",
+        "checksums": "results/{experiment}/figures/{figure}.sha256",
+    },
+    wildcard_patterns=lambda project: {"figure": one_of(declared_figures())},
+    # The text is on the page: with a new text, figure and page are made again.
+    recorded={"text": lambda figure: declared_figures()[figure].page_text},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

@@ -51,6 +51,13 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
         "reference": data.sweep_references(sweep),
         "published": data.sweep_published(sweep),
     },
+    outputs={
+        "manifest": "results/tokenizer_sweeps/{sweep}/manifest.json",
+        "csv": "results/tokenizer_sweeps/{sweep}/selection.csv",
+        "markdown": "results/tokenizer_sweeps/{sweep}/selection.md",
+        "tokenizer": "results/tokenizer_sweeps/{sweep}/tokenizer.json",
+        "figure": "results/tokenizer_sweeps/{sweep}/tokenizer_sweep.svg",
+    },
     input_names={"reference": "reference {}"},
     files_read=files_read,
     environment="tokenization",

@@ -105,6 +105,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
         "analyses": results.analyses(experiment),
         "filled": results.shown_sentences(experiment),
     },
+    outputs={"output": "results/{experiment}/index.html"},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

@@ -21,6 +21,12 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
     version=1,
     settings=provenance_settings,
     inputs=lambda results, experiment: {"summary": results.file(experiment, "summary.parquet")},
+    outputs={
+        "page": "results/{experiment}/provenance.html",
+        "places": "results/{experiment}/provenance_places.json",
+        "checksums": "results/{experiment}/provenance.sha256",
+        "places_checksums": "results/{experiment}/provenance_places.sha256",
+    },
     environment="analysis",
     runs_on="local",
     memory_mb=1000,

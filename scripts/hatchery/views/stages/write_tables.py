@@ -125,6 +125,10 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
         "cards": results.card_statistics(experiment),
         "tasks": results.tuned_tasks(experiment),
     },
+    outputs={
+        "manifest": "results/{experiment}/paper_tables/manifest.json",
+        "page": "results/{experiment}/paper_tables/tables.html",
+    },
     input_names={"cards": "card:{}", "tasks": "task:{}"},
     environment="analysis",
     runs_on="local",

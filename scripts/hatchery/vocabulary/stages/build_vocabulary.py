@@ -34,6 +34,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     version=1,
     settings=vocabulary_settings,
     inputs=lambda data, vocabulary: data.vocabulary_inputs(vocabulary),
+    outputs={"output": "results/vocabularies/{vocabulary}/manifest.json"},
     files_read=files_read,
     environment="corpora",
     runs_on="cpu",

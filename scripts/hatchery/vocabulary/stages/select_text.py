@@ -36,6 +36,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     version=1,
     settings=selection_settings,
     inputs=lambda data, selection: data.selection_inputs(selection),
+    outputs={"output": "results/selections/{selection}/manifest.json"},
     input_names={"sentence_model": SENTENCE_MODEL},
     files_read=files_read,
     environment="corpora",

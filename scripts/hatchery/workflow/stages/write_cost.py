@@ -75,6 +75,12 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
 @Stage(
     version=1,
     settings=cost_settings,
+    outputs={
+        "csv": "results/{experiment}/cost.csv",
+        "markdown": "results/{experiment}/cost.md",
+        "page": "results/{experiment}/cost.html",
+        "checksums": "results/{experiment}/cost.sha256",
+    },
     environment="pretraining",
     runs_on="local",
     memory_mb=2000,
