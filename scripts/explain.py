@@ -31,8 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
     jobs.learn_names(dict.fromkeys(part for name in known for part in project.members(name)))
     print(reasons_text(by_rule(planned, jobs, arguments.project), arguments.full))
     costs = planned_costs(planned, jobs)
-    print(planned_cost_text(costs, jobs) if costs else "Nothing whose cost is estimated would run.\n", end="")
-    trained = dict.fromkeys(cost.experiment for cost in costs if cost.pretrained)
+    print(planned_cost_text(costs, jobs) if costs else "Nothing would be pretrained.\n", end="")
+    trained = dict.fromkeys(one.experiment for one in costs)
     for line in endless_trainings(trained, Resources(jobs), retries_of()):
         print(f"note: on the cluster, {line}")
     if missing := missing_sources(jobs.project, [job.wildcards["source"] for job in planned if job.rule == REGISTER]):

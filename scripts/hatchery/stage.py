@@ -95,7 +95,7 @@ class Stage:
     environment: str
     runs_on: RunsOn
     memory_mb: int
-    # Where a job's time follows from its size (`expected_minutes`), the time without that knowledge.
+    # A pretraining (`runs_on` is "gpus") asks for the time that follows from its steps, if that is known.
     minutes: int
     memory_mb_per_thread: int = 0
     # The threads of `compute.<threads>_threads`; one without.
@@ -124,8 +124,6 @@ class Stage:
     shared: Shared | None = None
     # Of a stage that measures models: what becomes of its results.
     evaluation: "Evaluation | None" = None
-    # Minutes of a job, of the planned work (`work`), the project and the names of a result.
-    expected_minutes: Callable[..., float | None] | None = None
     # Whether work that is finished is taken as it is (`artifacts.manifests.reuse_complete`).
     keep: bool = False
     # What the manifest calls the inputs of an argument, if not by its name or, in a mapping, by their own:

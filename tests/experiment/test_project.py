@@ -298,6 +298,21 @@ def test_the_configuration_decides_before_the_machine(device: Any) -> None:
     assert device(has_gpu=True, planned_device="cpu") == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("keys", "device"),
+    [
+        ({"gpus_per_node": 4, "gpu_type": "nvidia_a100_80gb"}, "a100"),
+        ({"gpus_per_node": 4, "gpu_type": "V100"}, "v100"),
+        ({"gpus_per_node": 8, "gpu_type": "mi250"}, "mi250x"),
+        ({"gpus_per_node": 4, "gpu_type": "a100", "planned_device": "h200"}, "h200"),
+        ({"gpus_per_node": 4, "gpu_type": "rtx6000"}, "h100"),
+        ({"gpus_per_node": 4}, "h100"),
+    ],
+)
+def test_the_type_of_the_gpus_decides_what_costs_are_estimated_for(keys: dict[str, Any], device: str) -> None:
+    assert module.planned_device(module.ClusterSettings(**keys), "auto") == device
+
+
 def test_a_summary_knows_which_kind_of_model_a_baseline_is(configuration: Path) -> None:
     baselines = {"baselines": ["babylm_opt_125m", "bert_base_cased"], "perplexity.splits": ["dev"]}
     project = changed(configuration, *baselines.items())

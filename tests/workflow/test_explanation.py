@@ -20,6 +20,7 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import PlanError
 from hatchery.experiment.project import Project
 from hatchery.raw.listings import kept_listing, listing_of
+from hatchery.units import rough_duration
 from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text, setting_changes
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob, planned_jobs
@@ -204,39 +205,18 @@ def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_le
     assert [cause.text for cause, _ in entry.causes] == ["seed: 1 -> 42"]
 
 
-def test_only_what_would_run_is_counted_as_cost(jobs: Jobs) -> None:
-    whole = planned_costs([pretrain(jobs, run, Reason()) for run in RUNS], jobs)
+def test_the_cost_is_that_of_the_runs_that_would_be_pretrained(jobs: Jobs) -> None:
+    all_runs = planned_costs([pretrain(jobs, run, Reason()) for run in RUNS], jobs)
     # The random model has no steps.
-    assert [cost.training_flops > 0 for cost in whole] == [False, True, True]
-    assert all(cost.evaluation_flops == 0 for cost in whole)
-    (evaluated,) = planned_costs([finetune(jobs, RUNS[1], "demo_entailment")], jobs)
-    assert (evaluated.run, evaluated.pretrained, evaluated.training_flops) == (RUNS[1], False, 0)
-    both = [finetune(jobs, RUNS[1], task) for task in ("demo_entailment", "demo_acceptability")]
-    both.append(pretrain(jobs, RUNS[1], Reason()))
-    (all_of_it,) = planned_costs(both, jobs)
-    assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
-    assert all_of_it.training_flops == whole[1].training_flops
-    known, unknown = all_of_it, replace(evaluated, evaluation_flops=0.0, uncounted=("cola",))
-    lines = planned_cost_text([known, unknown, replace(known, uncounted=("cola",))], jobs).splitlines()
-    estimates = [[cell.strip().partition(" ")[0] for cell in line.split("|")[5:7]] for line in lines[2:6]]
-    assert "demo/ltg_bert-s42" in lines[2] and estimates == [["~", "~"], ["-", "-"], ["at", "at"], ["at", "at"]]
-
-
-def test_a_job_of_several_tasks_costs_what_jobs_of_each_of_them_cost(jobs: Jobs) -> None:
-    run = jobs.project.seeded_runs("demo_suites")[0].name
-    places = [path for path in jobs.results.of_kind("demo_suites", "finetuning").values() if f"/{run}/" in path]
-
-    def cost(rule: str, outputs: list[str]) -> float:
-        planned = [
-            PlannedJob(rule, (path,), dict(zip(("model", "address"), path.split("/")[2:4], strict=True)))
-            for path in outputs
-        ]
-        (found,) = planned_costs(planned, jobs)
-        return found.evaluation_flops
-
-    together = jobs.to_make(places)
-    assert len(together) < len(places)
-    assert cost("finetune_tasks", together) == cost("finetune", [jobs.place(place) for place in places]) > 0
+    assert [one.cost.training_flops > 0 for one in all_runs] == [False, True, True]
+    assert planned_costs([finetune(jobs, RUNS[1], "demo_entailment")], jobs) == []
+    found = planned_costs([finetune(jobs, RUNS[2], "demo_entailment"), pretrain(jobs, RUNS[1], Reason())], jobs)
+    assert found == [all_runs[1]] and found[0].cost.run == RUNS[1]
+    alone, both = planned_cost_text(found, jobs).splitlines(), planned_cost_text(all_runs, jobs).splitlines()
+    assert [line.split("|")[1].strip() for line in alone[2:4]] == [f"demo/{RUNS[1]}", "all, one after another"]
+    assert alone[2].split("|")[2:] == alone[3].split("|")[2:]
+    seconds = sum(one.cost.wall_seconds for one in all_runs)
+    assert rough_duration(seconds) in both[5]
 
 
 def test_a_plan_without_models_costs_nothing(jobs: Jobs) -> None:
@@ -268,7 +248,7 @@ def test_make_why_prints_what_would_run_why_and_what_it_would_cost(tiny: Path) -
         result = explain(tiny, CORPUS)
     assert (result.returncode, result.stdout) == (
         0,
-        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNothing whose cost is estimated would run.\n",
+        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNothing would be pretrained.\n",
     )
     result = explain(tiny, "results/tiny/summary.csv")
     assert result.returncode == 0, result.stderr

@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
@@ -143,10 +143,6 @@ def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
     return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
 
 
-# Generated tasks with as many rows as `examples_per_task` says, the two from which a model can really learn.
-LONG_TASKS = ("acceptability", "entailment")
-
-
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedSettings(Settings):
     """The generated miniature language that the demo runs on."""
@@ -163,11 +159,6 @@ class EmbeddedSettings(Settings):
     """Training rows of every other task."""
     translation_pairs: Annotated[int, Range(ge=20)] = 3000
     """Pairs of sentences to train translation on."""
-
-    def training_rows(self, file: str) -> int:
-        """About how many rows the generated training file of a task has."""
-        task = PurePath(file).name.partition(".")[0]
-        return self.examples_per_task if task in LONG_TASKS else self.examples_per_suite_task
 
 
 FORBIDDEN = "{}"

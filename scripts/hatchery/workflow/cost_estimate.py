@@ -5,7 +5,7 @@ a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text 
 upper bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give
 equal estimates.
 
-Evaluation is left out: how many pairs and rows there are stands in the data (`evaluation_work`).
+Evaluation is left out: the number of pairs and rows is in the data.
 """
 
 from collections.abc import Mapping

@@ -178,10 +178,7 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         )
     if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
         notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
-    notes.append(
-        "Evaluation is left out: how many pairs and rows there are stands in the data; `make why` counts those that "
-        "lie on this machine."
-    )
+    notes.append("Evaluation is left out: the number of pairs and rows is in the data.")
     if shards is not None and shards.training_tokens:
         passes = max((cost.tokens for cost in costs), default=0) / shards.training_tokens
         notes.append(

@@ -11,21 +11,17 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.errors import ManifestError
 from hatchery.experiment.cluster import planned_device
-from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.raw.listings import RawFiles
 from hatchery.rendering.setting_texts import Difference, differences, shorten
 from hatchery.rendering.table import table
-from hatchery.training.settings import pretrain_settings
-from hatchery.units import NONE, hours, percent, power, rough_duration
-from hatchery.workflow.cost_estimate import CostSettings, cost_settings, estimate
-from hatchery.workflow.evaluation_work import PairWork, TuningWork, evaluation_seconds, pair_work, tuning_work
+from hatchery.units import hours, percent, power, rough_duration
+from hatchery.workflow.cost_estimate import RunCost, cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob
 from hatchery.workflow.registry import STAGES
@@ -179,117 +175,49 @@ def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
     return settings[:_MOST_SETTINGS] + inputs[:_MOST_FILES] + others
 
 
-PRETRAIN, FINETUNE, SEVERAL_TASKS, PAIRS = "pretrain", "finetune", "finetune_tasks", "score_minimal_pairs"
-
-
-START_SECONDS = 5.0
-"""What a job with a model takes before it computes: Python, PyTorch, loading, and writing its results."""
-
-
 @dataclass(frozen=True)
 class RemainingCost:
-    """The cost of one run of an experiment, as far as it would run; operations, and seconds on the planned devices."""
+    """The cost of one run of an experiment that would be pretrained."""
 
     experiment: str
-    run: str
-    pretrained: bool
-    training_flops: float
-    training_seconds: float
-    device_hours: float
-    evaluation_flops: float
-    evaluation_seconds: float
-    # Suites and tasks that nobody could count.
-    uncounted: tuple[str, ...] = ()
+    cost: RunCost
 
 
 def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCost]:
-    """The runs of which something would be pretrained or evaluated, in the order of their experiments.
+    """Return the costs of the runs that would be pretrained, in the order of their experiments.
 
     Raises ConfigError and ModelError for an impossible model or run.
     """
-    named = (_named(job, jobs) for job in planned if job.rule in (PRETRAIN, FINETUNE, SEVERAL_TASKS, PAIRS))
-    wanted = [job for job in named if job.wildcards]
+    names = [jobs.names(job.wildcards[MODEL]) for job in planned if job.rule == "pretrain"]
+    # Nobody knows the names of a model that no experiment has any more.
+    wanted = {(of["experiment"], of["run"]) for of in names if of}
     costs = []
-    for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
+    for experiment in dict.fromkeys(of["experiment"] for of in names if of):
         settings = cost_settings(json.loads(jobs.settings("write_cost", experiment=experiment)))
-        own = [job for job in wanted if job.wildcards["experiment"] == experiment]
-        costs += [cost for run in settings.runs if (cost := _planned(run.name, own, settings, jobs)) is not None]
+        runs = [run for run in settings.runs if (experiment, run.name) in wanted]
+        costs += [RemainingCost(experiment, cost) for cost in estimate(replace(settings, runs=runs))]
     return costs
-
-
-def _named(job: PlannedJob, jobs: Jobs) -> PlannedJob:
-    """The job with the names that its addresses stand for; without wildcards where nobody knows them."""
-    return replace(job, wildcards=jobs.names(job.wildcards["model"], job.wildcards.get("address", "")))
-
-
-def _planned(run: str, planned: Sequence[PlannedJob], settings: CostSettings, jobs: Jobs) -> RemainingCost | None:
-    own = [job for job in planned if job.wildcards["run"] == run]
-    if not own:
-        return None
-    suites = {job.wildcards["suite"] for job in own if job.rule == PAIRS}
-    batches = {job.wildcards["batch"] for job in own if job.rule == SEVERAL_TASKS}
-    tasks = {job.wildcards["task"] for job in own if job.rule == FINETUNE}
-    tasks |= {task for batch in batches for task in jobs.project.task_batch(settings.experiment, batch)}
-    chosen = replace(settings, runs=[entry for entry in settings.runs if entry.name == run])
-    cost = estimate(chosen)[0]
-    pretrained = any(job.rule == PRETRAIN for job in own)
-    work: dict[str, PairWork | TuningWork | None] = {suite: pair_work(jobs.project, suite) for suite in sorted(suites)}
-    work |= {task: tuning_work(jobs.project, settings.experiment, task) for task in sorted(tasks)}
-    per_sequence = partial(
-        training_flops_per_sequence,
-        pretrain_settings(chosen.runs[0].pretraining).model_values,
-        settings.vocabulary_size,
-    )
-    evaluation = sum(known.flops(per_sequence) for known in work.values() if known is not None)
-    starts = START_SECONDS * sum(job.rule != PRETRAIN for job in own)
-    return RemainingCost(
-        experiment=settings.experiment,
-        run=run,
-        pretrained=pretrained,
-        training_flops=cost.training_flops + cost.development_flops if pretrained else 0.0,
-        training_seconds=cost.wall_seconds + START_SECONDS if pretrained else 0.0,
-        device_hours=cost.device_hours if pretrained else 0.0,
-        evaluation_flops=evaluation,
-        evaluation_seconds=starts + evaluation_seconds(evaluation, settings.plan),
-        uncounted=tuple(name for name, known in work.items() if known is None),
-    )
 
 
 def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
     """The costs as a table whose columns line up, with the sums and what they rest on."""
     config = jobs.project.config
     cluster = config.cluster
-    header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
-    body = [_row(f"{cost.experiment}/{cost.run}", [cost]) for cost in costs]
+    header = ["model", "pretraining FLOPs", "time", "device hours"]
+    body = [_row(f"{one.experiment}/{one.cost.run}", [one.cost]) for one in costs]
+    body.append(_row("all, one after another", [one.cost for one in costs]))
     devices = f"{cluster.processes} x {planned_device(cluster, config.compute.device)}"
-    uncounted = sorted({name for cost in costs for name in cost.uncounted})
-    left_out = ["perplexity", "models of others", "corpora", "tables", "figures"]
-    left_out += [f"{name} (its files cannot be counted here yet)" for name in uncounted]
     return (
-        f"{table(header, [*body, _row('all, one after another', costs)]).markdown(aligned=True)}\n"
-        f"Estimated for {devices} at an MFU of {percent(cluster.planned_mfu)} (`cluster` in config/config.yaml). "
-        "Evaluation is rough: pairs and training rows are counted in their files, words count as subwords, and inputs "
-        f"of fine-tuning as as long as they may be. Every job counts {START_SECONDS:g} s for its start. "
-        f"Left out: {', '.join(left_out)}.\n"
+        f"{table(header, body).markdown(aligned=True)}\n"
+        f"Estimated for {devices} at an MFU of {percent(cluster.planned_mfu)} (`cluster` in config/config.yaml), "
+        "without evaluation, corpora, tables and figures.\n"
     )
 
 
-def _about(text: str, costs: Sequence[RemainingCost]) -> str:
-    """Mark a number as rough, or as a lower bound if some evaluations are uncounted; a dash if all are uncounted."""
-    if text == NONE or not any(cost.evaluation_flops for cost in costs):
-        return NONE
-    return f"at least {text}" if any(cost.uncounted for cost in costs) else f"~ {text}"
-
-
-def _row(name: str, costs: Sequence[RemainingCost]) -> list[str]:
-    def total(field: str) -> float:
-        return sum(getattr(cost, field) for cost in costs)
-
+def _row(name: str, costs: Sequence[RunCost]) -> list[str]:
     return [
         name,
-        power(total("training_flops")),
-        rough_duration(total("training_seconds")),
-        hours(total("device_hours")),
-        _about(power(total("evaluation_flops")), costs),
-        _about(rough_duration(total("evaluation_seconds")), costs),
+        power(sum(cost.training_flops + cost.development_flops for cost in costs)),
+        rough_duration(sum(cost.wall_seconds for cost in costs)),
+        hours(sum(cost.device_hours for cost in costs)),
     ]

@@ -38,13 +38,13 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
     if limit is None and cluster.pretraining_minutes is None:
         return
     for experiment in experiments:
-        work, found = resources.planned(experiment), dict[str, tuple[int, float]]()
+        times, found = resources.pretraining_times(experiment), dict[str, tuple[int, float]]()
         for run, place in jobs.results.pretrained(experiment).items():
-            first = cluster.pretraining_minutes or work.pretraining_minutes(run)
+            first = cluster.pretraining_minutes or times.minutes(run)
             if first is None or Path(place).is_file():
                 continue
             with suppress(ConfigError):
-                seconds = work.pretraining_seconds(run)
+                seconds = times.seconds(run)
                 found[run] = _pieces(seconds / 60, first, limit), seconds
         run, (pieces, seconds) = max(found.items(), key=lambda item: item[1], default=("", (0, 0.0)))
         if pieces > retries + 1:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
-from hatchery.stage import Stage, Threads, arguments_for
+from hatchery.stage import Stage, Threads
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.launch import PLAIN, is_slurm_job, launch_command
 from hatchery.workflow.registry import stage_of
 
 if TYPE_CHECKING:
-    from hatchery.workflow.planned_work import PlannedWork
+    from hatchery.workflow.pretraining_time import PretrainingTimes
 
 Resource = int | str
 LEAST_MINUTES = 5
@@ -123,14 +123,14 @@ def _bounded(value: int, bound: int | None) -> int:
 
 
 class Resources:
-    """How the jobs of a project compute; a cluster is told how long by their planned work."""
+    """How the jobs of a project compute; a cluster is asked for the time that a pretraining's steps take."""
 
     def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
         self.jobs = jobs
         self._config = jobs.project.config
         self._cluster = jobs.project.config.cluster
         self._is_main_process = is_main_process
-        self._work: dict[str, PlannedWork] = {}
+        self._times: dict[str, PretrainingTimes] = {}
 
     def threads(self, kind: Threads | None) -> int:
         """Processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job; one of any other."""
@@ -195,26 +195,21 @@ class Resources:
         return value
 
     def _minutes(self, record: Stage, wildcards: Any) -> float | None:
-        if record.expected_minutes is None:
+        if record.runs_on != "gpus":
             return None
-        names = self.jobs.names(wildcards.model, getattr(wildcards, "address", ""))
-        try:
-            known = {"work": self.planned(names["experiment"]), "project": self.jobs.project, **names}
-            return record.expected_minutes(**arguments_for(record.expected_minutes, known))
-        # A suite or task that the experiment does not name can be asked for all the same; and the job that Slurm has
-        # started does not ask for time any more.
-        except KeyError:
-            return None
+        names = self.jobs.names(wildcards.model)
+        # The names are unknown in the job that Slurm has started, which asks for no time any more.
+        return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
-    def planned(self, experiment: str) -> "PlannedWork":
-        """The times of the jobs of an experiment."""
+    def pretraining_times(self, experiment: str) -> "PretrainingTimes":
+        """The times of the pretrainings of an experiment."""
         # Counting operations needs more modules than starting Snakemake, which jobs do twice.
-        from hatchery.workflow.planned_work import PlannedWork
+        from hatchery.workflow.pretraining_time import PretrainingTimes
 
-        if experiment not in self._work:
+        if experiment not in self._times:
             settings = self.jobs.settings("write_cost", experiment=experiment)
-            self._work[experiment] = PlannedWork(self.jobs.project, settings, self.threads("evaluation"))
-        return self._work[experiment]
+            self._times[experiment] = PretrainingTimes(self.jobs.project, settings)
+        return self._times[experiment]
 
     @cached_property
     def _gpus_here(self) -> int:

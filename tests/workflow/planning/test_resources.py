@@ -156,7 +156,7 @@ def addresses(jobs: Any, place: str) -> SimpleNamespace:
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
 
-def test_jobs_whose_work_nobody_can_count_ask_for_the_time_of_their_stage(repository):
+def test_evaluations_ask_for_the_time_of_their_stage(repository):
     jobs = jobs_of(repository, nodes=4, gpus_per_node=8)
     run = next(iter(jobs.results.pretrained("strict")))
 
@@ -164,7 +164,6 @@ def test_jobs_whose_work_nobody_can_count_ask_for_the_time_of_their_stage(reposi
         place = f"strict/finetuning/{run}/{task}" if task else f"strict/minimal_pairs/{run}/{suite}"
         return Resources(jobs).of_rule(rule)["runtime"](addresses(jobs, place), 1)
 
-    # Nobody has BabyLM's files here, so nobody knows how many rows there are.
     assert minutes("finetune", task="babylm_cola") == STAGES["finetune"].minutes
     assert minutes("score_minimal_pairs", suite="blimp_filtered") == STAGES["score_minimal_pairs"].minutes
 

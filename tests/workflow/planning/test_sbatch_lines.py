@@ -20,7 +20,6 @@ from hatchery.experiment.project import Project
 from hatchery.raw.listings import location_of
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.planned_work import START_MINUTES
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import JobFacts, job_resources
 from hatchery.workflow.result_paths import readable_path
@@ -135,17 +134,14 @@ EXPECTED = {
         f"{GPU_JOB.format(minutes=240, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
     ),
     "score_minimal_pairs": (
-        f"{GPU_JOB.format(minutes=START_MINUTES + 1, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7"
-        " --gres=gpu:h100:1"
+        f"{GPU_JOB.format(minutes=480, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
     ),
-    # Whose rows cannot be counted: the time of its stage.
     "finetune": (
         f"{GPU_JOB.format(minutes=480, memory=8000)} --cpus-per-task=12 --requeue --exclude=n7 --gres=gpu:h100:1"
     ),
 }
 
 
-PAIRS = "blimp_filtered/ellipsis.json"
 # A manifest, of a stage or a source, that lists no file.
 STAGE = {"stage": "", "settings": {}, "inputs": {}, "outputs": [], "measures": {}}
 EMPTY = {**STAGE, "name": "", "kind": "folder", "files": []}
@@ -198,13 +194,6 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
         (project / name).write_text(json.dumps(EMPTY), encoding="utf-8")
         if name.startswith("resources/"):
             location_of(project / name).write_text(json.dumps({"root": "raw"}), encoding="utf-8")
-    # Of the suite, what there is to score is known.
-    suite = project / jobs.data.suite_source(SUITE)
-    pairs = project / "raw" / PAIRS
-    pairs.parent.mkdir(parents=True)
-    pairs.write_text('{"sentence_good": "Dogs run.", "sentence_bad": "Dogs runs."}\n', encoding="utf-8")
-    listed = {"path": PAIRS, "bytes": pairs.stat().st_size, "sha256": ""}
-    suite.write_text(json.dumps({**EMPTY, "name": suite.stem, "files": [listed]}), encoding="utf-8")
     search = [str(commands), str(Path(sys.executable).parent), "/usr/bin", "/bin"]
     environment = {**os.environ, "PATH": os.pathsep.join(search)}
     arguments = ["--profile", "slurm", "--retries", "0", "--software-deployment-method", "env-modules"]

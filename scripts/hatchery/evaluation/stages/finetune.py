@@ -67,7 +67,6 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     threads="evaluation",
     memory_mb=8000,
     minutes=480,
-    expected_minutes=lambda work, run, task: work.finetuning_minutes(run, [task]),
     runtime=("device", "frozen_layers_mib", "compile"),
 )
 def finetune(

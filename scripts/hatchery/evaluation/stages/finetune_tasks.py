@@ -65,9 +65,6 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     threads="evaluation",
     memory_mb=8000,
     minutes=480,
-    expected_minutes=lambda work, project, experiment, run, batch: work.finetuning_minutes(
-        run, project.task_batch(experiment, batch)
-    ),
     runtime=("device", "frozen_layers_mib", "compile"),
 )
 def finetune_tasks(

@@ -46,7 +46,6 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     threads="evaluation",
     memory_mb=8000,
     minutes=480,
-    expected_minutes=lambda work, run, suite: work.minimal_pairs_minutes(run, suite),
     runtime=("device", "tokens_per_batch", "compile"),
 )
 def score_minimal_pairs(

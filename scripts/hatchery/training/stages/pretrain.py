@@ -77,7 +77,6 @@ def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
     # Memory, and time where it is known beforehand, are in the `cluster` block.
     memory_mb=0,
     minutes=1440,
-    expected_minutes=lambda work, run: work.pretraining_minutes(run),
     runtime=(
         "device",
         "micro_batch_size",
