@@ -11,6 +11,7 @@ import forked
 import pytest
 import torch
 import yaml
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from stage_command import stage_command
 from summary_text import write_summary
@@ -23,8 +24,9 @@ from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentence, Fill
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.stages.export_model import DataSource, ExportSettings, export_model
 from hatchery.export.stages.list_exported_models import list_exported_models
-from hatchery.export.write_export import ModelFacts, licence_id, licence_statement, model_card
+from hatchery.export.write_export import ModelFacts, licence_statement, model_card
 from hatchery.modeling.store import load_language_model
+from hatchery.rendering.hub_metadata import licence_id
 from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 
@@ -91,16 +93,35 @@ def test_two_exports_are_the_same_to_the_byte(pretrained, export_settings, summa
 def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, tmp_path):
     run_stage(export_model, export_settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"), summary=summary)
     card = (tmp_path / "README.md").read_text()
+    name = card.split("\n# ")[1].split("\n")[0]
     assert front_matter(card) == {
         "license": "other",
-        "license_name": "terms-of-the-training-data",
+        "license_name": "terms-of-the-sources",
         "license_link": "README.md",
         "library_name": "transformers",
         "pipeline_tag": "fill-mask",
         "tags": ["fill-mask", "masked-lm", "custom_code", "hatchery"],
         "datasets": ["a/tales"],
         "metrics": ["accuracy", "f1", "perplexity"],
+        "model-index": [
+            {
+                "name": name,
+                "results": [
+                    {
+                        "task": {"type": "fill-mask"},
+                        "dataset": {"name": suite, "type": suite, "config": part},
+                        "metrics": [{"type": kind, "name": metric, "value": value}],
+                    }
+                    for suite, part, kind, metric, value in (
+                        ("pretraining", "development", "perplexity", "perplexity", 41.25),
+                        ("blimp", "phenomenon_average", "accuracy", "accuracy_percent", 71.12),
+                    )
+                ],
+            }
+        ],
     }
+    # The hub reads the same numbers from it.
+    assert [found.metric_value for found in ModelCard(card).data.eval_results] == [41.25, 71.12]
     assert "| tales | CC BY 4.0 | any use \\| with attribution | a/tales |" in card
     assert "| blimp | phenomenon_average | accuracy_percent | 71.12 | 0.50 | 2 | 80.10 |" in card
     assert "| finetuning | rte | f1_percent | - | - | 0, 2 more without a number | - |" in card
@@ -233,7 +254,7 @@ def test_without_a_summary_the_card_says_so(exported):
 )
 def test_no_licence_is_made_up(licences, identifier, words):
     sources = [DataSource(f"source_{index}", licence) for index, licence in enumerate(licences)]
-    assert licence_id(sources) == identifier
+    assert licence_id(licences) == identifier
     assert words in licence_statement(sources)
 
 

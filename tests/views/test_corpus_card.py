@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from browser import BROWSER, measured
+from huggingface_hub import DatasetCard
 from projects import rows_of
 from stage_command import stage_command
 
@@ -21,6 +22,7 @@ from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.corpora.documents import SPLITS, count_sentences, count_words
 from hatchery.corpora.duplicates import HEADER
 from hatchery.errors import CorpusError, HatcheryError, ManifestError
+from hatchery.rendering.hub_metadata import size_category
 from hatchery.runner import run_stage
 from hatchery.sanitize import csv_text
 from hatchery.views.cards.measure_corpus import blocks, read_documents
@@ -146,6 +148,34 @@ def test_the_vocabulary_is_that_counted_by_hand(card: Path) -> None:
     assert "| beta | 6 | 6 | 6 | 100.0 |" in text
     assert "| all | 15 | 11 | 8 | 72.7 |" in text
     assert re.search(r"\| all \| the\W+3\W+cat\W+2\W+run\W+2\W", text)
+
+
+def test_the_card_is_the_hub_s_card_of_a_data_set(card: Path) -> None:
+    data = DatasetCard.load(card / "card.md").data
+    assert data.to_dict() == {
+        "language": ["de", "fr"],
+        # One of the two sources has no known licence.
+        "license": "unknown",
+        "pretty_name": "tiny",
+        "size_categories": ["n<1K"],
+        "task_categories": ["text-generation", "fill-mask"],
+        "tags": ["hatchery"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "category"),
+    [
+        (999, "n<1K"),
+        (1_000, "1K<n<10K"),
+        (99_999, "10K<n<100K"),
+        (100_000, "100K<n<1M"),
+        (10**11, "100B<n<1T"),
+        (10**13, "n>1T"),
+    ],
+)
+def test_the_hub_s_category_of_a_size(rows: int, category: str) -> None:
+    assert size_category(rows) == category
 
 
 def test_lengths_are_counted_in_words_per_line_and_per_document(card: Path) -> None:

@@ -23,6 +23,7 @@ from hatchery.export.stages.export_model import BRANCHES, DataSource, ExportSett
 from hatchery.export.stages.list_exported_models import CARD
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model
+from hatchery.rendering.hub_metadata import front_matter, is_unknown, licence_entries, licence_id
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 from hatchery.sanitize import visible
@@ -52,7 +53,7 @@ def write_export(
         its_scores = [row for row in rows if row.model == f"{settings.run.model}-{name}"]
         _write_branch(run, run.folder / BRANCHES / name, settings, manifest, its_scores, (), f"-{name}")
     run.measures["parameters"] = facts.parameters
-    run.measures["licence"] = licence_id(settings.sources)
+    run.measures["licence"] = licence_id(source.licence for source in settings.sources)
     own = Scores(scores, [settings.run.model])
     leading = {measure.label: own.of(measure, settings.run.model) for measure in own.headline()}
     run.measures["scores"] = {name: row.mean for name, row in leading.items() if row and row.mean is not None}
@@ -122,7 +123,6 @@ ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
 TRANSFORMERS = ("4.51.3", "5.23.0")
 """The versions of `transformers` that our tests load exported folders with."""
 HIDDEN = ("stage", "stage_version", "model")
-UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 HUB_METRICS = {
     "accuracy_percent": "accuracy",
     "f1_percent": "f1",
@@ -195,25 +195,14 @@ def model_card(
     )
 
 
-def licence_id(sources: Iterable[DataSource]) -> str:
-    """The licence in the hub's vocabulary: `unknown` where a source has none, `apache-2.0` for generated data alone.
-
-    Everything else is `other`: which terms of its data bind a model is not for a program to say.
-    """
-    licences = {source.licence for source in sources}
-    if not licences or any(_is_unknown(licence) for licence in licences):
-        return "unknown"
-    return "apache-2.0" if licences == {"Apache-2.0"} else "other"
-
-
 def licence_statement(sources: Sequence[DataSource]) -> str:
     """In words what `licence_id` says, naming the sources that leave it open."""
-    kind = licence_id(sources)
+    kind = licence_id(source.licence for source in sources)
     if kind == "apache-2.0":
         return "All training data is under Apache-2.0, and so is the model."
     if not sources:
         return "Nothing is known about the training data, so no licence can be named for the model."
-    unknown = [source.name for source in sources if _is_unknown(source.licence)]
+    unknown = [source.name for source in sources if is_unknown(source.licence)]
     if unknown:
         return (
             f"No licence is known for {', '.join(unknown)}, so none can be named for the model. "
@@ -223,11 +212,6 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
         "The training data comes under the licences and terms in the table above. Which of them bind the model depends "
         "on where and for what it is used; no licence is granted beyond them."
     )
-
-
-def _is_unknown(licence: str) -> bool:
-    text = licence.lower().strip()
-    return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
@@ -249,21 +233,40 @@ def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] |
 
 
 def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts: ModelFacts) -> list[str]:
-    licence = licence_id(settings.sources)
-    entries: dict[str, object] = {"language": list(settings.languages), "license": licence}
-    if licence == "other":
-        entries["license_name"] = "terms-of-the-training-data"
-        entries["license_link"] = "README.md"
-    entries["library_name"] = "transformers"
     if facts.translates:
         task, kind = "translation", "encoder-decoder"
     else:
         task, kind = ("text-generation", "causal-lm") if facts.causal else ("fill-mask", "masked-lm")
-    entries["pipeline_tag"] = task
-    entries["tags"] = [task, kind, "custom_code", "hatchery"]
-    entries["datasets"] = sorted({source.dataset for source in settings.sources if source.dataset})
-    entries["metrics"] = sorted({HUB_METRICS[score.metric] for score in scores if score.metric in HUB_METRICS})
-    return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
+    return front_matter(
+        {
+            "language": list(settings.languages),
+            **licence_entries(source.licence for source in settings.sources),
+            "library_name": "transformers",
+            "pipeline_tag": task,
+            "tags": [task, kind, "custom_code", "hatchery"],
+            "datasets": sorted({source.dataset for source in settings.sources if source.dataset}),
+            "metrics": sorted({HUB_METRICS[score.metric] for score in scores if score.metric in HUB_METRICS}),
+            "model-index": _model_index(facts.name, task, scores),
+        }
+    )
+
+
+def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dict[str, object]]:
+    """The scores in the hub's form, one result per suite and task: empty where the model has none.
+
+    The metric is named as in the summary, which says its unit, and has the hub's type where the hub has one.
+    """
+    results: dict[tuple[str, str], list[dict[str, object]]] = {}
+    for score in scores:
+        if score.mean is not None:
+            metric = HUB_METRICS.get(score.metric, score.metric)
+            shown = {"type": metric, "name": score.metric, "value": float(_number(score.mean))}
+            results.setdefault((score.suite, score.task), []).append(shown)
+    found = [
+        {"task": {"type": task}, "dataset": {"name": suite, "type": suite, "config": part}, "metrics": metrics}
+        for (suite, part), metrics in results.items()
+    ]
+    return [{"name": name, "results": found}] if found else []
 
 
 def _sentence(text: str) -> str:

@@ -159,6 +159,6 @@ def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
     return render("card.html.j2", title=title, description=description, sections=sections)
 
 
-def card_markdown(title: str, description: str, sections: Sequence[Section]) -> str:
-    """Title, prose and tables of the card in Markdown."""
-    return render("card.md.j2", title=title, description=description, sections=sections)
+def card_markdown(title: str, description: str, sections: Sequence[Section], front_matter: Sequence[str] = ()) -> str:
+    """Title, prose and tables of the card in Markdown, below `front_matter`, lines of YAML."""
+    return render("card.md.j2", title=title, description=description, sections=sections, front_matter=front_matter)

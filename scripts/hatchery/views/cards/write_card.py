@@ -15,6 +15,7 @@ from hatchery.analysis.corpus_statistics import (
 )
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.rendering.hub_metadata import front_matter, licence_entries, size_category
 from hatchery.rendering.templates import card_html, card_markdown
 from hatchery.sanitize import csv_text
 from hatchery.views.cards import content
@@ -70,13 +71,27 @@ def write_card(
     texts = {
         "statistics.csv": statistics_csv(sizes),
         "comparison.csv": comparison_csv(compared or []),
-        "card.md": card_markdown(title, settings.description, sections),
+        "card.md": card_markdown(title, settings.description, sections, _front_matter(settings, sizes)),
         "card.html": card_html(title, settings.description, sections),
     }
     for name, text in texts.items():
         write_text(run.folder / name, text)
         run.add_output(run.folder / name)
     run.measures.update({split: row for (source, split), row in sizes.items() if source == ALL and split != ALL})
+
+
+def _front_matter(settings: CardSettings, sizes: SizeTable) -> list[str]:
+    """The metadata of a data set in the hub's vocabulary."""
+    return front_matter(
+        {
+            "language": list(settings.languages),
+            **licence_entries(source.licence for source in settings.sources),
+            "pretty_name": settings.corpus,
+            "size_categories": [size_category(int(sizes[ALL, ALL]["documents"]))],
+            "task_categories": ["text-generation", "fill-mask"],
+            "tags": ["hatchery"],
+        }
+    )
 
 
 def _vocabularies(

@@ -1,0 +1,47 @@
+"""The front matter of cards: metadata of a model or data set in the vocabulary of the Hugging Face hub."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
+POWERS_OF_TEN = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+"""The bounds of the hub's size categories, in rows, from a thousand on."""
+
+
+def front_matter(entries: Mapping[str, object]) -> list[str]:
+    """Lines of YAML between the two `---` of a card; empty values are left out. JSON is YAML, too."""
+    return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
+
+
+def licence_entries(licences: Iterable[str]) -> dict[str, object]:
+    """The hub's entries for a model or data set that is made from sources under `licences`."""
+    licence = licence_id(licences)
+    if licence != "other":
+        return {"license": licence}
+    return {"license": licence, "license_name": "terms-of-the-sources", "license_link": "README.md"}
+
+
+def licence_id(licences: Iterable[str]) -> str:
+    """The licence in the hub's vocabulary: `unknown` where a source has none, `apache-2.0` for generated data alone.
+
+    Everything else is `other`: which terms of its data bind a model is not for a program to say.
+    """
+    found = set(licences)
+    if not found or any(map(is_unknown, found)):
+        return "unknown"
+    return "apache-2.0" if found == {"Apache-2.0"} else "other"
+
+
+def is_unknown(licence: str) -> bool:
+    """Whether the name of a licence says that none is known, or that each document has its own."""
+    text = licence.lower().strip()
+    return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
+
+
+def size_category(rows: int) -> str:
+    """The hub's category of a data set with this number of rows, such as `1K<n<10K`."""
+    if rows < 1_000:
+        return "n<1K"
+    place = min(len(str(rows)) - 4, len(POWERS_OF_TEN) - 1)
+    below = POWERS_OF_TEN[place]
+    return f"{below}<n<{POWERS_OF_TEN[place + 1]}" if place + 1 < len(POWERS_OF_TEN) else f"n>{below}"
